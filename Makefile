@@ -1,0 +1,45 @@
+# Every target sets up what it needs in .venv; nothing has to be installed by hand but Python 3.11 or later.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BENCH_READY := $(VENV)/.bench-ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint bench constraints clean
+
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml constraints.txt
+	@echo "Setting up kinfolk and its tools in $(VENV) (once; about a minute) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kinfolk needs Python 3.11 or later; set PYTHON=..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(BENCH_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
+	@touch $@
+
+demo: $(READY) ## Fit the sharing models to a made-up team of 21 people; prints tables, writes a picture
+	$(BIN)/kinfolk demo
+
+test: $(READY) ## Run the tests (under ten minutes on two cores)
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(READY) ## Run the long statistical checks as well
+	$(BIN)/python -m pytest -n 2 --timeout 3600
+
+lint: $(READY) ## Check style, types and the direction of imports
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(BENCH_READY) ## Compare speed with named peers; writes bench/RESULTS.md
+	$(BIN)/python -m bench
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""One file per figure or table of the papers; ``kinfolk reproduce NAME`` runs it."""

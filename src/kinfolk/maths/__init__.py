@@ -1,0 +1,1 @@
+"""Pure functions and compiled kernels that more than one part of kinfolk uses."""
