@@ -1,0 +1,301 @@
+"""What all naive Bayes models of kinfolk have in common: the way in, the way out, and scikit-learn's contract."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kinfolk.naive_bayes.findings import Findings
+from kinfolk.naive_bayes.fitted import Fitted, Problem
+from kinfolk.naive_bayes.priors import feature_prior, label_prior
+from kinfolk.naive_bayes.sampled import Schedule, fit_by_sampling
+from kinfolk.progress import progress_bar
+from kinfolk.tasks.door import check_labels, check_weights, receive, task_ids
+from kinfolk.tasks.frames import backend_of
+from kinfolk.tasks.schema import distinct, encode, learn_schema
+from kinfolk.tasks.statistics import Layout, Rows, as_ids, count, positions, union
+from kinfolk.tasks.table import declared_categories
+
+
+class SharingNB(Findings, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base class; a subclass says how tasks share, by writing ``_infer`` and ``_estimate_evidence``."""
+
+    # scikit-learn's metadata routing passes ``task`` on without further requests.
+    __metadata_request__fit: ClassVar = {"task": True}
+    __metadata_request__partial_fit: ClassVar = {"task": True}
+    __metadata_request__predict: ClassVar = {"task": True}
+    __metadata_request__predict_proba: ClassVar = {"task": True}
+    __metadata_request__predict_log_proba: ClassVar = {"task": True}
+    __metadata_request__score: ClassVar = {"task": True}
+
+    def __init__(
+        self,
+        *,
+        label_prior: float | ArrayLike = 1.0,
+        feature_prior: float | ArrayLike | Mapping[Any, Any] = 1.0,
+        temper: float = 1.0,
+        task_column: str | int | None = None,
+        categorical_features: str | Sequence[Any] = "auto",
+        bins: int | Mapping[Any, Any] = 8,
+        unlabelled: Any = None,
+        n_chains: int = 4,
+        n_burn_in: int = 100,
+        n_draws: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.label_prior = label_prior
+        self.feature_prior = feature_prior
+        self.temper = temper
+        self.task_column = task_column
+        self.categorical_features = categorical_features
+        self.bins = bins
+        self.unlabelled = unlabelled
+        self.n_chains = n_chains
+        self.n_burn_in = n_burn_in
+        self.n_draws = n_draws
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows of all tasks.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+            pandas, polars, pyarrow or numpy.
+        y : array-like of shape (n_rows,)
+            Labels of any type; ``None`` or NaN (or the value of ``unlabelled``) where there is none.
+        task : array-like of shape (n_rows,), optional
+            The task that each row belongs to. Without it, and without ``task_column``, all rows are one task.
+        sample_weight : array-like of shape (n_rows,), optional
+            A row of weight 2 counts as two rows, one of weight 0 not at all.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, task, sample_weight, classes=None, again=False)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, task: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows, of known tasks or new ones, to what was learnt before.
+
+        The first call fixes the categories and bin edges of every column; a category first seen later is left out, as
+        it is in prediction. Counts add up and the partition is inferred anew, so that two calls give what one ``fit``
+        to all rows gives under the same categories and edges.
+
+        Parameters
+        ----------
+        X, y, task, sample_weight
+            As in :meth:`fit`.
+        classes : array-like, optional
+            All labels that will ever be seen; needed in the first call if its rows do not have them all.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, task, sample_weight, classes=classes, again=hasattr(self, "_statistics"))
+
+    def _learn(self, X: Any, y: Any, task: Any, sample_weight: Any, classes: Any, again: bool) -> Self:
+        if y is None:
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        self._check_parameters()
+        table, tasks = receive(X, task, self.task_column)
+        self._check_columns(X, table.names, reset=not again)
+        labels, missing = check_labels(X, _flat(y), table.n_rows, self.unlabelled)
+        weights = check_weights(sample_weight, table.n_rows)
+        counted = np.ones(table.n_rows, dtype=bool) if weights is None else weights > 0
+        if not (counted & ~missing).any():
+            raise ValueError("Input y contains NaN, None or weight zero everywhere: no row with a label counts")
+        self._settle_classes(labels[counted & ~missing], classes, again)
+        if not again:
+            kept = table if weights is None else table.rows(counted)
+            kept_weights = None if weights is None else weights[counted]
+            declared = declared_categories(X)
+            self._schema = learn_schema(kept, kept_weights, self.categorical_features, self.bins, declared)
+            self._backend = backend_of(X)
+        ids = task_ids(tasks if tasks is None or weights is None else tasks[counted])
+        rows = Rows(
+            self._schema.encode(table),
+            np.where(missing, -1, encode(labels, self.classes_.tolist())).astype(np.int32),
+            np.zeros(table.n_rows, dtype=np.int64) if tasks is None else encode(tasks, ids.tolist()).astype(np.int64),
+            weights,
+        )
+        self._add(rows if weights is None else rows.take(counted), ids, again)
+        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self._evidence_value = None
+        self.posterior_: Fitted = self._infer(self._problem())
+        self._label_training_rows(rows, ids, counted)
+        return self
+
+    def _check_parameters(self) -> None:
+        temper = self.temper
+        if not (isinstance(temper, int | float | np.number) and 0.0 <= temper <= 1.0):
+            raise ValueError(f"temper={temper!r}: a power from 0 to 1 is needed")
+        for name, least in (("n_chains", 1), ("n_burn_in", 0), ("n_draws", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(f"{name}={value!r}: a whole number of at least {least} is needed")
+
+    def _check_columns(self, X: Any, names: list[str] | None, reset: bool) -> None:
+        """Hold columns to scikit-learn's rules: their number and names are those seen at fit."""
+        if isinstance(X, Mapping):
+            X = np.empty((0, len(X)))
+        validate_data(self, X, skip_check_array=True, reset=reset)
+
+    def _settle_classes(self, labels: NDArray[Any], classes: Any, again: bool) -> None:
+        """Learn the labels, or check that none is new."""
+        if labels.dtype.kind == "f":
+            check_classification_targets(labels)
+        found = as_ids(list(distinct(labels, "y")))
+        if not again:
+            self.classes_ = found if classes is None else union(found[:0], as_ids(list(np.asarray(classes).tolist())))
+        elif classes is not None and set(np.asarray(classes).tolist()) != set(self.classes_.tolist()):
+            raise ValueError(f"classes={list(classes)} differs from those of the first call, {self.classes_.tolist()}")
+        new = [label for label in found.tolist() if label not in set(self.classes_.tolist())]
+        if new:
+            raise ValueError(f"label {new[0]!r} is not among the classes {self.classes_.tolist()}")
+
+    def _add(self, rows: Rows, ids: NDArray[Any], again: bool) -> None:
+        """Add coded rows to the statistics and to the unlabelled rows."""
+        layout = Layout(len(self.classes_), self._schema.n_values)
+        statistics = count(rows, layout, ids)
+        unlabelled = rows.take(rows.labels < 0)
+        unlabelled = unlabelled._replace(codes=np.ascontiguousarray(unlabelled.codes))
+        if again:
+            before, earlier = self._statistics, self._unlabelled
+            statistics = before + statistics
+            unlabelled = unlabelled._replace(task=positions(ids, statistics.tasks)[unlabelled.task])
+            moved = earlier._replace(task=positions(before.tasks, statistics.tasks)[earlier.task])
+            unlabelled = moved.followed_by(unlabelled)
+        self._statistics, self._unlabelled = statistics, unlabelled
+        self.tasks_ = statistics.tasks
+
+    def _problem(self) -> Problem:
+        """What there is to infer from."""
+        statistics, unlabelled = self._statistics, self._unlabelled
+        weights = unlabelled.weights
+        if weights is not None and (weights != np.floor(weights)).any():
+            statistics = statistics._replace(
+                feature_counts=statistics.feature_counts.astype(np.float64),
+                label_counts=statistics.label_counts.astype(np.float64),
+            )
+        return Problem(
+            statistics,
+            unlabelled,
+            label_prior(self.label_prior, self.classes_),
+            feature_prior(self.feature_prior, self._schema, statistics.layout),
+        )
+
+    def _sample(self, problem: Problem, concentration: float, fixed: NDArray[np.int64] | None) -> Fitted:
+        """Run the Gibbs sampler as the parameters say, with seats that move or are held."""
+        schedule = Schedule(self.n_chains, self.n_burn_in, self.n_draws)
+        n_sweeps = self.n_chains * (self.n_burn_in + self.n_draws)
+        with progress_bar("Sampling", n_sweeps, bool(self.verbose)) as advance:
+            return fit_by_sampling(problem, concentration, schedule, self._seed, self.n_jobs, fixed, advance)
+
+    def _infer(self, problem: Problem) -> Fitted:
+        raise NotImplementedError  # abstract
+
+    def _label_training_rows(self, rows: Rows, ids: NDArray[Any], counted: NDArray[np.bool_]) -> None:
+        """Probabilities of the labels of the rows of this call: certain where known, inferred where not."""
+        n_labels = len(self.classes_)
+        distribution = np.zeros((len(rows.labels), n_labels))
+        known = rows.labels >= 0
+        distribution[known, rows.labels[known]] = 1.0
+        if not known.all():
+            # A row that does not count may be of a task (place −1) that no other row knows: a new one.
+            places = np.append(positions(ids, self.tasks_), len(self.tasks_))
+            task = places[rows.task[~known]]
+            distribution[~known] = np.exp(self._log_predictive(rows.codes[~known], task))
+            inferred = self.posterior_.label_probability
+            if inferred is not None:
+                of_this_call = np.flatnonzero(counted & ~known)
+                distribution[of_this_call] = inferred[len(inferred) - len(of_this_call) :]
+        self.label_distributions_ = distribution
+        self.transduction_ = self.classes_[distribution.argmax(axis=1)]
+
+    def _log_predictive(self, codes: NDArray[np.int32], task: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self.posterior_.blocks.mixture.log_predictive(codes, task, float(self.temper), self._averaged())
+
+    def _averaged(self) -> bool:
+        return False
+
+    def _encode(self, X: Any, task: Any) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Codes and task places of new rows; a task never seen has the place after the last."""
+        check_is_fitted(self)
+        table, tasks = receive(X, task, self.task_column)
+        self._check_columns(X, table.names, reset=False)
+        if tasks is None:
+            if len(self.tasks_) > 1:
+                raise ValueError(
+                    f"the model was fitted to {len(self.tasks_)} tasks: say which task each row belongs to, task=..."
+                )
+            place = np.zeros(table.n_rows, dtype=np.int64)
+        else:
+            place = encode(tasks, self.tasks_.tolist()).astype(np.int64)
+            place[place < 0] = len(self.tasks_)
+        return self._schema.encode(table), place
+
+    def predict_log_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
+        """Log probability of each label (rows, classes); see :meth:`predict_proba`."""
+        return self._log_predictive(*self._encode(X, task))
+
+    def predict_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
+        """Probability of each label (rows, classes).
+
+        A task never seen gets the model's prediction for a new one; a category never seen, or a missing value, is left
+        out of the product.
+        """
+        return np.asarray(np.exp(self.predict_log_proba(X, task)))
+
+    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
+        """The most probable label of each row."""
+        return np.asarray(self.classes_[self.predict_log_proba(X, task).argmax(axis=1)])
+
+    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
+        """Share of labelled rows whose label is predicted correctly."""
+        predicted = self.predict(X, task)
+        labels, missing = check_labels(None, _flat(y), len(predicted), self.unlabelled)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[~missing]
+        # Compared as codes, since labels may be of types that scikit-learn does not mix.
+        known = self.classes_.tolist()
+        truth = encode(labels[~missing], known)
+        return float(accuracy_score(truth, encode(predicted[~missing], known), sample_weight=weights))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "posterior_")
+
+
+def _flat(y: Any) -> Any:
+    """A column of labels as one row of them, with scikit-learn's own warning."""
+    shape = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
+            "for example using ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        return np.asarray(y).ravel()
+    return y

@@ -1,0 +1,155 @@
+"""Complete sharing: one naive Bayes model for all tasks (thesis section 2.3; inference A.1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kinfolk.evidence import Evidence
+from kinfolk.naive_bayes.base import SharingNB
+from kinfolk.naive_bayes.fitted import Fitted, Problem
+from kinfolk.naive_bayes.fixed import fit_fixed, fixed_evidence
+from kinfolk.naive_bayes.sampled import sampled_evidence
+
+# A new task always joins: the limit of the Chinese restaurant process at concentration zero.
+_ALWAYS_JOINS = 0.0
+
+
+class CompleteSharingNB(SharingNB):
+    """Naive Bayes on the rows of all tasks pooled.
+
+    Parameters
+    ----------
+    share_labels : bool, default=True
+        Whether the label rates are shared too, as in the thesis (eq. 2.18). If not, every task has its own and only the
+        feature rates are shared.
+    label_prior : float, array of shape (n_classes,) or mapping, default=1
+        Dirichlet pseudo-counts of the labels.
+    feature_prior : float, sequence or mapping, default=1
+        Dirichlet pseudo-counts of the feature values: one number, or per feature a number or an array of shape
+        (values,) or (classes, values).
+    temper : float, default=1
+        Power, from 0 to 1, on the feature likelihood in predictions. Below 1 it makes up for naive Bayes counting
+        correlated features twice. Evidence always uses 1.
+    task_column : str or int, optional
+        Column of ``X`` that holds the task, instead of ``task=``: for scikit-learn tools that route no metadata.
+    categorical_features : "auto" or sequence, default="auto"
+        Columns to treat as categories. "auto" takes text, booleans, categoricals, and whole numbers with at most 64
+        different values; other numbers are binned.
+    bins : int or mapping, default=8
+        Number of quantile bins of numeric columns, or for named columns a number or the inner edges.
+    unlabelled : optional
+        A value of ``y`` that marks a row without a label, beside ``None`` and NaN.
+    n_chains, n_burn_in, n_draws : int, default=4, 100, 100
+        Chains of the Gibbs sampler, sweeps thrown away and draws kept of each. Used where sampling is.
+    random_state : int, RandomState or None
+        Seed of the sampler.
+    n_jobs : int or None
+        Chains run side by side (threads, through joblib).
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Attributes
+    ----------
+    classes_, tasks_ : arrays
+        Labels and tasks, sorted.
+    partition_, similarity_ : arrays
+        Cluster of each task, and the posterior probability that two tasks share.
+    log_evidence_, log_evidence_kind_, log_evidence_error_
+        Natural log of the evidence, what kind of number it is, and its standard error.
+    label_distributions_, transduction_ : arrays
+        For the rows of the last call to ``fit``: probabilities of the labels, and the most probable one.
+    posterior_ : Fitted
+        Everything that inference left behind.
+
+    References
+    ----------
+    D. M. Roy, "Clustered Naive Bayes", M.Eng. thesis, MIT, 2006, sections 2.3 and A.1.2.
+
+    Examples
+    --------
+    >>> from kinfolk import CompleteSharingNB
+    >>> X = [["red"], ["blue"], ["red"], ["red"]]
+    >>> model = CompleteSharingNB().fit(X, ["stop", "go", "go", "stop"], task=["ann", "ann", "bob", "bob"])
+    >>> model.predict([["red"], ["red"]], task=["ann", "bob"]).tolist()
+    ['stop', 'stop']
+    """
+
+    def __init__(
+        self,
+        *,
+        share_labels: bool = True,
+        label_prior: float | ArrayLike = 1.0,
+        feature_prior: float | ArrayLike | Mapping[Any, Any] = 1.0,
+        temper: float = 1.0,
+        task_column: str | int | None = None,
+        categorical_features: str | Sequence[Any] = "auto",
+        bins: int | Mapping[Any, Any] = 8,
+        unlabelled: Any = None,
+        n_chains: int = 4,
+        n_burn_in: int = 100,
+        n_draws: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            label_prior=label_prior,
+            feature_prior=feature_prior,
+            temper=temper,
+            task_column=task_column,
+            categorical_features=categorical_features,
+            bins=bins,
+            unlabelled=unlabelled,
+            n_chains=n_chains,
+            n_burn_in=n_burn_in,
+            n_draws=n_draws,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.share_labels = share_labels
+
+    def _shared(self, problem: Problem) -> Problem:
+        """The problem as this model sees it: one task only, where label rates are shared too."""
+        if not self.share_labels:
+            return problem
+        rows = problem.unlabelled
+        return problem._replace(
+            statistics=problem.statistics.pooled(), unlabelled=rows._replace(task=np.zeros_like(rows.task))
+        )
+
+    def _infer(self, problem: Problem) -> Fitted:
+        shared = self._shared(problem)
+        together = np.zeros(len(shared.statistics.tasks), dtype=np.int64)
+        if len(problem.unlabelled.labels):
+            fitted = self._sample(shared, _ALWAYS_JOINS, together)
+        else:
+            fitted = fit_fixed(shared, together, _ALWAYS_JOINS)
+        return _for_all(fitted, len(problem.statistics.tasks)) if self.share_labels else fitted
+
+    def _estimate_evidence(self) -> Evidence:
+        shared = self._shared(self._problem())
+        together = np.zeros(len(shared.statistics.tasks), dtype=np.int64)
+        if not len(shared.unlabelled.labels):
+            return fixed_evidence(shared, together)
+        return sampled_evidence(shared, _ALWAYS_JOINS, self._seed, self.n_jobs, together)
+
+
+def _for_all(fitted: Fitted, n_tasks: int) -> Fitted:
+    """Give every task, a new one included, what the one task of a pooled fit has."""
+    blocks = fitted.blocks
+    mixture = blocks.mixture
+    n_entries = int(mixture.start[1])
+    mixture = mixture._replace(
+        start=np.arange(n_tasks + 2) * n_entries,
+        block=np.tile(mixture.block[:n_entries], n_tasks + 1),
+        log_weight=np.tile(mixture.log_weight[:n_entries], n_tasks + 1),
+        log_rates=np.tile(mixture.log_rates[:n_entries], (n_tasks + 1, 1)),
+    )
+    # The pooled block holds all tasks, not one.
+    blocks = blocks._replace(sizes=blocks.sizes * n_tasks, mixture=mixture)
+    return fitted._replace(blocks=blocks, partition=np.zeros(n_tasks, dtype=np.int64), partitions=None)

@@ -1,0 +1,208 @@
+"""What a fitted naive Bayes model tells about its tasks: partition, similarity, evidence, parameters, explanations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.evidence import Evidence
+from kinfolk.naive_bayes.explanation import Explanation, explain_rows
+from kinfolk.naive_bayes.fitted import Fitted, Problem
+from kinfolk.naive_bayes.parameters import dirichlet_estimate, mean_label_rates, mean_over_blocks, nulls
+from kinfolk.tasks.frames import make_frame
+from kinfolk.tasks.schema import encode
+
+if TYPE_CHECKING:
+    from kinfolk.tasks.schema import Schema
+    from kinfolk.tasks.statistics import Statistics
+
+MAX_SIMILARITY_TASKS = 5_000
+
+
+class Findings:
+    """Everything that can be read off a fit; mixed into every naive Bayes estimator."""
+
+    classes_: NDArray[Any]
+    tasks_: NDArray[Any]
+    posterior_: Fitted
+    temper: float
+    _schema: Schema
+    _statistics: Statistics
+    _backend: str
+    _evidence_value: Evidence | None
+
+    if TYPE_CHECKING:
+
+        def _problem(self) -> Problem: ...
+        def _encode(self, X: Any, task: Any) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+        def _averaged(self) -> bool: ...
+
+    def _estimate_evidence(self) -> Evidence:
+        raise NotImplementedError  # abstract
+
+    @property
+    def partition_(self) -> NDArray[np.int64]:
+        """Cluster of each task of ``tasks_``, numbered in the order in which they appear."""
+        return self.posterior_.partition
+
+    @property
+    def similarity_(self) -> NDArray[np.float64]:
+        """Posterior probability that two tasks share their feature rates, in the order of ``tasks_``."""
+        n_tasks = len(self.tasks_)
+        if n_tasks > MAX_SIMILARITY_TASKS:
+            raise ValueError(
+                f"similarity_ of {n_tasks:,} tasks is a matrix too large to be useful: ask for some of them with "
+                "similarity(tasks)"
+            )
+        return self.posterior_.similarity()
+
+    def similarity(self, tasks: Any) -> NDArray[np.float64]:
+        """Posterior probability that two of the given tasks share their feature rates."""
+        asked = np.asarray(tasks)
+        place = encode(asked, self.tasks_.tolist())
+        if (place < 0).any():
+            raise ValueError(f"task {asked[np.argmax(place < 0)]!r} was not in the training data")
+        return self.posterior_.similarity(place.astype(np.int64))
+
+    def _evidence(self) -> Evidence:
+        if self.posterior_.evidence is not None:
+            return self.posterior_.evidence
+        if self._evidence_value is None:
+            self._evidence_value = self._estimate_evidence()
+        return self._evidence_value
+
+    @property
+    def log_evidence_(self) -> float:
+        """Natural log of p(X, Y) of the training rows as an ordered sequence, unknown labels summed over."""
+        return self._evidence().value
+
+    @property
+    def log_evidence_kind_(self) -> str:
+        """What kind of number ``log_evidence_`` is: "exact", "estimate" or "lower bound"."""
+        return self._evidence().kind
+
+    @property
+    def log_evidence_error_(self) -> float:
+        """Standard error of ``log_evidence_`` where it is an estimate, else zero."""
+        return self._evidence().error
+
+    def explain(self, X: Any, task: Any = None) -> Explanation:
+        """What each feature added to the log odds of each row, and whose data stood behind it.
+
+        Returns
+        -------
+        Explanation
+            Its ``table(row)`` is meant for reading, its arrays for computing.
+        """
+        codes, place = self._encode(X, task)
+        problem = self._problem()
+        parts = explain_rows(
+            self.posterior_.blocks,
+            problem.statistics,
+            problem.feature_prior,
+            codes,
+            place,
+            float(self.temper),
+            self._averaged(),
+        )
+        names = [[*column.value_names, "(unknown)"] for column in self._schema.columns]
+        values = [[names[f][code] for f, code in enumerate(row)] for row in codes.tolist()]
+        return Explanation(self.classes_, self._schema.names, values, *parts, backend=self._backend)
+
+    def label_rates(self, estimate: str = "mean") -> Any:
+        """Label rates of every task as a table: task, label, probability.
+
+        Parameters
+        ----------
+        estimate : {"mean", "map", "ml"}
+            Posterior mean (over everything unknown), posterior mode, or maximum likelihood, the latter two from the
+            labelled rows; maximum likelihood is null for a task without any.
+        """
+        problem = self._problem()
+        n_tasks, n_labels = problem.statistics.label_counts.shape
+        if estimate == "mean":
+            rates = mean_label_rates(self.posterior_.blocks.mixture, n_tasks)
+        else:
+            rates = dirichlet_estimate(
+                problem.statistics.label_counts, problem.label_prior, np.array([0, n_labels]), estimate
+            )
+        return make_frame(
+            {
+                "task": np.repeat(self.tasks_, n_labels).tolist(),
+                "label": self.classes_.tolist() * n_tasks,
+                "probability": nulls(rates),
+            },
+            self._backend,
+        )
+
+    def feature_rates(self, by: str = "cluster", estimate: str = "mean") -> Any:
+        """Feature rates of every cluster or task as a table: cluster or task, label, feature, value, probability.
+
+        Parameters
+        ----------
+        by : {"cluster", "task"}
+            Clusters are those of ``partition_``. A task's posterior mean is taken over all clusters that it may belong
+            to; its other estimates are those of its cluster.
+        estimate : {"mean", "map", "ml"}
+            Posterior mean, posterior mode, or maximum likelihood (null where there is no data).
+        """
+        owners, rates = self._rates(by, estimate)
+        names = self._cell_names()
+        n_labels, width = len(self.classes_), len(names)
+        return make_frame(
+            {
+                by: np.repeat(owners, n_labels * width).tolist(),
+                "label": np.tile(np.repeat(self.classes_, width), len(owners)).tolist(),
+                "feature": [feature for feature, _ in names] * (n_labels * len(owners)),
+                "value": [value for _, value in names] * (n_labels * len(owners)),
+                "probability": nulls(rates),
+            },
+            self._backend,
+        )
+
+    def log_ratios(self, label: Any = None, against: Any = None, by: str = "cluster", estimate: str = "map") -> Any:
+        """Log ratio of a feature's probability under two labels, for every value, as a table (thesis figure 4-2).
+
+        Positive numbers speak for ``label`` (by default the last of the classes), negative ones for ``against`` (the
+        first); null where either probability is zero or unknown.
+        """
+        known = self.classes_.tolist()
+        for given in (label, against):
+            if given is not None and given not in known:
+                raise ValueError(f"{given!r} is not a label; the labels are {known}")
+        y = len(known) - 1 if label is None else known.index(label)
+        other = 0 if against is None else known.index(against)
+        owners, rates = self._rates(by, estimate)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.log(rates[:, y]) - np.log(rates[:, other])
+        names = self._cell_names()
+        return make_frame(
+            {
+                by: np.repeat(owners, len(names)).tolist(),
+                "feature": [feature for feature, _ in names] * len(owners),
+                "value": [value for _, value in names] * len(owners),
+                "log_ratio": nulls(np.where(np.isfinite(ratio), ratio, np.nan)),
+            },
+            self._backend,
+        )
+
+    def _rates(self, by: str, estimate: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Owners and their rates (owners, labels, values of all features)."""
+        if by not in ("cluster", "task"):
+            raise ValueError(f'by={by!r}: give "cluster" or "task"')
+        problem = self._problem()
+        layout = problem.statistics.layout
+        if by == "task" and estimate == "mean":
+            means = mean_over_blocks(self.posterior_.blocks.mixture, len(self.tasks_))
+            return self.tasks_, means.transpose(0, 2, 1)
+        partition = self.partition_
+        counts = np.zeros((int(partition.max()) + 1, layout.n_cells))
+        np.add.at(counts, partition, problem.statistics.feature_counts)
+        rates = dirichlet_estimate(counts, problem.feature_prior, layout.group_start, estimate)
+        rates = rates.reshape(len(counts), layout.n_labels, layout.width)
+        return (np.arange(len(counts)), rates) if by == "cluster" else (self.tasks_, rates[partition])
+
+    def _cell_names(self) -> list[tuple[str, str]]:
+        return [(column.name, value) for column in self._schema.columns for value in column.value_names]

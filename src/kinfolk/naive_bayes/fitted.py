@@ -1,0 +1,126 @@
+"""What inference hands back to an estimator, and the problem that it was given."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from kinfolk.evidence import Evidence
+from kinfolk.maths.dirichlet import DirichletProduct, dirichlet_product
+from kinfolk.naive_bayes.mixture import Mixture, log_feature_rates
+from kinfolk.partition.tree import TaskTree
+from kinfolk.tasks.statistics import Rows, Statistics
+
+
+class Problem(NamedTuple):
+    """Labelled counts per task, unlabelled rows, and the Dirichlet priors of labels and features."""
+
+    statistics: Statistics
+    unlabelled: Rows
+    label_prior: NDArray[np.float64]
+    feature_prior: NDArray[np.float64]
+
+    def product(self) -> DirichletProduct:
+        """The features' prior, with tables that reach the count of all rows together."""
+        counts = self.statistics.feature_counts
+        largest = 0
+        if counts.dtype.kind == "i":
+            largest = int(self.statistics.label_counts.sum()) + len(self.unlabelled.labels)
+        return dirichlet_product(self.feature_prior, self.statistics.layout.group_start, largest)
+
+    def log_label_evidence(self) -> float:
+        """Log probability of the known labels: each task has its own rates (thesis eq. A.30, first factor)."""
+        return float(log_label_marginals(self.statistics.label_counts, self.label_prior).sum())
+
+    def log_rates(self, label_counts: NDArray[np.generic]) -> NDArray[np.float64]:
+        """Log posterior mean of the label rates for rows of label counts."""
+        posterior = label_counts + self.label_prior
+        return np.asarray(np.log(posterior) - np.log(posterior.sum(axis=-1, keepdims=True)))
+
+    def canonical_order(self) -> NDArray[np.int64]:
+        """Tasks in an order that depends on what they hold, so that results depend on neither names nor order."""
+        statistics, unlabelled = self.statistics, self.unlabelled
+        rows_of: dict[int, list[bytes]] = {}
+        for i, task in enumerate(unlabelled.task.tolist()):
+            weight = b"" if unlabelled.weights is None else unlabelled.weights[i].tobytes()
+            rows_of.setdefault(task, []).append(unlabelled.codes[i].tobytes() + weight)
+        keys = [
+            (
+                statistics.label_counts[task].tolist(),
+                statistics.feature_counts[task].tolist(),
+                sorted(rows_of.get(task, [])),
+            )
+            for task in range(len(statistics.tasks))
+        ]
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
+
+class Blocks(NamedTuple):
+    """Blocks of tasks that may share parameters: their counts, how many tasks they hold, and who may be in them."""
+
+    counts: NDArray[Any]
+    sizes: NDArray[np.int64]
+    mixture: Mixture
+
+
+class Fitted(NamedTuple):
+    """All that inference leaves behind, in the order of ``Problem.statistics.tasks``; plain data, nothing hidden.
+
+    Which of the optional fields are there depends on the method: ``tree`` for hierarchical clustering; ``partitions``
+    (chains, draws, tasks) and ``log_joint`` (chains, draws) for sampling; ``co_clustering`` (tasks, tasks) for exact
+    sums. ``label_probability`` belongs to the problem's unlabelled rows, where the method uses them. ``evidence`` is
+    None where it costs a run of its own.
+    """
+
+    blocks: Blocks
+    partition: NDArray[np.int64]
+    evidence: Evidence | None = None
+    tree: TaskTree | None = None
+    partitions: NDArray[np.int64] | None = None
+    log_joint: NDArray[np.float64] | None = None
+    co_clustering: NDArray[np.float64] | None = None
+    label_probability: NDArray[np.float64] | None = None
+
+    def similarity(self, tasks: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Posterior probability that two tasks share their parameters, for some tasks or all."""
+        if self.tree is not None:
+            return self.tree.similarity(tasks)
+        among = slice(None) if tasks is None else tasks
+        if self.co_clustering is not None:
+            return self.co_clustering[among][:, among]
+        draws = self.partition[None] if self.partitions is None else self.partitions.reshape(-1, len(self.partition))
+        seats = draws[:, among]
+        together = np.zeros((seats.shape[1], seats.shape[1]))
+        for seat in seats:
+            together += seat[:, None] == seat[None, :]
+        return together / len(seats)
+
+
+def log_label_marginals(label_counts: NDArray[np.generic], label_prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log marginal of each row of label counts under one Dirichlet prior."""
+    posterior = label_counts + label_prior
+    terms = gammaln(posterior).sum(axis=1) - gammaln(posterior.sum(axis=1))
+    return np.asarray(terms - gammaln(label_prior).sum() + gammaln(label_prior.sum()))
+
+
+class Entry(NamedTuple):
+    """Tasks ``owner`` (the number of tasks standing for a new one) may belong to blocks ``block``, side by side."""
+
+    owner: NDArray[np.int64]
+    block: NDArray[np.int64]
+    log_weight: NDArray[np.float64]
+    log_rates: NDArray[np.float64]
+
+
+def make_blocks(problem: Problem, counts: NDArray[Any], sizes: NDArray[np.int64], entries: list[Entry]) -> Blocks:
+    """Blocks with these counts and the mixture over them."""
+    layout = problem.statistics.layout
+    owner, block, log_weight, log_rates = (np.concatenate(part) for part in zip(*entries, strict=True))
+    by_task = np.argsort(owner, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(problem.statistics.tasks) + 1))])
+    log_theta = log_feature_rates(counts, problem.feature_prior, layout.group_start, layout.n_labels)
+    mixture = Mixture(layout.offsets, log_theta, start, block[by_task], log_weight[by_task], log_rates[by_task])
+    return Blocks(counts, sizes, mixture)

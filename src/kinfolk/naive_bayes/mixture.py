@@ -1,0 +1,130 @@
+"""The predictive distribution that every naive Bayes model of kinfolk comes down to, in numpy alone.
+
+Given the data, a task u belongs to one of several blocks of tasks k with probability w_{u,k}; its next row has
+
+    p(x, y) = Σ_k w_{u,k} φ_{u,k,y} ∏_f θ_{k,y,f,x_f},
+
+φ and θ being posterior means of the label rates and feature rates. No sharing is one block per task, complete sharing
+one block for all; hierarchical clustering has a block for every node above a task (paper 000, eq. 4), Gibbs sampling a
+block for every draw.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A block is dropped from a task's mixture if it can never make up more than e^−40 of any prediction.
+_NEGLIGIBLE = -40.0
+
+
+class Mixture(NamedTuple):
+    """Blocks, and for every task (the last row: a task never seen) which of them it may belong to.
+
+    ``log_theta`` (blocks, values of all features + 1, labels) has a last row of zeros, to which missing values point.
+    Entries ``start[u]:start[u + 1]`` of the other arrays are those of task u.
+    """
+
+    offsets: NDArray[np.int64]
+    log_theta: NDArray[np.float64]
+    start: NDArray[np.int64]
+    block: NDArray[np.int64]
+    log_weight: NDArray[np.float64]
+    log_rates: NDArray[np.float64]
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return self.log_theta.shape[2]
+
+    def cells(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Rows of ``log_theta`` that a row's feature codes point to."""
+        return np.where(codes < 0, self.offsets[-1], codes + self.offsets[:-1])
+
+    def entries(self, task: int) -> slice:
+        """The entries of one task."""
+        return slice(int(self.start[task]), int(self.start[task + 1]))
+
+    def log_predictive(
+        self, codes: NDArray[np.int32], task: NDArray[np.int64], temper: float = 1.0, averaged: bool = False
+    ) -> NDArray[np.float64]:
+        """Log p(y | x) for each row. O(rows · blocks of its task · features · labels).
+
+        ``temper`` is a power on the feature likelihood. Where ``averaged``, the blocks' own predictions are averaged
+        with weights that the row does not change, as paper 000 prints eq. (4); otherwise the row tells its share about
+        which block it came from, which is what the model implies.
+        """
+        out = np.full((len(codes), self.n_labels), -np.inf)
+        cells = self.cells(codes)
+        n_entries = np.diff(self.start)[task]
+        rows = np.arange(len(codes))
+        for slot in range(int(n_entries.max(initial=0))):
+            if slot:
+                rows = rows[n_entries[rows] > slot]
+            entry = self.start[task[rows]] + slot
+            log_joint = self._log_fit(cells[rows] if slot else cells, self.block[entry])
+            if temper != 1.0:
+                log_joint *= temper
+            log_joint += self.log_rates[entry]
+            if averaged:
+                log_joint = normalise_log(log_joint)
+            log_joint += self.log_weight[entry, None]
+            out[rows] = np.logaddexp(out[rows], log_joint) if slot else log_joint
+        return normalise_log(out)
+
+    def _log_fit(self, cells: NDArray[np.int64], block: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Log likelihood of the features under each label (rows, labels)."""
+        n_cells = self.log_theta.shape[1]
+        flat = self.log_theta.reshape(-1, self.n_labels)
+        first = block * n_cells
+        fit = np.zeros((len(cells), self.n_labels))
+        for f in range(cells.shape[1]):
+            fit += flat[first + cells[:, f]]
+        return fit
+
+
+def normalise_log(log_p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Subtract each row's log sum."""
+    highest = log_p.max(axis=1, keepdims=True)
+    shifted = log_p - highest
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+
+
+def log_feature_rates(
+    counts: NDArray[np.generic],
+    prior: NDArray[np.float64],
+    group_start: NDArray[np.int64],
+    n_labels: int,
+) -> NDArray[np.float64]:
+    """Log posterior mean of θ for rows of counts, in the shape that a mixture holds them."""
+    posterior = counts + prior
+    totals = np.add.reduceat(posterior, group_start[:-1], axis=1)
+    log_theta = np.log(posterior) - np.repeat(np.log(totals), np.diff(group_start), axis=1)
+    by_value = log_theta.reshape(len(counts), n_labels, -1).transpose(0, 2, 1)
+    return np.concatenate([by_value, np.zeros((len(counts), 1, n_labels))], axis=1)
+
+
+def prune(mixture: Mixture) -> tuple[Mixture, NDArray[np.int64]]:
+    """Drop the entries that cannot matter to any prediction, and the blocks that nobody is left in.
+
+    Returns the smaller mixture and which of the blocks it still has.
+
+    An entry k cannot matter beside b if w_k ≤ e^−40 · w_b · min_x p_b(x | y), since p_k(x | y) is at most one. Valid
+    where a task's entries have equal label rates.
+    """
+    lowest = np.minimum.reduceat(mixture.log_theta, mixture.offsets[:-1], axis=1).sum(axis=1).min(axis=1)
+    floor = np.maximum.reduceat(mixture.log_weight + lowest[mixture.block], mixture.start[:-1])
+    n_entries = np.diff(mixture.start)
+    keep = mixture.log_weight >= np.repeat(floor, n_entries) + _NEGLIGIBLE
+    used, block = np.unique(mixture.block[keep], return_inverse=True)
+    kept = np.add.reduceat(keep.astype(np.int64), mixture.start[:-1])
+    smaller = mixture._replace(
+        log_theta=mixture.log_theta[used],
+        start=np.concatenate([[0], np.cumsum(kept)]),
+        block=block,
+        log_weight=mixture.log_weight[keep],
+        log_rates=mixture.log_rates[keep],
+    )
+    return smaller, used

@@ -1,0 +1,88 @@
+"""No sharing: one naive Bayes model per task, all at once (thesis section 2.2; inference A.1.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kinfolk.evidence import Evidence
+from kinfolk.naive_bayes.base import SharingNB
+from kinfolk.naive_bayes.fitted import Fitted, Problem
+from kinfolk.naive_bayes.fixed import fit_fixed, fixed_evidence
+from kinfolk.naive_bayes.sampled import sampled_evidence
+
+# A new task never joins another: the limit of the Chinese restaurant process at infinite concentration.
+_NEVER_JOINS = np.inf
+
+
+class NoSharingNB(SharingNB):
+    """Naive Bayes for every task by itself: the baseline that learns nothing from kin.
+
+    Fits a thousand tasks as fast as other packages fit a few. With unlabelled rows it is semi-supervised: their labels
+    are drawn by Gibbs sampling along with everything else.
+
+    Parameters
+    ----------
+    label_prior : float, array of shape (n_classes,) or mapping, default=1
+        Dirichlet pseudo-counts of the labels.
+    feature_prior : float, sequence or mapping, default=1
+        Dirichlet pseudo-counts of the feature values: one number, or per feature a number or an array of shape
+        (values,) or (classes, values).
+    temper : float, default=1
+        Power, from 0 to 1, on the feature likelihood in predictions. Below 1 it makes up for naive Bayes counting
+        correlated features twice. Evidence always uses 1.
+    task_column : str or int, optional
+        Column of ``X`` that holds the task, instead of ``task=``: for scikit-learn tools that route no metadata.
+    categorical_features : "auto" or sequence, default="auto"
+        Columns to treat as categories. "auto" takes text, booleans, categoricals, and whole numbers with at most 64
+        different values; other numbers are binned.
+    bins : int or mapping, default=8
+        Number of quantile bins of numeric columns, or for named columns a number or the inner edges.
+    unlabelled : optional
+        A value of ``y`` that marks a row without a label, beside ``None`` and NaN.
+    n_chains, n_burn_in, n_draws : int, default=4, 100, 100
+        Chains of the Gibbs sampler, sweeps thrown away and draws kept of each. Used where sampling is.
+    random_state : int, RandomState or None
+        Seed of the sampler.
+    n_jobs : int or None
+        Chains run side by side (threads, through joblib).
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Attributes
+    ----------
+    classes_, tasks_ : arrays
+        Labels and tasks, sorted.
+    partition_, similarity_ : arrays
+        Cluster of each task, and the posterior probability that two tasks share.
+    log_evidence_, log_evidence_kind_, log_evidence_error_
+        Natural log of the evidence, what kind of number it is, and its standard error.
+    label_distributions_, transduction_ : arrays
+        For the rows of the last call to ``fit``: probabilities of the labels, and the most probable one.
+    posterior_ : Fitted
+        Everything that inference left behind.
+
+    References
+    ----------
+    D. M. Roy, "Clustered Naive Bayes", M.Eng. thesis, MIT, 2006, sections 2.2 and A.1.1.
+
+    Examples
+    --------
+    >>> from kinfolk import NoSharingNB
+    >>> X = [["red"], ["blue"], ["red"], ["blue"]]
+    >>> model = NoSharingNB().fit(X, ["stop", "go", "go", "stop"], task=["ann", "ann", "bob", "bob"])
+    >>> model.predict([["red"], ["red"]], task=["ann", "bob"]).tolist()
+    ['stop', 'go']
+    """
+
+    def _infer(self, problem: Problem) -> Fitted:
+        alone = np.arange(len(problem.statistics.tasks))
+        if not len(problem.unlabelled.labels):
+            return fit_fixed(problem, alone, _NEVER_JOINS)
+        return self._sample(problem, _NEVER_JOINS, alone)
+
+    def _estimate_evidence(self) -> Evidence:
+        problem = self._problem()
+        alone = np.arange(len(problem.statistics.tasks))
+        if not len(problem.unlabelled.labels):
+            return fixed_evidence(problem, alone)
+        return sampled_evidence(problem, _NEVER_JOINS, self._seed, self.n_jobs, alone)

@@ -1,0 +1,70 @@
+"""The fitted parameters of tasks and clusters as tables in the user's names (thesis eq. 2.8, 2.9 and figure 4-2)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.naive_bayes.mixture import Mixture
+
+Estimate = Literal["mean", "map", "ml"]
+
+
+def dirichlet_estimate(
+    counts: NDArray[Any], prior: NDArray[np.float64], group_start: NDArray[np.int64], estimate: str
+) -> NDArray[np.float64]:
+    """Point estimate of the probabilities of groups of cells, for each row of counts.
+
+    ``"mean"`` of the posterior, its mode ``"map"`` (the mean where the density has no single mode), or maximum
+    likelihood ``"ml"``, which is undefined, NaN here and null in tables, where a group has no data.
+
+    Examples
+    --------
+    >>> counts, start = np.array([[3.0, 1.0]]), np.array([0, 2])
+    >>> dirichlet_estimate(counts, np.full(2, 2.0), start, "map").round(3).tolist()
+    [[0.667, 0.333]]
+    """
+    if estimate == "mean":
+        mass = counts + prior
+    elif estimate == "map":
+        mass = np.maximum(counts + prior - 1.0, 0.0)
+    elif estimate == "ml":
+        mass = counts.astype(np.float64)
+    else:
+        raise ValueError(f'estimate={estimate!r}: give "mean", "map" or "ml"')
+    widths = np.diff(group_start)
+    totals = np.repeat(np.add.reduceat(mass, group_start[:-1], axis=1), widths, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = mass / totals
+    if estimate == "map":
+        mean = dirichlet_estimate(counts, prior, group_start, "mean")
+        rates = np.where(totals > 0, rates, mean)
+    return np.asarray(rates)
+
+
+def mean_over_blocks(mixture: Mixture, n_tasks: int) -> NDArray[np.float64]:
+    """Posterior mean of every task's feature rates, blocks weighed by their probability (tasks, values, labels)."""
+    theta = np.exp(mixture.log_theta[:, :-1])
+    out = np.empty((n_tasks, *theta.shape[1:]))
+    for u in range(n_tasks):
+        entries = mixture.entries(u)
+        weight = np.exp(mixture.log_weight[entries])
+        out[u] = np.tensordot(weight / weight.sum(), theta[mixture.block[entries]], axes=1)
+    return out
+
+
+def mean_label_rates(mixture: Mixture, n_tasks: int) -> NDArray[np.float64]:
+    """Posterior mean of every task's label rates (tasks, labels)."""
+    out = np.empty((n_tasks, mixture.n_labels))
+    for u in range(n_tasks):
+        entries = mixture.entries(u)
+        weight = np.exp(mixture.log_weight[entries])
+        out[u] = weight / weight.sum() @ np.exp(mixture.log_rates[entries])
+    return out
+
+
+def nulls(values: NDArray[np.float64]) -> list[float | None]:
+    """Numbers as a list, with None for NaN."""
+    return [None if value != value else value for value in values.ravel().tolist()]

@@ -1,0 +1,74 @@
+"""Dirichlet priors from what a user gives: one number, an array, or a number or array per feature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.tasks.schema import Schema
+from kinfolk.tasks.statistics import Layout
+
+
+def label_prior(given: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Pseudo-counts of the labels, in the order of the classes.
+
+    Examples
+    --------
+    >>> label_prior({"no": 2, "yes": 1}, np.array(["no", "yes"])).tolist()
+    [2.0, 1.0]
+    """
+    if isinstance(given, Mapping):
+        unknown = [label for label in given if label not in classes.tolist()]
+        if unknown:
+            raise ValueError(f"label_prior names {unknown[0]!r}, which is not one of the labels {classes.tolist()}")
+        given = [given.get(label, 1.0) for label in classes.tolist()]
+    prior = _positive(given, "label_prior")
+    if prior.ndim == 0:
+        return np.full(len(classes), float(prior))
+    if prior.shape != (len(classes),):
+        raise ValueError(f"label_prior has shape {prior.shape} for {len(classes)} labels, {classes.tolist()}")
+    return prior
+
+
+def feature_prior(given: Any, schema: Schema, layout: Layout) -> NDArray[np.float64]:
+    """Pseudo-counts of all cells of a layout.
+
+    A number serves everywhere. A sequence has an item per feature and a mapping one per named feature (the others have
+    1), each a number, or an array of shape (values,) or (labels, values).
+    """
+    if not isinstance(given, Mapping) and np.ndim(given) == 0:
+        return np.full(layout.n_cells, float(_positive(given, "feature_prior")))
+    items: list[Any]
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if name not in schema.names]
+        if unknown:
+            raise ValueError(f"feature_prior names column {unknown[0]!r}, which is not one of {schema.names}")
+        items = [given.get(name, 1.0) for name in schema.names]
+    else:
+        items = list(given)
+        if len(items) != len(schema.names):
+            raise ValueError(f"feature_prior has {len(items)} items for {len(schema.names)} features")
+    prior = np.empty((layout.n_labels, layout.width))
+    for f, item in enumerate(items):
+        part = _positive(item, f"feature_prior of column {schema.names[f]!r}")
+        try:
+            prior[:, layout.offsets[f] : layout.offsets[f + 1]] = part
+        except ValueError:
+            shape = (layout.n_labels, int(layout.n_values[f]))
+            raise ValueError(
+                f"feature_prior of column {schema.names[f]!r} has shape {part.shape}: a number, {shape[1:]} or {shape} fits"
+            ) from None
+    return prior.ravel()
+
+
+def _positive(given: Any, what: str) -> NDArray[np.float64]:
+    try:
+        prior = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}={given!r}: a number or an array of numbers is needed") from None
+    if not (np.isfinite(prior).all() and (prior > 0).all()):
+        raise ValueError(f"{what}={given!r}: pseudo-counts must be finite and above zero")
+    return prior

@@ -1,0 +1,134 @@
+"""The tree that Bayesian hierarchical clustering leaves behind, and what can be read off it.
+
+Node ids follow SciPy: leaves are 0 … U−1 in the order of the tasks, the k-th merge makes node U+k. A node's log odds
+compare "its tasks are one cluster" with "they are split as its subtrees say" (paper 000, eq. 3).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.partition.crp import canonical
+
+
+class TaskTree(NamedTuple):
+    """A binary tree over tasks with the log odds of every merge.
+
+    Attributes
+    ----------
+    children : array of shape (n_tasks − 1, 2)
+        The two nodes joined by each merge, in the order of the merges.
+    log_odds : array of shape (n_tasks − 1,)
+        Log odds that the joined tasks form one cluster, log r − log(1 − r).
+    log_tree_sum : float
+        Log of the prior-weighted sum over all tree-consistent partitions, a lower bound of the log evidence.
+    """
+
+    children: NDArray[np.int64]
+    log_odds: NDArray[np.float64]
+    log_tree_sum: float
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of leaves."""
+        return len(self.children) + 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of tasks under every node, leaves first."""
+        sizes = np.ones(2 * self.n_tasks - 1, dtype=np.int64)
+        for k, (left, right) in enumerate(self.children):
+            sizes[self.n_tasks + k] = sizes[left] + sizes[right]
+        return sizes
+
+    @property
+    def parents(self) -> NDArray[np.int64]:
+        """Parent of every node; −1 for the root."""
+        parents = np.full(2 * self.n_tasks - 1, -1, dtype=np.int64)
+        for k, pair in enumerate(self.children):
+            parents[pair] = self.n_tasks + k
+        return parents
+
+    @property
+    def log_weights(self) -> NDArray[np.float64]:
+        """Log probability that a node's tasks are exactly one block: r times ∏(1 − r) over its strict ancestors."""
+        n = self.n_tasks
+        odds = np.concatenate([np.full(n, np.inf), self.log_odds])
+        log_r, log_not_r = -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds)
+        parents = self.parents
+        above = np.zeros(2 * n - 1)
+        for node in range(2 * n - 3, -1, -1):
+            above[node] = above[parents[node]] + log_not_r[parents[node]]
+        return log_r + above
+
+    def path(self, leaf: int) -> NDArray[np.int64]:
+        """Nodes from a leaf up to the root, the leaf first."""
+        parents = self.parents
+        nodes = [leaf]
+        while parents[nodes[-1]] >= 0:
+            nodes.append(int(parents[nodes[-1]]))
+        return np.array(nodes, dtype=np.int64)
+
+    def leaves(self) -> list[NDArray[np.int64]]:
+        """The tasks under every node, leaves first. O(U · depth) memory."""
+        under = [np.array([leaf]) for leaf in range(self.n_tasks)]
+        for left, right in self.children:
+            under.append(np.concatenate([under[left], under[right]]))
+        return under
+
+    def partition(self) -> NDArray[np.int64]:
+        """The most probable tree-consistent partition."""
+        n = self.n_tasks
+        # With s the log of a sub-tree's sum over partitions, its best partition's share of that sum is either
+        # the node's own r, or (1 − r) times the children's best shares.
+        best = np.zeros(2 * n - 1)
+        whole = np.ones(2 * n - 1, dtype=bool)
+        for k, (left, right) in enumerate(self.children):
+            one = -np.logaddexp(0.0, -self.log_odds[k])
+            split = -np.logaddexp(0.0, self.log_odds[k]) + best[left] + best[right]
+            whole[n + k], best[n + k] = one >= split, max(one, split)
+        block = np.empty(2 * n - 1, dtype=np.int64)
+        parents = self.parents
+        for node in range(2 * n - 2, -1, -1):
+            parent = parents[node]
+            settled = parent >= 0 and (whole[parent] or block[parent] >= 0)
+            block[node] = (block[parent] if block[parent] >= 0 else parent) if settled else -1
+        leaves = np.arange(n)
+        return canonical(np.where(block[:n] >= 0, block[:n], leaves))
+
+    def similarity(self, tasks: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Probability that two tasks share a cluster: the weights of all nodes that hold both."""
+        n = self.n_tasks
+        weight = np.exp(self.log_weights)
+        parents = self.parents
+        shared = weight.copy()
+        for node in range(2 * n - 3, -1, -1):
+            shared[node] += shared[parents[node]]
+        wanted = np.arange(n) if tasks is None else np.asarray(tasks)
+        place = np.full(n, -1)
+        place[wanted] = np.arange(len(wanted))
+        out = np.ones((len(wanted), len(wanted)))
+        under = [np.array([place[leaf]]) if place[leaf] >= 0 else np.zeros(0, int) for leaf in range(n)]
+        for k, (left, right) in enumerate(self.children):
+            out[np.ix_(under[left], under[right])] = shared[n + k]
+            out[np.ix_(under[right], under[left])] = shared[n + k]
+            under.append(np.concatenate([under[left], under[right]]))
+        return np.minimum(out, 1.0)
+
+    def linkage(self) -> NDArray[np.float64]:
+        """SciPy linkage matrix; a merge adds −log r to the height of the higher of its two parts.
+
+        Merges that the data favour add next to nothing, merges that it opposes add about their log odds against,
+        in nats, so that ``scipy.cluster.hierarchy`` can draw, cut and compare the tree.
+        """
+        n = self.n_tasks
+        height = np.zeros(2 * n - 1)
+        sizes = self.sizes
+        rows = np.empty((n - 1, 4))
+        for k, (left, right) in enumerate(self.children):
+            height[n + k] = max(height[left], height[right]) + np.logaddexp(0.0, -self.log_odds[k])
+            rows[k] = min(left, right), max(left, right), height[n + k], sizes[n + k]
+        return rows

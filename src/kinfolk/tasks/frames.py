@@ -1,0 +1,26 @@
+"""Results as a table of the kind that the user handed in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+def backend_of(X: Any) -> str:
+    """Name of the library that a table came from; polars for arrays, which have no tables of their own."""
+    library = type(X).__module__.partition(".")[0]
+    return library if library in BACKENDS else "polars"
+
+
+def make_frame(columns: dict[str, Any], backend: str) -> Any:
+    """Build a frame of the named library.
+
+    Examples
+    --------
+    >>> make_frame({"task": ["ann"], "rate": [0.5]}, "pandas").to_dict("list")
+    {'task': ['ann'], 'rate': [0.5]}
+    """
+    import narwhals.stable.v2 as nw
+
+    return nw.from_dict(columns, backend=backend).to_native()

@@ -1,0 +1,290 @@
+"""What a model remembers of a table: the categories or bin edges of every column, in the user's names.
+
+Only numpy is imported here (see ``table``). A schema is learnt once, at fit; from then on it turns tables into codes,
+−1 standing for a missing value or one never seen, which the models leave out of their products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.tasks.labels import is_missing
+from kinfolk.tasks.table import Table
+
+MAX_INTEGER_CATEGORIES = 64
+MAX_CATEGORIES = 65_536
+_MAX_SPAN = 1 << 20
+
+Codes = NDArray[np.int32]
+
+
+class Column(NamedTuple):
+    """One column: its categories, or the inner edges of its bins (then ``categories`` is None).
+
+    Bin b holds the values v with edges[b − 1] < v ≤ edges[b].
+    """
+
+    name: str
+    categories: tuple[Any, ...] | None
+    edges: NDArray[np.float64] | None
+
+    @property
+    def n_values(self) -> int:
+        """Number of codes, at least one so that a column of missing values has a place."""
+        if self.categories is not None:
+            return max(1, len(self.categories))
+        assert self.edges is not None
+        return len(self.edges) + 1
+
+    @property
+    def value_names(self) -> list[str]:
+        """What each code stands for, readable."""
+        if self.categories is not None:
+            return [str(category) for category in self.categories] or ["(none seen)"]
+        assert self.edges is not None
+        if not len(self.edges):
+            return ["any"]
+        shown = [f"{edge:.6g}" for edge in self.edges]
+        inner = [f"{low} to {high}" for low, high in pairwise(shown)]
+        return [f"up to {shown[0]}", *inner, f"over {shown[-1]}"]
+
+    def encode(self, values: NDArray[Any]) -> Codes:
+        """Codes of a column's values."""
+        if self.categories is not None:
+            return encode(values, self.categories)
+        assert self.edges is not None
+        numbers = values
+        if values.dtype == object:
+            # Text where numbers were seen in training: nothing is known about it.
+            numbers = np.array([_number(value) for value in values], dtype=np.float64)
+        codes = np.searchsorted(self.edges, numbers, side="left").astype(np.int32)
+        if numbers.dtype.kind == "f":
+            codes[np.isnan(numbers)] = -1
+        return codes
+
+
+class Schema(NamedTuple):
+    """The columns of a table, in order."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def n_values(self) -> NDArray[np.int64]:
+        """Number of codes of every column."""
+        return np.array([column.n_values for column in self.columns], dtype=np.int64)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return [column.name for column in self.columns]
+
+    def encode(self, table: Table) -> Codes:
+        """Codes of a whole table, in column-major order: prediction and counting go column by column."""
+        codes = np.empty((table.n_rows, len(self.columns)), dtype=np.int32, order="F")
+        for i, (column, values) in enumerate(zip(self.columns, table.columns, strict=True)):
+            check_finite(values, table.label(i))
+            codes[:, i] = column.encode(values)
+        return codes
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
+
+
+def check_finite(values: NDArray[Any], label: str) -> None:
+    """Refuse infinite numbers, with their place."""
+    if values.dtype.kind == "f":
+        infinite = np.isinf(values)
+        if infinite.any():
+            raise ValueError(f"{label}, row {int(np.argmax(infinite))}: infinity is not a value to learn from")
+
+
+def encode(values: NDArray[Any], categories: Sequence[Any]) -> Codes:
+    """Position of every value among the categories; −1 where it is missing or not one of them.
+
+    Examples
+    --------
+    >>> encode(np.array(["b", None, "z"], dtype=object), ("a", "b")).tolist()
+    [1, -1, -1]
+    """
+    if not len(categories):
+        return np.full(len(values), -1, dtype=np.int32)
+    if values.dtype.kind in "iuf" and all(isinstance(c, int | float) for c in categories):
+        return _encode_numbers(values, np.asarray(categories))
+    place = {category: code for code, category in enumerate(categories)}
+    try:
+        return np.array([place.get(value, -1) for value in values.tolist()], dtype=np.int32)
+    except TypeError:  # an unhashable value
+        return np.array([place.get(value, -1) if _hashable(value) else -1 for value in values], dtype=np.int32)
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _encode_numbers(values: NDArray[Any], known: NDArray[Any]) -> Codes:
+    order = np.argsort(known, kind="stable")
+    ordered = known[order]
+    span = ordered[-1] - ordered[0] + 1
+    if values.dtype.kind in "iu" and ordered.dtype.kind in "iu" and span <= _MAX_SPAN:
+        # A table of all integers in range is several times faster than a binary search.
+        low = int(ordered[0])
+        table = np.full(int(span) + 2, -1, dtype=np.int32)
+        table[ordered - low + 1] = order
+        shifted = np.clip(values, low - 1, low + int(span)).astype(np.int64)
+        shifted -= low - 1
+        return table[shifted]
+    place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return np.where(ordered[place] == values, order[place], -1).astype(np.int32)
+
+
+def distinct(values: NDArray[Any], label: str, limit: int = MAX_CATEGORIES) -> tuple[Any, ...]:
+    """The distinct values of a column, sorted, missing ones left out; an error where there are too many."""
+    if values.dtype.kind in "iu" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low < _MAX_SPAN:
+            present = np.flatnonzero(np.bincount(values.astype(np.int64) - low)) + low
+            found: list[Any] = present.tolist()
+        else:
+            found = np.unique(values).tolist()
+    elif values.dtype.kind == "f":
+        found = np.unique(values[~np.isnan(values)]).tolist()
+    else:
+        seen: set[Any] = set()
+        try:
+            for start in range(0, len(values), 1 << 16):
+                seen.update(values[start : start + (1 << 16)].tolist())
+                if len(seen) > limit + 1:
+                    break
+        except TypeError as error:
+            raise TypeError(
+                f"{label} holds a value that cannot be a category: argument must be a string or a number ({error})"
+            ) from None
+        seen.discard(None)
+        found = sort_values([value for value in seen if not is_missing([value])[0]])
+    if len(found) > limit:
+        raise ValueError(
+            f"{label} has more than {limit:,} different values: too many to be categories; leave it out, group it, "
+            "or make it numeric so that it is binned"
+        )
+    return tuple(found)
+
+
+def sort_values(values: list[Any]) -> list[Any]:
+    """Sort values of any types: by value where they compare, else by the name of their type first."""
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=lambda value: (type(value).__name__, str(value)))
+
+
+def learn_schema(
+    table: Table,
+    weights: NDArray[np.float64] | None,
+    categorical_features: str | Sequence[Any],
+    bins: int | Mapping[Any, Any],
+    declared: Mapping[str, Sequence[Any]],
+) -> Schema:
+    """Learn categories and bin edges from a table whose rows of weight zero are already gone."""
+    chosen = _chosen_columns(table, categorical_features)
+    own_bins = {table.index(key): value for key, value in bins.items()} if isinstance(bins, Mapping) else {}
+    default_bins = bins if isinstance(bins, int | np.integer) else DEFAULT_BINS
+    if default_bins < 1:
+        raise ValueError(f"bins={bins}: at least one bin is needed")
+    columns = []
+    for i, values in enumerate(table.columns):
+        name = str(i) if table.names is None else table.names[i]
+        label = table.label(i)
+        check_finite(values, label)
+        if i not in own_bins and _is_categorical(i, values, name, chosen, declared, label):
+            categories = tuple(declared[name]) if name in declared else distinct(values, label)
+            if len(categories) > MAX_CATEGORIES:
+                raise ValueError(f"{label} declares {len(categories):,} categories: at most {MAX_CATEGORIES:,} fit")
+            columns.append(Column(name, categories, None))
+        else:
+            if values.dtype == object and not is_missing(values).all():
+                raise ValueError(f"{label} holds text: it has no bins, name it in categorical_features")
+            columns.append(Column(name, None, _bin_edges(values, weights, own_bins.get(i, default_bins), label)))
+    return Schema(tuple(columns))
+
+
+DEFAULT_BINS = 8
+
+
+def _chosen_columns(table: Table, categorical_features: str | Sequence[Any]) -> set[int] | None:
+    """Indices of the columns that the user calls categorical; None for "auto"."""
+    if isinstance(categorical_features, str):
+        if categorical_features != "auto":
+            raise ValueError(f'categorical_features={categorical_features!r}: give "auto" or a list of columns')
+        return None
+    given = list(categorical_features)
+    if given and all(isinstance(flag, bool | np.bool_) for flag in given):
+        if len(given) != len(table.columns):
+            raise ValueError(f"categorical_features has {len(given)} flags for {len(table.columns)} columns")
+        return {i for i, flag in enumerate(given) if flag}
+    return {table.index(column) for column in given}
+
+
+def _is_categorical(
+    index: int,
+    values: NDArray[Any],
+    name: str,
+    chosen: set[int] | None,
+    declared: Mapping[str, Sequence[Any]],
+    label: str,
+) -> bool:
+    if chosen is not None:
+        return index in chosen
+    if name in declared or values.dtype == object:
+        return True
+    if values.dtype.kind == "f":
+        # Integers with missing values arrive as floats.
+        present = values[~np.isnan(values)]
+        if not (present == np.floor(present)).all():
+            return False
+        if len(present) and np.ptp(present) >= _MAX_SPAN:
+            return len(np.unique(present)) <= MAX_INTEGER_CATEGORIES
+        values = present.astype(np.int64)
+    if not len(values):
+        return True
+    span = int(values.max()) - int(values.min())
+    if span < MAX_INTEGER_CATEGORIES:
+        return True
+    if span < _MAX_SPAN:
+        return np.count_nonzero(np.bincount(values.astype(np.int64) - int(values.min()))) <= MAX_INTEGER_CATEGORIES
+    return len(np.unique(values)) <= MAX_INTEGER_CATEGORIES
+
+
+def _bin_edges(values: NDArray[Any], weights: NDArray[np.float64] | None, bins: Any, label: str) -> NDArray[np.float64]:
+    """Inner edges: the user's own, or weighted quantiles, in which a row of weight 2 counts as two rows."""
+    if not isinstance(bins, int | np.integer):
+        edges = np.asarray(bins, dtype=np.float64)
+        if edges.ndim != 1 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+            raise ValueError(f"{label}: bin edges must be finite and rise, not {bins!r}")
+        return edges
+    if values.dtype == object:
+        return np.empty(0)
+    present = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), dtype=bool)
+    if not present.any():
+        return np.empty(0)
+    kept = values[present].astype(np.float64)
+    order = np.argsort(kept, kind="stable")
+    ordered = kept[order]
+    mass = np.cumsum(np.ones(len(kept)) if weights is None else weights[present][order])
+    wanted = mass[-1] * np.arange(1, int(bins)) / int(bins)
+    # A hair of slack keeps ties at a quantile on the same side whether weights are sums of ones or one number.
+    place = np.searchsorted(mass, wanted * (1.0 - 1e-12), side="left")
+    edges = np.unique(ordered[np.minimum(place, len(ordered) - 1)])
+    return edges[edges < ordered[-1]]

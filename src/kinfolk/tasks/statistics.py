@@ -1,0 +1,173 @@
+"""Counts of features and labels per task: all that the naive Bayes models need to know of labelled rows.
+
+Statistics add up: those of two shards of rows, added, are those of both.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.tasks.schema import sort_values
+
+# 4 GiB of 4-byte counts; beyond it a dense table of counts is the wrong tool.
+MAX_CELLS = 1 << 30
+
+
+class Layout:
+    """Where the count of (label y, feature f, value x) stands in a flat row of cells.
+
+    Cell y·W + offset_f + x, with W = Σ_f n_values_f the width of one label's part. Groups, the cells of one (y, f),
+    follow each other in the same order.
+    """
+
+    def __init__(self, n_labels: int, n_values: NDArray[np.int64]) -> None:
+        self.n_labels = n_labels
+        self.n_values = np.asarray(n_values, dtype=np.int64)
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """First cell of every feature within a label's part, and the width at the end."""
+        return np.concatenate([[0], np.cumsum(self.n_values)]).astype(np.int64)
+
+    @property
+    def width(self) -> int:
+        """Number of cells of one label."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of all labels."""
+        return self.n_labels * self.width
+
+    @cached_property
+    def group_start(self) -> NDArray[np.int64]:
+        """First cell of every group, and the number of cells at the end."""
+        starts = (np.arange(self.n_labels)[:, None] * self.width + self.offsets[:-1]).ravel()
+        return np.concatenate([starts, [self.n_cells]]).astype(np.int64)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Layout)
+            and self.n_labels == other.n_labels
+            and np.array_equal(self.n_values, other.n_values)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Rows(NamedTuple):
+    """Coded rows: feature codes (−1 missing), label codes (−1 unlabelled), task index and weight of each."""
+
+    codes: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    task: NDArray[np.int64]
+    weights: NDArray[np.float64] | None
+
+    def take(self, keep: NDArray[np.bool_]) -> Rows:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[keep]
+        return Rows(self.codes[keep], self.labels[keep], self.task[keep], weights)
+
+    def followed_by(self, more: Rows) -> Rows:
+        """These rows, then others."""
+        weights = None
+        if self.weights is not None or more.weights is not None:
+            both = [np.ones(len(r.labels)) if r.weights is None else r.weights for r in (self, more)]
+            weights = np.concatenate(both)
+        return Rows(
+            np.concatenate([self.codes, more.codes]),
+            np.concatenate([self.labels, more.labels]),
+            np.concatenate([self.task, more.task]),
+            weights,
+        )
+
+
+class Statistics(NamedTuple):
+    """Feature counts (tasks, cells of ``layout``) and label counts (tasks, labels), a row per id in ``tasks``.
+
+    Whole counts are held as integers, fractional ones (from sample weights) as floats.
+    """
+
+    layout: Layout
+    tasks: NDArray[Any]
+    feature_counts: NDArray[Any]
+    label_counts: NDArray[Any]
+
+    def __add__(self, other: object) -> Statistics:  # type: ignore[override]
+        """Join two statistics task by task; tasks that only one of them has are kept."""
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        if self.layout != other.layout:
+            raise ValueError("statistics of different schemas do not add up")
+        tasks = union(self.tasks, other.tasks)
+        dtype = np.result_type(self.feature_counts, other.feature_counts)
+        features = np.zeros((len(tasks), self.layout.n_cells), dtype=dtype)
+        labels = np.zeros((len(tasks), self.layout.n_labels), dtype=dtype)
+        for part in (self, other):
+            place = positions(part.tasks, tasks)
+            features[place] += part.feature_counts
+            labels[place] += part.label_counts
+        return Statistics(self.layout, tasks, features, labels)
+
+    def pooled(self) -> Statistics:
+        """All tasks as one."""
+        features, labels = self.feature_counts.sum(axis=0), self.label_counts.sum(axis=0)
+        dtype = self.feature_counts.dtype
+        return Statistics(self.layout, self.tasks[:1], features[None].astype(dtype), labels[None].astype(dtype))
+
+
+def as_ids(values: list[Any]) -> NDArray[Any]:
+    """A plain array of ids: numbers or text where all are, else objects."""
+    array = np.array(values) if values else np.zeros(0, dtype=np.int64)
+    if array.ndim == 1 and array.dtype.kind in "iub" and len({type(v) for v in values}) == 1:
+        return array
+    if array.ndim == 1 and array.dtype.kind == "U" and all(isinstance(v, str) for v in values):
+        return array
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects
+
+
+def union(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """Sorted ids of both."""
+    return as_ids(sort_values(list(dict.fromkeys([*a.tolist(), *b.tolist()]))))
+
+
+def positions(ids: NDArray[Any], among: NDArray[Any]) -> NDArray[np.int64]:
+    """Where each id stands among others that hold it."""
+    place = {value: i for i, value in enumerate(among.tolist())}
+    return np.array([place[value] for value in ids.tolist()], dtype=np.int64)
+
+
+def count(rows: Rows, layout: Layout, tasks: NDArray[Any]) -> Statistics:
+    """Count the labelled rows. O(rows · features) time, O(tasks · cells) memory."""
+    if len(tasks) * layout.n_cells > MAX_CELLS:
+        raise ValueError(
+            f"{len(tasks):,} tasks times {layout.n_cells:,} counts each are too many to hold: fewer bins or "
+            "categories, or fewer tasks at a time, are needed"
+        )
+    whole = rows.weights is None or bool((rows.weights == np.floor(rows.weights)).all())
+    dtype = np.int32 if whole else np.float64
+    features = np.zeros((len(tasks), layout.n_cells), dtype=dtype)
+    labels = np.zeros((len(tasks), layout.n_labels), dtype=dtype)
+    weights = np.ones(1) if rows.weights is None else rows.weights
+    _count(rows.codes, rows.labels, rows.task, weights, layout.offsets, features, labels)
+    return Statistics(layout, tasks, features, labels)
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(codes, labels, task, weights, offsets, features, label_counts):  # type: ignore[no-untyped-def]
+    width = offsets[-1]
+    same = len(weights) == 1
+    for i in range(len(labels)):
+        if labels[i] >= 0:
+            label_counts[task[i], labels[i]] += weights[0 if same else i]
+    for f in range(codes.shape[1]):
+        for i in range(len(labels)):
+            if labels[i] >= 0 and codes[i, f] >= 0:
+                features[task[i], labels[i] * width + offsets[f] + codes[i, f]] += weights[0 if same else i]
