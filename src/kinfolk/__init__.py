@@ -8,20 +8,52 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
-_HOME = {
-    "NoSharingNB": "kinfolk.naive_bayes.no_sharing",
-    "CompleteSharingNB": "kinfolk.naive_bayes.complete_sharing",
-    "ClusteredNB": "kinfolk.naive_bayes.clustered",
-}
-
 if TYPE_CHECKING:
+    from kinfolk.decisions import DecisionClassifier, Loss, decide, expected_loss, realised_loss
     from kinfolk.naive_bayes.clustered import ClusteredNB
     from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
     from kinfolk.naive_bayes.no_sharing import NoSharingNB
+    from kinfolk.posterior import load, save
+    from kinfolk.tasks.scorers import task_scorer
+    from kinfolk.tasks.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
 
-__all__ = ["ClusteredNB", "CompleteSharingNB", "NoSharingNB"]
+__version__ = "0.1.0"
+
+_HOME = {
+    "ClusteredNB": "kinfolk.naive_bayes.clustered",
+    "CompleteSharingNB": "kinfolk.naive_bayes.complete_sharing",
+    "DecisionClassifier": "kinfolk.decisions",
+    "FewPerTask": "kinfolk.tasks.splitters",
+    "LeaveTasksOut": "kinfolk.tasks.splitters",
+    "Loss": "kinfolk.decisions",
+    "NoSharingNB": "kinfolk.naive_bayes.no_sharing",
+    "OneTaskFew": "kinfolk.tasks.splitters",
+    "TaskKFold": "kinfolk.tasks.splitters",
+    "decide": "kinfolk.decisions",
+    "expected_loss": "kinfolk.decisions",
+    "load": "kinfolk.posterior",
+    "realised_loss": "kinfolk.decisions",
+    "save": "kinfolk.posterior",
+    "task_scorer": "kinfolk.tasks.scorers",
+}
+
+__all__ = [
+    "ClusteredNB",
+    "CompleteSharingNB",
+    "DecisionClassifier",
+    "FewPerTask",
+    "LeaveTasksOut",
+    "Loss",
+    "NoSharingNB",
+    "OneTaskFew",
+    "TaskKFold",
+    "decide",
+    "expected_loss",
+    "load",
+    "realised_loss",
+    "save",
+    "task_scorer",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -33,4 +65,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted({*globals(), *_HOME})

@@ -15,10 +15,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kinfolk.naive_bayes.archive import from_archive, to_archive
 from kinfolk.naive_bayes.findings import Findings
 from kinfolk.naive_bayes.fitted import Fitted, Problem
 from kinfolk.naive_bayes.priors import feature_prior, label_prior
 from kinfolk.naive_bayes.sampled import Schedule, fit_by_sampling
+from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.door import check_labels, check_weights, receive, task_ids
 from kinfolk.tasks.frames import backend_of
@@ -264,7 +266,8 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
         """The most probable label of each row."""
-        return np.asarray(self.classes_[self.predict_log_proba(X, task).argmax(axis=1)])
+        best = self.predict_log_proba(X, task).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
         """Share of labelled rows whose label is predicted correctly."""
@@ -275,6 +278,14 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = self.classes_.tolist()
         truth = encode(labels[~missing], known)
         return float(accuracy_score(truth, encode(predicted[~missing], known), sample_weight=weights))
+
+    def _to_archive(self) -> Archive:
+        check_is_fitted(self)
+        return to_archive(self)
+
+    @classmethod
+    def _from_archive(cls, archive: Archive) -> SharingNB:
+        return from_archive(cls, archive)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

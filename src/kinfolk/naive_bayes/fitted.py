@@ -49,8 +49,8 @@ class Problem(NamedTuple):
             rows_of.setdefault(task, []).append(unlabelled.codes[i].tobytes() + weight)
         keys = [
             (
-                statistics.label_counts[task].tolist(),
-                statistics.feature_counts[task].tolist(),
+                statistics.label_counts[task].tobytes(),
+                statistics.feature_counts[task].tobytes(),
                 sorted(rows_of.get(task, [])),
             )
             for task in range(len(statistics.tasks))

@@ -40,7 +40,7 @@ class Mixture(NamedTuple):
         return self.log_theta.shape[2]
 
     def cells(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Rows of ``log_theta`` that a row's feature codes point to."""
+        """Rows of ``log_theta`` that feature codes (rows, features) point to."""
         return np.where(codes < 0, self.offsets[-1], codes + self.offsets[:-1])
 
     def entries(self, task: int) -> slice:
@@ -57,14 +57,13 @@ class Mixture(NamedTuple):
         which block it came from, which is what the model implies.
         """
         out = np.full((len(codes), self.n_labels), -np.inf)
-        cells = self.cells(codes)
         n_entries = np.diff(self.start)[task]
         rows = np.arange(len(codes))
         for slot in range(int(n_entries.max(initial=0))):
             if slot:
                 rows = rows[n_entries[rows] > slot]
             entry = self.start[task[rows]] + slot
-            log_joint = self._log_fit(cells[rows] if slot else cells, self.block[entry])
+            log_joint = self._log_fit(codes[rows] if slot else codes, self.block[entry])
             if temper != 1.0:
                 log_joint *= temper
             log_joint += self.log_rates[entry]
@@ -74,14 +73,16 @@ class Mixture(NamedTuple):
             out[rows] = np.logaddexp(out[rows], log_joint) if slot else log_joint
         return normalise_log(out)
 
-    def _log_fit(self, cells: NDArray[np.int64], block: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _log_fit(self, codes: NDArray[np.int32], block: NDArray[np.int64]) -> NDArray[np.float64]:
         """Log likelihood of the features under each label (rows, labels)."""
         n_cells = self.log_theta.shape[1]
         flat = self.log_theta.reshape(-1, self.n_labels)
         first = block * n_cells
-        fit = np.zeros((len(cells), self.n_labels))
-        for f in range(cells.shape[1]):
-            fit += flat[first + cells[:, f]]
+        fit = np.zeros((len(codes), self.n_labels))
+        for f in range(codes.shape[1]):
+            code = codes[:, f]
+            cell = np.where(code < 0, n_cells - 1, code + self.offsets[f])
+            fit += flat.take(first + cell, axis=0)
         return fit
 
 

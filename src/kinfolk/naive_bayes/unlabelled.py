@@ -17,7 +17,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.maths.dirichlet import DirichletProduct
 from kinfolk.partition.gibbs import Seating
 from kinfolk.tasks.statistics import Layout, Rows
 

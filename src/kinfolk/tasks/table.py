@@ -72,12 +72,12 @@ def read_table(X: Any) -> Table:
     """
     if hasattr(X, "collect_schema") and hasattr(X, "collect") and not hasattr(X, "to_numpy"):
         raise ValueError("the table is lazy: call .collect() on it first")
+    if hasattr(X, "toarray"):
+        raise TypeError("a sparse table is not supported: pass a dense one, X.toarray()")
     names = column_names(X)
     if names is not None:
         raw = [np.asarray(X[name]) for name in names]
     else:
-        if hasattr(X, "toarray"):
-            raise TypeError("a sparse table is not supported: pass a dense one, X.toarray()")
         array = np.asarray(X)
         if array.ndim == 0:
             raise ValueError(f"Expected 2D array, got scalar array instead: {X!r}")

@@ -1,0 +1,135 @@
+"""A fitted naive Bayes estimator as plain data, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kinfolk.evidence import Evidence
+from kinfolk.naive_bayes.fitted import Blocks, Fitted
+from kinfolk.naive_bayes.predictor import ids, mixture_arrays, mixture_from, schema_about, schema_from
+from kinfolk.partition.tree import TaskTree
+from kinfolk.posterior import Archive, plain, unplain
+from kinfolk.tasks.statistics import Layout, Rows, Statistics
+
+if TYPE_CHECKING:
+    from kinfolk.naive_bayes.base import SharingNB
+
+_OPTIONAL = ("partitions", "log_joint", "co_clustering", "label_probability")
+
+
+def to_archive(model: SharingNB) -> Archive:
+    """Everything that a fitted estimator knows."""
+    fitted = model.posterior_
+    params = model.get_params(deep=False)
+    if not isinstance(params["random_state"], int | np.integer | None):
+        params["random_state"] = model._seed
+    evidence = fitted.evidence or model._evidence_value
+    about = {
+        "family": "naive_bayes",
+        "estimator": type(model).__name__,
+        "params": {name: plain(value, name) for name, value in params.items()},
+        "temper": float(model.temper),
+        "averaged": model._averaged(),
+        "schema": schema_about(model._schema),
+        "classes": plain(model.classes_, "a label"),
+        "tasks": plain(model.tasks_, "a task"),
+        "n_features_in": int(model.n_features_in_),
+        "feature_names_in": plain(getattr(model, "feature_names_in_", None), "a column"),
+        "backend": model._backend,
+        "seed": model._seed,
+        "evidence": None if evidence is None else list(evidence),
+        "log_tree_sum": None if fitted.tree is None else fitted.tree.log_tree_sum,
+    }
+    arrays = {
+        **mixture_arrays(fitted.blocks.mixture),
+        "blocks.counts": fitted.blocks.counts,
+        "blocks.sizes": fitted.blocks.sizes,
+        "partition": fitted.partition,
+        "feature_counts": model._statistics.feature_counts,
+        "label_counts": model._statistics.label_counts,
+        "unlabelled.codes": model._unlabelled.codes,
+        "unlabelled.task": model._unlabelled.task,
+        "label_distributions": model.label_distributions_,
+    }
+    if model._unlabelled.weights is not None:
+        arrays["unlabelled.weights"] = model._unlabelled.weights
+    if fitted.tree is not None:
+        arrays["tree.children"], arrays["tree.log_odds"] = fitted.tree.children, fitted.tree.log_odds
+    for name in _OPTIONAL:
+        value = getattr(fitted, name)
+        if value is not None:
+            arrays[name] = value
+    return Archive(about, arrays)
+
+
+def from_archive(model_class: type[SharingNB], archive: Archive) -> SharingNB:
+    """A fitted estimator as it was saved."""
+    about = archive.about
+    model = model_class(**{name: unplain(value) for name, value in about["params"].items()})
+    model._schema = schema_from(archive)
+    model.classes_, model.tasks_ = ids(about["classes"]), ids(about["tasks"])
+    model.n_features_in_ = int(about["n_features_in"])
+    if about["feature_names_in"] is not None:
+        model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
+    model._backend, model._seed = str(about["backend"]), int(about["seed"])
+    n_tasks, n_labels = len(model.tasks_), len(model.classes_)
+    layout = Layout(n_labels, model._schema.n_values)
+    model._statistics = Statistics(
+        layout,
+        model.tasks_,
+        archive.array("feature_counts", "f", (n_tasks, layout.n_cells)),
+        archive.array("label_counts", "f", (n_tasks, n_labels)),
+    )
+    codes = archive.array("unlabelled.codes", "i", (None, len(layout.n_values)))
+    weights = (
+        archive.array("unlabelled.weights", "f", (len(codes),)) if "unlabelled.weights" in archive.arrays else None
+    )
+    task = archive.array("unlabelled.task", "i", (len(codes),))
+    if (
+        (codes >= layout.n_values).any()
+        or (codes < -1).any()
+        or (len(task) and not 0 <= task.min() <= task.max() < n_tasks)
+    ):
+        raise ValueError("its unlabelled rows do not fit its categories and tasks")
+    model._unlabelled = Rows(codes, np.full(len(codes), -1, dtype=np.int32), task, weights)
+    evidence = None if about["evidence"] is None else Evidence(*about["evidence"])
+    model._evidence_value = evidence
+    model.posterior_ = _fitted(archive, evidence, n_tasks, layout)
+    model.label_distributions_ = archive.array("label_distributions", "f", (None, n_labels))
+    model.transduction_ = model.classes_[model.label_distributions_.argmax(axis=1)]
+    return model
+
+
+def _fitted(archive: Archive, evidence: Evidence | None, n_tasks: int, layout: Layout) -> Fitted:
+    mixture = mixture_from(archive)
+    n_blocks = len(mixture.log_theta)
+    tree = None
+    if "tree.children" in archive.arrays:
+        children = archive.array("tree.children", "i", (n_tasks - 1, 2))
+        if len(children) and not 0 <= children.min() <= children.max() < 2 * n_tasks - 1:
+            raise ValueError("its tree has branches without an end")
+        tree = TaskTree(
+            children, archive.array("tree.log_odds", "f", (n_tasks - 1,)), float(archive.about["log_tree_sum"])
+        )
+    shapes: dict[str, tuple[str, tuple[int | None, ...]]] = {
+        "partitions": ("i", (None, None, n_tasks)),
+        "log_joint": ("f", (None, None)),
+        "co_clustering": ("f", (n_tasks, n_tasks)),
+        "label_probability": ("f", (None, layout.n_labels)),
+    }
+    optional: dict[str, Any] = {
+        name: archive.array(name, *shape) for name, shape in shapes.items() if name in archive.arrays
+    }
+    return Fitted(
+        Blocks(
+            archive.array("blocks.counts", "f", (n_blocks, layout.n_cells)),
+            archive.array("blocks.sizes", "i", (n_blocks,)),
+            mixture,
+        ),
+        archive.array("partition", "i", (n_tasks,)),
+        evidence,
+        tree,
+        **optional,
+    )

@@ -1,0 +1,171 @@
+"""Predictions from a saved naive Bayes model with numpy alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.naive_bayes.mixture import Mixture
+from kinfolk.posterior import Archive, plain
+from kinfolk.tasks.labels import as_column, is_missing
+from kinfolk.tasks.schema import Column, Schema, encode
+from kinfolk.tasks.table import read_table
+
+
+class NaiveBayesPredictor:
+    """A fitted model reduced to what prediction needs; made by :func:`kinfolk.load`.
+
+    Attributes
+    ----------
+    classes_, tasks_ : arrays
+        Labels and tasks, sorted.
+    feature_names_in_ : list of str
+        Features, in order, the task column left out.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        classes: list[Any],
+        tasks: list[Any],
+        mixture: Mixture,
+        temper: float,
+        averaged: bool,
+        task_column: str | int | None,
+    ) -> None:
+        self._schema = schema
+        self._mixture = mixture
+        self._temper = temper
+        self._averaged = averaged
+        self._task_column = task_column
+        self.classes_ = ids(classes)
+        self.tasks_ = ids(tasks)
+        self.feature_names_in_ = schema.names
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> NaiveBayesPredictor:
+        """Rebuild from plain data, checking that its parts fit together."""
+        about = archive.about
+        return cls(
+            schema_from(archive),
+            about["classes"],
+            about["tasks"],
+            mixture_from(archive),
+            float(about["temper"]),
+            bool(about["averaged"]),
+            about["params"]["task_column"],
+        )
+
+    def predict_log_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
+        """Log probability of each label (rows, classes)."""
+        table = read_table(X)
+        if self._task_column is not None and task is None:
+            index = table.index(self._task_column)
+            task, table = table.columns[index], table.without(index)
+        if table.names is not None and set(self._schema.names) <= set(table.names):
+            order = [table.names.index(name) for name in self._schema.names]
+            table = table._replace(names=self._schema.names, columns=[table.columns[i] for i in order])
+        elif table.names is not None and not _nameless(self._schema):
+            absent = [name for name in self._schema.names if name not in table.names]
+            raise ValueError(f"column {absent[0]!r} is not in the table, and the model needs it")
+        if len(table.columns) != len(self._schema.columns):
+            raise ValueError(
+                f"the table has {len(table.columns)} features, the model knows {len(self._schema.columns)}"
+            )
+        return self._mixture.log_predictive(
+            self._schema.encode(table), self._places(task, table.n_rows), self._temper, self._averaged
+        )
+
+    def _places(self, task: Any, n_rows: int) -> NDArray[np.int64]:
+        n_tasks = len(self.tasks_)
+        if task is None:
+            if n_tasks > 1:
+                raise ValueError(
+                    f"the model was fitted to {n_tasks} tasks: say which task each row belongs to, task=..."
+                )
+            return np.zeros(n_rows, dtype=np.int64)
+        tasks = as_column(task, "task")
+        missing = is_missing(tasks)
+        if len(tasks) != n_rows:
+            raise ValueError(f"task has {len(tasks)} entries for {n_rows} rows")
+        if missing.any():
+            raise ValueError(f"task, row {int(np.argmax(missing))}: a task is missing, every row needs one")
+        place = encode(tasks, self.tasks_.tolist()).astype(np.int64)
+        return np.where(place < 0, n_tasks, place)
+
+    def predict_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
+        """Probability of each label (rows, classes)."""
+        return np.asarray(np.exp(self.predict_log_proba(X, task)))
+
+    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
+        """The most probable label of each row."""
+        return np.asarray(self.classes_[self.predict_log_proba(X, task).argmax(axis=1)])
+
+
+def _nameless(schema: Schema) -> bool:
+    return schema.names == [str(i) for i in range(len(schema.names))]
+
+
+def ids(values: list[Any]) -> NDArray[Any]:
+    """Labels or tasks as an array, of objects where numpy would mix their types up."""
+    if not values or len({type(value) for value in values}) > 1 or not isinstance(values[0], bool | int | float | str):
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
+    return np.array(values)
+
+
+def schema_about(schema: Schema) -> list[dict[str, Any]]:
+    """A schema as JSON holds it."""
+    return [
+        {
+            "name": column.name,
+            "categories": None if column.categories is None else plain(column.categories, f"column {column.name!r}"),
+            "edges": None if column.edges is None else plain(column.edges, f"column {column.name!r}"),
+        }
+        for column in schema.columns
+    ]
+
+
+def schema_from(archive: Archive) -> Schema:
+    """The schema of a saved model."""
+    columns = []
+    for about in archive.about["schema"]:
+        categories, edges = about["categories"], about["edges"]
+        if (categories is None) == (edges is None):
+            raise ValueError(f"its column {about['name']!r} has neither categories nor bins, or both")
+        columns.append(
+            Column(
+                str(about["name"]),
+                None if categories is None else tuple(categories),
+                None if edges is None else np.asarray(edges, dtype=np.float64),
+            )
+        )
+    return Schema(tuple(columns))
+
+
+def mixture_arrays(mixture: Mixture) -> dict[str, NDArray[Any]]:
+    """The arrays of a mixture, by the names that they are saved under."""
+    return {f"mixture.{name}": array for name, array in mixture._asdict().items()}
+
+
+def mixture_from(archive: Archive) -> Mixture:
+    """The mixture of a saved model, if its arrays fit its schema, labels and tasks."""
+    n_labels, n_tasks = len(archive.about["classes"]), len(archive.about["tasks"])
+    n_values = schema_from(archive).n_values
+    width = int(n_values.sum())
+    offsets = archive.array("mixture.offsets", "i", (len(n_values) + 1,))
+    log_theta = archive.array("mixture.log_theta", "f", (None, width + 1, n_labels))
+    start = archive.array("mixture.start", "i", (n_tasks + 2,))
+    block = archive.array("mixture.block", "i", (None,))
+    log_weight = archive.array("mixture.log_weight", "f", (len(block),))
+    log_rates = archive.array("mixture.log_rates", "f", (len(block), n_labels))
+    if not np.array_equal(offsets, np.concatenate([[0], np.cumsum(n_values)])):
+        raise ValueError("its features do not fit its categories")
+    if start[0] != 0 or start[-1] != len(block) or (np.diff(start) < 1).any():
+        raise ValueError("its tasks do not fit its blocks")
+    if len(block) and not (0 <= block.min() and block.max() < len(log_theta)):
+        raise ValueError("it names blocks that it does not have")
+    return Mixture(offsets, log_theta, start, block, log_weight, log_rates)

@@ -1,0 +1,206 @@
+"""Saving what a fit leaves behind, and loading it again without executing anything.
+
+A saved model is one zip file of plain, uncompressed ``.npy`` arrays and a ``model.json``. Nothing in it is pickled, and
+since nothing is compressed it can never unpack to more than its own size. Reading imports numpy alone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT_VERSION = 1
+_MODEL_FILE = "model.json"
+# Who can make a predictor of a family of models, and which estimators a file may name.
+_PREDICTORS = {"naive_bayes": ("kinfolk.naive_bayes.predictor", "NaiveBayesPredictor")}
+_ESTIMATORS = ("NoSharingNB", "CompleteSharingNB", "ClusteredNB")
+
+
+class Archive(NamedTuple):
+    """A model as plain data: ``about`` fits into JSON, ``arrays`` into npy files."""
+
+    about: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    def array(self, name: str, kind: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
+        """One array, of a kind ("i" or "f") and a shape, in which None stands for any length."""
+        array = self.arrays.get(name)
+        if array is None:
+            raise ValueError(f"its array {name!r} is missing")
+        if array.dtype.kind not in ("iu" if kind == "i" else "iuf"):
+            raise ValueError(f"its array {name!r} holds {array.dtype}, not numbers of the right kind")
+        fits = len(shape) == array.ndim and all(
+            want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+        )
+        if not fits:
+            raise ValueError(f"its array {name!r} has shape {array.shape}, not {shape}")
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise ValueError(f"its array {name!r} holds NaN")
+        return array
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Save a fitted model to one file, whole or not at all.
+
+    Parameters
+    ----------
+    model : fitted kinfolk estimator
+    path : str or path
+        Where to write; a file that is there already is replaced only once the new one is complete.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, kinfolk
+    >>> model = kinfolk.NoSharingNB().fit([["a"], ["b"]], [0, 1])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.kin"
+    >>> kinfolk.save(model, path)
+    >>> kinfolk.load(path).predict([["b"]]).tolist()
+    [1]
+    """
+    if not hasattr(model, "_to_archive"):
+        raise TypeError(f"{type(model).__name__} is not a kinfolk model that can be saved")
+    archive: Archive = model._to_archive()
+    target = Path(path)
+    text = json.dumps({"format": "kinfolk", "version": FORMAT_VERSION, **archive.about}, allow_nan=False)
+    handle = NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False)
+    try:
+        with handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_STORED, allowZip64=True) as packed:
+            packed.writestr(_MODEL_FILE, text)
+            for name, array in archive.arrays.items():
+                with packed.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+        os.replace(handle.name, target)
+    except BaseException:
+        Path(handle.name).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str], estimator: bool = False) -> Any:
+    """Load a saved model.
+
+    Parameters
+    ----------
+    path : str or path
+    estimator : bool, default=False
+        False gives a predictor, which needs numpy alone; True the estimator as it was after ``fit``, to look into, to
+        explain with, or to fit further.
+
+    Returns
+    -------
+    predictor or estimator
+    """
+    archive = read_archive(path)
+    try:
+        module, name = _PREDICTORS[_named(archive, "family", _PREDICTORS)]
+        if not estimator:
+            return getattr(import_module(module), name).from_archive(archive)
+        model_class = getattr(import_module("kinfolk"), _named(archive, "estimator", _ESTIMATORS))
+        return model_class._from_archive(archive)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"{os.fspath(path)} is damaged: {_sentence(error)}") from None
+
+
+def _named(archive: Archive, key: str, known: Any) -> str:
+    name = archive.about.get(key)
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"its {key} {name!r} is not one that this version knows")
+    return name
+
+
+def _sentence(error: Exception) -> str:
+    return f"its part {error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def read_archive(path: str | os.PathLike[str]) -> Archive:
+    """Read a model file into plain data, refusing anything that :func:`save` would not have written."""
+    where = os.fspath(path)
+    try:
+        with zipfile.ZipFile(where) as packed:
+            members = packed.infolist()
+            size = os.path.getsize(where)
+            for member in members:
+                if member.compress_type != zipfile.ZIP_STORED or member.file_size > size:
+                    raise ValueError(f"{where} is not a kinfolk model: its part {member.filename!r} is compressed")
+            names = [member.filename for member in members]
+            if _MODEL_FILE not in names or len(set(names)) != len(names):
+                raise ValueError(f"{where} is not a kinfolk model: {_MODEL_FILE} is not in it")
+            about = _about(packed.read(_MODEL_FILE), where)
+            arrays = {}
+            for name in names:
+                if name != _MODEL_FILE:
+                    arrays[name.removesuffix(".npy")] = _array(packed.read(name), name, where)
+    except FileNotFoundError:
+        raise ValueError(f"{where} does not exist") from None
+    except IsADirectoryError:
+        raise ValueError(f"{where} is a folder, not a model file") from None
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, OverflowError) as error:
+        raise ValueError(f"{where} is not a kinfolk model, or was cut short ({error})") from None
+    return Archive(about, arrays)
+
+
+def _about(text: bytes, where: str) -> dict[str, Any]:
+    try:
+        about = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError(f"{where} is damaged: its {_MODEL_FILE} is not JSON") from None
+    if not isinstance(about, dict) or about.get("format") != "kinfolk":
+        raise ValueError(f"{where} is not a kinfolk model: {_MODEL_FILE} does not say so")
+    if about.get("version") != FORMAT_VERSION:
+        raise ValueError(
+            f"{where} has format version {about.get('version')!r}; this kinfolk reads version {FORMAT_VERSION}"
+        )
+    return about
+
+
+def _array(data: bytes, name: str, where: str) -> NDArray[Any]:
+    """Parse an npy file by its header, and only if the header keeps its promises about the bytes that follow."""
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read_header(stream)
+    except (ValueError, TypeError, SyntaxError, EOFError):
+        raise ValueError(f"{where} is damaged: its part {name!r} is not an array") from None
+    if dtype.kind not in "biuf" or dtype.hasobject:
+        raise ValueError(f"{where} is refused: its part {name!r} holds {dtype} instead of plain numbers")
+    body = data[stream.tell() :]
+    expected = dtype.itemsize
+    for length in shape:
+        expected *= length
+    if expected != len(body):
+        raise ValueError(f"{where} is damaged: its part {name!r} has {len(body)} bytes, its header says {expected}")
+    return np.frombuffer(body, dtype=dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def plain(value: Any, what: str) -> Any:
+    """A value as JSON holds it: numpy scalars and arrays as numbers and lists, mappings as lists of pairs."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, np.bool_ | np.integer | np.floating | np.str_):
+        return plain(value.item(), what)
+    if isinstance(value, float) and np.isfinite(value):
+        return value
+    if isinstance(value, Mapping):
+        return {"pairs": [[plain(k, what), plain(v, what)] for k, v in value.items()]}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [plain(item, what) for item in value]
+    raise ValueError(f"{what} is {value!r}, which cannot be saved: text, numbers and booleans can")
+
+
+def unplain(value: Any) -> Any:
+    """The inverse of :func:`plain`, up to lists for arrays."""
+    if isinstance(value, dict):
+        return {k: unplain(v) for k, v in value["pairs"]}
+    if isinstance(value, list):
+        return [unplain(item) for item in value]
+    return value

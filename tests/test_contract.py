@@ -1,0 +1,19 @@
+"""Every estimator keeps scikit-learn's contract."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
+
+ESTIMATORS = [
+    NoSharingNB(),
+    CompleteSharingNB(),
+    CompleteSharingNB(share_labels=False),
+    ClusteredNB(),
+    ClusteredNB(inference="gibbs", n_chains=2, n_burn_in=2, n_draws=3, random_state=0),
+    ClusteredNB(inference="exact"),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learns_own_checks_pass(estimator, check):
+    check(estimator)
