@@ -1,0 +1,51 @@
+"""Run every benchmark, print the table, and write it to ``bench/RESULTS.md``."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+from bench.measure import Comparison, shown
+
+MODULES = ("startup", "naive_bayes")
+LIBRARIES = ("kinfolk", "numpy", "numba", "scikit-learn", "scipy")
+
+
+def report(results: list[Comparison]) -> str:
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench`: one run, one thread for every library, each peer on the same data, its data",
+        "conversion timed like ours. Ratios are to the peer measured in the same run; seconds are one machine's.",
+        "",
+        f"Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in LIBRARIES),
+        "",
+        "| job | time | peer | peer's time | ratio | wanted | first call, compilation included |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {r.job} | {shown(r.seconds)} | {r.peer} | {shown(r.peer_seconds)} | {r.ratio} | {r.wanted} "
+        f"| {shown(r.first_seconds)} |"
+        for r in results
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    # One thread each, for us and for the peers; libraries read these when they are first imported.
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[variable] = "1"
+    results = []
+    for name in MODULES:
+        print(f"running bench/{name}.py ...", flush=True)
+        results += import_module(f"bench.{name}").run()
+    text = report(results)
+    print(text)
+    Path(__file__).with_name("RESULTS.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
