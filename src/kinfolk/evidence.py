@@ -35,7 +35,7 @@ class Annealed(Protocol):
     def draw_from_prior(self, rng: np.random.Generator) -> None:
         """Draw the state from its distribution at power zero."""
 
-    def sweep(self, rng: np.random.Generator, power: float) -> None:
+    def sweep(self, rng: np.random.Generator, power: float) -> object:
         """Move the state by a step that leaves its distribution at this power as it is."""
 
 

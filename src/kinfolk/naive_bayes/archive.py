@@ -73,7 +73,7 @@ def from_archive(model_class: type[SharingNB], archive: Archive) -> SharingNB:
     model.n_features_in_ = int(about["n_features_in"])
     if about["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
-    model._backend, model._seed = str(about["backend"]), int(about["seed"])
+    model._backend, model._seed = about["backend"], int(about["seed"])
     n_tasks, n_labels = len(model.tasks_), len(model.classes_)
     layout = Layout(n_labels, model._schema.n_values)
     model._statistics = Statistics(

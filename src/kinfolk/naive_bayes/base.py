@@ -29,8 +29,10 @@ from kinfolk.tasks.statistics import Layout, Rows, as_ids, count, positions, uni
 from kinfolk.tasks.table import declared_categories
 
 
-class SharingNB(Findings, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SharingNB(Findings, ClassifierMixin, BaseEstimator):
     """Base class; a subclass says how tasks share, by writing ``_infer`` and ``_estimate_evidence``."""
+
+    _unlabelled: Rows
 
     # scikit-learn's metadata routing passes ``task`` on without further requests.
     __metadata_request__fit: ClassVar = {"task": True}
@@ -300,7 +302,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _flat(y: Any) -> Any:
     """A column of labels as one row of them, with scikit-learn's own warning."""
-    shape = getattr(y, "shape", ())
+    shape: tuple[int, ...] = getattr(y, "shape", ())
     if len(shape) == 2 and shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "

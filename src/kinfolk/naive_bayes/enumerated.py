@@ -102,7 +102,7 @@ def _blocks(
         counts.append(members.astype(completed.feature_counts.dtype) @ completed.feature_counts)
         sizes.append(size)
         n_blocks += len(members)
-    _, alone = joining_weights(np.zeros(0), n_tasks, concentration)
+    _, alone = joining_weights(np.zeros(0, dtype=np.int64), n_tasks, concentration)
     entries.append(Entry(np.array([n_tasks]), np.array([n_blocks]), np.log([alone]), no_rates[None]))
     counts.append(np.zeros_like(counts[0][:1]))
     sizes.append(np.zeros(1, dtype=np.int64))

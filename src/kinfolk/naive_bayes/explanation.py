@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from kinfolk.naive_bayes.fitted import Blocks
-from kinfolk.tasks.frames import make_frame
+from kinfolk.tasks.frames import Backend, make_frame
 from kinfolk.tasks.statistics import Statistics
 
 
@@ -49,7 +49,7 @@ class Explanation(NamedTuple):
     kin: NDArray[np.float64]
     everybody: NDArray[np.float64]
     prior: NDArray[np.float64]
-    backend: str
+    backend: Backend
 
     def log_odds(self, label: Any = None, against: Any = None) -> NDArray[np.float64]:
         """Log odds of one label against another for each row; of the last against the first by default."""

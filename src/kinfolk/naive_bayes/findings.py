@@ -11,7 +11,7 @@ from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.explanation import Explanation, explain_rows
 from kinfolk.naive_bayes.fitted import Fitted, Problem
 from kinfolk.naive_bayes.parameters import dirichlet_estimate, mean_label_rates, mean_over_blocks, nulls
-from kinfolk.tasks.frames import make_frame
+from kinfolk.tasks.frames import Backend, make_frame
 from kinfolk.tasks.schema import encode
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Findings:
     temper: float
     _schema: Schema
     _statistics: Statistics
-    _backend: str
+    _backend: Backend
     _evidence_value: Evidence | None
 
     if TYPE_CHECKING:

@@ -35,7 +35,7 @@ class Problem(NamedTuple):
         """Log probability of the known labels: each task has its own rates (thesis eq. A.30, first factor)."""
         return float(log_label_marginals(self.statistics.label_counts, self.label_prior).sum())
 
-    def log_rates(self, label_counts: NDArray[np.generic]) -> NDArray[np.float64]:
+    def log_rates(self, label_counts: NDArray[Any]) -> NDArray[np.float64]:
         """Log posterior mean of the label rates for rows of label counts."""
         posterior = label_counts + self.label_prior
         return np.asarray(np.log(posterior) - np.log(posterior.sum(axis=-1, keepdims=True)))
@@ -99,7 +99,7 @@ class Fitted(NamedTuple):
         return together / len(seats)
 
 
-def log_label_marginals(label_counts: NDArray[np.generic], label_prior: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_label_marginals(label_counts: NDArray[Any], label_prior: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log marginal of each row of label counts under one Dirichlet prior."""
     posterior = label_counts + label_prior
     terms = gammaln(posterior).sum(axis=1) - gammaln(posterior.sum(axis=1))

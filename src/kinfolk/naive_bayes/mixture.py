@@ -11,7 +11,7 @@ block for every draw.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class Mixture(NamedTuple):
     @property
     def n_labels(self) -> int:
         """Number of labels."""
-        return self.log_theta.shape[2]
+        return int(self.log_theta.shape[2])
 
     def cells(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
         """Rows of ``log_theta`` that feature codes (rows, features) point to."""
@@ -94,7 +94,7 @@ def normalise_log(log_p: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def log_feature_rates(
-    counts: NDArray[np.generic],
+    counts: NDArray[Any],
     prior: NDArray[np.float64],
     group_start: NDArray[np.int64],
     n_labels: int,

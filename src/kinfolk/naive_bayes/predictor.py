@@ -62,7 +62,7 @@ class NaiveBayesPredictor:
         """Log probability of each label (rows, classes)."""
         table = read_table(X)
         if self._task_column is not None and task is None:
-            index = table.index(self._task_column)
+            index = table.position(self._task_column)
             task, table = table.columns[index], table.without(index)
         if table.names is not None and set(self._schema.names) <= set(table.names):
             order = [table.names.index(name) for name in self._schema.names]

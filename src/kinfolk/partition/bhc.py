@@ -50,18 +50,20 @@ def cluster_hierarchically(
         alone = float(log_marginals(counts, product)[0])
         return TaskTree(np.empty((0, 2), dtype=np.int64), np.empty(0), alone)
     merged = counts.astype(counts.dtype, copy=True)
-    state = _start(merged, product, np.log(concentration))
+    log_concentration = np.log(concentration)
+    alive, node, size, log_sums, odds, best = _start(merged, product, log_concentration)
     children = np.empty((n - 1, 2), dtype=np.int64)
     log_odds = np.empty(n - 1)
     # Merging in stretches lets a caller see progress and interrupt.
     stretch = max(1, n // 50)
     for done in range(0, n - 1, stretch):
         until = min(done + stretch, n - 1)
-        _merge(merged, product, np.log(concentration), *state, children, log_odds, done, until)
+        _merge(
+            merged, product, log_concentration, alive, node, size, log_sums, odds, best, children, log_odds, done, until
+        )
         if progress is not None:
             progress(until - done)
-    log_sums = state[3]
-    root = int(np.flatnonzero(state[0])[0])
+    root = int(np.flatnonzero(alive)[0])
     return TaskTree(children, log_odds, float(log_sums[root]) + log_normaliser(n, concentration))
 
 

@@ -62,7 +62,7 @@ class TaskTree(NamedTuple):
         above = np.zeros(2 * n - 1)
         for node in range(2 * n - 3, -1, -1):
             above[node] = above[parents[node]] + log_not_r[parents[node]]
-        return log_r + above
+        return np.asarray(log_r + above)
 
     def path(self, leaf: int) -> NDArray[np.int64]:
         """Nodes from a leaf up to the root, the leaf first."""

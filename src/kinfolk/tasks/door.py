@@ -28,7 +28,7 @@ def receive(X: Any, task: Any, task_column: str | int | None) -> Arrival:
     if task_column is not None:
         if task is not None:
             raise ValueError(f"task= and task_column={task_column!r} were both given: one of them is needed")
-        index = table.index(task_column)
+        index = table.position(task_column)
         tasks = table.columns[index]
         table = table.without(index)
         label = f"task column {task_column!r}"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-BACKENDS = ("pandas", "polars", "pyarrow")
+Backend = Literal["pandas", "polars", "pyarrow"]
 
 
-def backend_of(X: Any) -> str:
+def backend_of(X: Any) -> Backend:
     """Name of the library that a table came from; polars for arrays, which have no tables of their own."""
     library = type(X).__module__.partition(".")[0]
-    return library if library in BACKENDS else "polars"
+    return library if library in ("pandas", "pyarrow") else "polars"  # type: ignore[return-value]
 
 
-def make_frame(columns: dict[str, Any], backend: str) -> Any:
+def make_frame(columns: dict[str, Any], backend: Backend) -> Any:
     """Build a frame of the named library.
 
     Examples

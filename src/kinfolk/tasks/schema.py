@@ -145,7 +145,7 @@ def _encode_numbers(values: NDArray[Any], known: NDArray[Any]) -> Codes:
         table[ordered - low + 1] = order
         shifted = np.clip(values, low - 1, low + int(span)).astype(np.int64)
         shifted -= low - 1
-        return table[shifted]
+        return np.asarray(table[shifted])
     place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
     return np.where(ordered[place] == values, order[place], -1).astype(np.int32)
 
@@ -199,7 +199,7 @@ def learn_schema(
 ) -> Schema:
     """Learn categories and bin edges from a table whose rows of weight zero are already gone."""
     chosen = _chosen_columns(table, categorical_features)
-    own_bins = {table.index(key): value for key, value in bins.items()} if isinstance(bins, Mapping) else {}
+    own_bins = {table.position(key): value for key, value in bins.items()} if isinstance(bins, Mapping) else {}
     default_bins = bins if isinstance(bins, int | np.integer) else DEFAULT_BINS
     if default_bins < 1:
         raise ValueError(f"bins={bins}: at least one bin is needed")
@@ -234,7 +234,7 @@ def _chosen_columns(table: Table, categorical_features: str | Sequence[Any]) -> 
         if len(given) != len(table.columns):
             raise ValueError(f"categorical_features has {len(given)} flags for {len(table.columns)} columns")
         return {i for i, flag in enumerate(given) if flag}
-    return {table.index(column) for column in given}
+    return {table.position(column) for column in given}
 
 
 def _is_categorical(
@@ -252,7 +252,7 @@ def _is_categorical(
     if values.dtype.kind == "f":
         # Integers with missing values arrive as floats.
         present = values[~np.isnan(values)]
-        if not (present == np.floor(present)).all():
+        if not bool((present == np.floor(present)).all()):
             return False
         if len(present) and np.ptp(present) >= _MAX_SPAN:
             return len(np.unique(present)) <= MAX_INTEGER_CATEGORIES
@@ -263,7 +263,8 @@ def _is_categorical(
     if span < MAX_INTEGER_CATEGORIES:
         return True
     if span < _MAX_SPAN:
-        return np.count_nonzero(np.bincount(values.astype(np.int64) - int(values.min()))) <= MAX_INTEGER_CATEGORIES
+        found = np.count_nonzero(np.bincount(values.astype(np.int64) - int(values.min())))
+        return int(found) <= MAX_INTEGER_CATEGORIES
     return len(np.unique(values)) <= MAX_INTEGER_CATEGORIES
 
 
@@ -287,4 +288,4 @@ def _bin_edges(values: NDArray[Any], weights: NDArray[np.float64] | None, bins: 
     # A hair of slack keeps ties at a quantile on the same side whether weights are sums of ones or one number.
     place = np.searchsorted(mass, wanted * (1.0 - 1e-12), side="left")
     edges = np.unique(ordered[np.minimum(place, len(ordered) - 1)])
-    return edges[edges < ordered[-1]]
+    return np.asarray(edges[edges < ordered[-1]])

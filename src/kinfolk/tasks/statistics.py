@@ -98,7 +98,7 @@ class Statistics(NamedTuple):
     feature_counts: NDArray[Any]
     label_counts: NDArray[Any]
 
-    def __add__(self, other: object) -> Statistics:  # type: ignore[override]
+    def __add__(self, other: object) -> Statistics:
         """Join two statistics task by task; tasks that only one of them has are kept."""
         if not isinstance(other, Statistics):
             return NotImplemented

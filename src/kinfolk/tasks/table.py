@@ -29,7 +29,7 @@ class Table(NamedTuple):
         """What to call a column when speaking to its owner."""
         return f"column {index}" if self.names is None else f"column {self.names[index]!r}"
 
-    def index(self, column: str | int) -> int:
+    def position(self, column: str | int) -> int:
         """Position of a column given by name or index."""
         if isinstance(column, str) and self.names is not None and column in self.names:
             return self.names.index(column)
