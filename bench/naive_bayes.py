@@ -36,7 +36,7 @@ def make_data(seed: int = 0) -> Data:
     edges = rates[cluster[task], y]
 
     def draw() -> NDArray[np.int64]:
-        return (rng.random((len(task), N_FEATURES, 1)) > edges).sum(axis=-1).clip(max=N_VALUES - 1)
+        return np.asarray((rng.random((len(task), N_FEATURES, 1)) > edges).sum(axis=-1).clip(max=N_VALUES - 1))
 
     return Data(draw(), y, task, draw())
 

@@ -1,0 +1,35 @@
+"""What the documentation points at is there."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PLACES = re.findall(r"`(kinfolk[\w.]*):(\w+)`", (ROOT / "docs" / "equations.md").read_text(encoding="utf-8"))
+
+
+def test_the_equation_index_is_not_empty():
+    assert len(PLACES) > 15
+
+
+@pytest.mark.parametrize(("module", "name"), PLACES)
+def test_every_equation_has_a_place_in_the_code(module, name):
+    assert hasattr(import_module(module), name)
+
+
+def test_the_readmes_python_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+
+
+def test_the_readme_names_the_two_commands_and_its_picture_is_there():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make demo" in readme
+    assert "make test" in readme
+    for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", readme):
+        assert (ROOT / picture).is_file()
