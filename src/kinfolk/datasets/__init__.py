@@ -1,1 +1,23 @@
 """Generated data sets from the papers, and loaders of real ones found through ``KINFOLK_DATA``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kinfolk.datasets.meetings import MEETING_FEATURES, TEAM, make_meetings
+
+_HOME = {
+    "MEETING_FEATURES": "kinfolk.datasets.meetings",
+    "TEAM": "kinfolk.datasets.meetings",
+    "make_meetings": "kinfolk.datasets.meetings",
+}
+
+__all__ = ["MEETING_FEATURES", "TEAM", "make_meetings"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
