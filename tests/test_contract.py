@@ -11,6 +11,7 @@ ESTIMATORS = [
     ClusteredNB(),
     ClusteredNB(inference="gibbs", n_chains=2, n_burn_in=2, n_draws=3, random_state=0),
     ClusteredNB(inference="exact"),
+    ClusteredNB(inference="variational", random_state=0),
 ]
 
 

@@ -7,8 +7,11 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(what: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Give a function to call with the number of steps just done; it may be called from any thread."""
+def progress_bar(what: str, total: int | None, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Give a function to call with the number of steps just done; it may be called from any thread.
+
+    ``total`` is None where nobody knows how many steps there will be.
+    """
     if not shown:
         yield lambda steps: None
         return

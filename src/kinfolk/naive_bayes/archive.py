@@ -40,6 +40,7 @@ def to_archive(model: SharingNB) -> Archive:
         "backend": model._backend,
         "seed": model._seed,
         "evidence": None if evidence is None else list(evidence),
+        "independent": fitted.independent,
         "log_tree_sum": None if fitted.tree is None else fitted.tree.log_tree_sum,
     }
     arrays = {
@@ -131,5 +132,6 @@ def _fitted(archive: Archive, evidence: Evidence | None, n_tasks: int, layout: L
         archive.array("partition", "i", (n_tasks,)),
         evidence,
         tree,
+        independent=bool(archive.about["independent"]),
         **optional,
     )

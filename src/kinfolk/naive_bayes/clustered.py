@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinfolk.evidence import Evidence
+from kinfolk.naive_bayes.approximated import fit_variationally
 from kinfolk.naive_bayes.base import SharingNB
 from kinfolk.naive_bayes.enumerated import fit_exactly
 from kinfolk.naive_bayes.fitted import Fitted, Problem
@@ -27,9 +28,10 @@ class ClusteredNB(SharingNB):
 
     Parameters
     ----------
-    inference : {"bhc", "gibbs", "exact"}, default="bhc"
+    inference : {"bhc", "gibbs", "exact", "variational"}, default="bhc"
         Bayesian hierarchical clustering, in O(tasks²), which leaves unlabelled rows out; Gibbs sampling, which uses
-        them; or the exact sum over all partitions, for at most 10 tasks.
+        them; the exact sum over all partitions, for at most 10 tasks; or variational inference, for very many tasks,
+        which leaves unlabelled rows out too.
     concentration : float, default=1
         Readiness to start new clusters (of the Chinese restaurant process).
     predictive : {"full", "averaged"}, default="full"
@@ -98,7 +100,7 @@ class ClusteredNB(SharingNB):
     def __init__(
         self,
         *,
-        inference: Literal["bhc", "gibbs", "exact"] = "bhc",
+        inference: Literal["bhc", "gibbs", "exact", "variational"] = "bhc",
         concentration: float = 1.0,
         predictive: Literal["full", "averaged"] = "full",
         label_prior: float | ArrayLike = 1.0,
@@ -136,8 +138,8 @@ class ClusteredNB(SharingNB):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.inference not in ("bhc", "gibbs", "exact"):
-            raise ValueError(f'inference={self.inference!r}: give "bhc", "gibbs" or "exact"')
+        if self.inference not in ("bhc", "gibbs", "exact", "variational"):
+            raise ValueError(f'inference={self.inference!r}: give "bhc", "gibbs", "exact" or "variational"')
         if self.predictive not in ("full", "averaged"):
             raise ValueError(f'predictive={self.predictive!r}: give "full" or "averaged"')
         a = self.concentration
@@ -156,10 +158,13 @@ class ClusteredNB(SharingNB):
             return self._sample(problem, concentration, None)
         if n_unlabelled:
             warnings.warn(
-                f'{n_unlabelled} unlabelled rows are left out by inference="bhc"; inference="gibbs" uses them',
+                f'{n_unlabelled} unlabelled rows are left out by inference={self.inference!r}; "gibbs" uses them',
                 UserWarning,
                 stacklevel=4,
             )
+        if self.inference == "variational":
+            with progress_bar("Sweeping over tasks", None, bool(self.verbose)) as advance:
+                return fit_variationally(problem, concentration, self._seed, advance)
         n_merges = len(problem.statistics.tasks) - 1
         with progress_bar("Joining tasks", n_merges, bool(self.verbose)) as advance:
             return fit_hierarchically(problem, concentration, advance)

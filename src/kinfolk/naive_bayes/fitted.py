@@ -27,7 +27,7 @@ class Problem(NamedTuple):
         """The features' prior, with tables that reach the count of all rows together."""
         counts = self.statistics.feature_counts
         largest = 0
-        if counts.dtype.kind == "i":
+        if counts.dtype.kind in "iu":
             largest = int(self.statistics.label_counts.sum()) + len(self.unlabelled.labels)
         return dirichlet_product(self.feature_prior, self.statistics.layout.group_start, largest)
 
@@ -72,7 +72,8 @@ class Fitted(NamedTuple):
     Which of the optional fields are there depends on the method: ``tree`` for hierarchical clustering; ``partitions``
     (chains, draws, tasks) and ``log_joint`` (chains, draws) for sampling; ``co_clustering`` (tasks, tasks) for exact
     sums. ``label_probability`` belongs to the problem's unlabelled rows, where the method uses them. ``evidence`` is
-    None where it costs a run of its own.
+    None where it costs a run of its own. ``independent`` says that tasks belong to blocks independently of each other,
+    as they do in a variational posterior.
     """
 
     blocks: Blocks
@@ -83,11 +84,14 @@ class Fitted(NamedTuple):
     log_joint: NDArray[np.float64] | None = None
     co_clustering: NDArray[np.float64] | None = None
     label_probability: NDArray[np.float64] | None = None
+    independent: bool = False
 
     def similarity(self, tasks: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Posterior probability that two tasks share their parameters, for some tasks or all."""
         if self.tree is not None:
             return self.tree.similarity(tasks)
+        if self.independent:
+            return self.blocks.mixture.overlap(np.arange(len(self.partition)) if tasks is None else tasks)
         among = slice(None) if tasks is None else tasks
         if self.co_clustering is not None:
             return self.co_clustering[among][:, among]

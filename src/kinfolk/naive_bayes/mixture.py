@@ -47,6 +47,16 @@ class Mixture(NamedTuple):
         """The entries of one task."""
         return slice(int(self.start[task]), int(self.start[task + 1]))
 
+    def overlap(self, tasks: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Probability that two tasks are in the same block, if each is in its blocks independently of the other."""
+        weight = np.zeros((len(tasks), len(self.log_theta)))
+        for row, task in enumerate(tasks):
+            entries = self.entries(int(task))
+            weight[row, self.block[entries]] = np.exp(self.log_weight[entries])
+        shared = weight @ weight.T
+        np.fill_diagonal(shared, 1.0)
+        return shared
+
     def log_predictive(
         self, codes: NDArray[np.int32], task: NDArray[np.int64], temper: float = 1.0, averaged: bool = False
     ) -> NDArray[np.float64]:

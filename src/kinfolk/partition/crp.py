@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
@@ -43,7 +45,7 @@ def log_prior(partition: NDArray[np.int64], concentration: float) -> float:
     return float(log_block_weight(sizes, concentration).sum()) + log_normaliser(len(partition), concentration)
 
 
-def joining_weights(sizes: NDArray[np.int64], n_tasks: int, concentration: float) -> tuple[NDArray[np.float64], float]:
+def joining_weights(sizes: NDArray[Any], n_tasks: int, concentration: float) -> tuple[NDArray[np.float64], float]:
     """Probabilities with which a new task joins blocks of these sizes, and with which it starts its own.
 
     The limits are the models without a choice: concentration 0 always joins (complete sharing), infinity never does.

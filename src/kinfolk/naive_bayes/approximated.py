@@ -1,0 +1,71 @@
+"""Clustered naive Bayes by variational inference: for very many tasks (the thesis's "crucial next step", chapter 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.evidence import Evidence
+from kinfolk.maths.dirichlet import dirichlet_product, log_marginals
+from kinfolk.naive_bayes.fitted import Entry, Fitted, Problem, make_blocks
+from kinfolk.partition.crp import canonical, joining_weights
+from kinfolk.partition.variational import CountsInMemory, Floats, expectations, fit_clusters
+
+# Clusters that a task belongs to with less probability than this are left out of its predictions.
+_LEAST_RESPONSIBILITY = 1e-5
+
+
+def fit_variationally(
+    problem: Problem, concentration: float, seed: int, progress: Callable[[int], None] | None = None
+) -> Fitted:
+    """Fit to the labelled rows' counts. O(sweeps · tasks · cells · clusters) time, no copy of the counts."""
+    statistics = problem.statistics
+    counts = statistics.feature_counts
+    n_tasks = len(counts)
+    # Tables need reach no further than the largest task: clusters' counts are fractional.
+    largest = int(statistics.label_counts.sum(axis=1).max(initial=0)) if counts.dtype.kind in "iu" else 0
+    product = dirichlet_product(problem.feature_prior, statistics.layout.group_start, largest)
+    data = CountsInMemory(counts)
+    clusters = fit_clusters(
+        data, product, concentration, np.random.default_rng(seed), lambda: log_marginals(counts, product), progress
+    )
+    owner, block, weight, partition = _memberships(data, *expectations(clusters, product, concentration))
+    log_rates = problem.log_rates(statistics.label_counts)
+    no_rates = problem.log_rates(np.zeros_like(problem.label_prior))
+    joins, alone = joining_weights(clusters.sizes, n_tasks, concentration)
+    n_blocks = len(joins) + 1
+    entries = [
+        Entry(owner, block, np.log(weight), log_rates[owner]),
+        Entry(
+            np.full(n_blocks, n_tasks),
+            np.arange(n_blocks),
+            np.log(np.append(joins, alone)),
+            np.tile(no_rates, (n_blocks, 1)),
+        ),
+    ]
+    block_counts = np.concatenate([clusters.counts, np.zeros((1, counts.shape[1]))])
+    sizes = np.append(np.bincount(partition, minlength=len(joins)), 0)
+    return Fitted(
+        blocks=make_blocks(problem, block_counts, sizes, entries),
+        partition=canonical(partition),
+        evidence=Evidence(clusters.bound + problem.log_label_evidence(), "lower bound"),
+        independent=True,
+    )
+
+
+def _memberships(
+    data: CountsInMemory, log_theta: Floats, log_pi: Floats
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, NDArray[np.int64]]:
+    """Tasks, the clusters that they belong to and with what probability; and each task's most probable one."""
+    owners, blocks, weights = [], [], []
+    partition = np.empty(data.n_tasks, dtype=np.int64)
+    for rows, responsibility in data.responsibilities(log_theta, log_pi):
+        partition[rows] = responsibility.argmax(axis=1)
+        task, cluster = np.nonzero(responsibility >= _LEAST_RESPONSIBILITY)
+        kept = responsibility[task, cluster].astype(np.float64)
+        owners.append(task + rows.start)
+        blocks.append(cluster)
+        weights.append(kept / np.bincount(task, weights=kept)[task])
+    return np.concatenate(owners), np.concatenate(blocks), np.concatenate(weights), partition

@@ -1,0 +1,139 @@
+"""Variational inference: a bound that holds, sweeps that raise it, and clusters that are born and merged."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score, log_loss
+
+from kinfolk import ClusteredNB
+from kinfolk.datasets import make_meetings
+from kinfolk.maths.dirichlet import dirichlet_product, log_marginals
+from kinfolk.partition import variational
+from kinfolk.partition.variational import Clusters, CountsInMemory, converge, divergence, expectations, merged
+from tests import oracle
+from tests.problems import as_arguments, priors, random_problems
+
+N_VALUES = 4
+GROUPS = np.arange(0, 6 * N_VALUES + 1, N_VALUES)
+PRODUCT = dirichlet_product(np.full(6 * N_VALUES, 0.8), GROUPS, 100)
+
+
+def clustered_counts(n_tasks, n_clusters, n_rows, seed=0, rare=0):
+    """Counts of tasks in known clusters; the last ``rare`` tasks are of a cluster of their own."""
+    rng = np.random.default_rng(seed)
+    rates = rng.dirichlet(np.ones(N_VALUES), size=(n_clusters + 1, 6))
+    cluster = rng.integers(n_clusters, size=n_tasks)
+    if rare:
+        cluster[-rare:] = n_clusters
+    counts = np.stack([rng.multinomial(n_rows, rates[cluster, g]) for g in range(6)], axis=1)
+    return counts.reshape(n_tasks, -1).astype(np.uint8), cluster
+
+
+def assignment(data, clusters, concentration=1.0):
+    out = np.empty(data.n_tasks, dtype=int)
+    for rows, responsibility in data.responsibilities(*expectations(clusters, PRODUCT, concentration)):
+        out[rows] = responsibility.argmax(axis=1)
+    return out
+
+
+def random_start(counts, n_clusters, seed=0):
+    rng = np.random.default_rng(seed)
+    which = rng.integers(n_clusters, size=len(counts))
+    summed = np.zeros((n_clusters, counts.shape[1]))
+    np.add.at(summed, which, counts)
+    return Clusters(summed, np.bincount(which, minlength=n_clusters).astype(float), -np.inf)
+
+
+@pytest.mark.parametrize("concentration", [0.3, 1.0, 4.0])
+def test_bound_of_one_task_is_its_marginal_times_the_expected_first_stick(concentration):
+    counts, _ = clustered_counts(1, 1, 9)
+    start = Clusters(counts.astype(float), np.ones(1), -np.inf)
+    found = converge(CountsInMemory(counts), start, PRODUCT, concentration)
+    # The first stick has mean 1 / (1 + a), and one task's posterior is exact.
+    expected = log_marginals(counts.astype(np.int32), PRODUCT)[0] - np.log1p(concentration)
+    assert found.bound == pytest.approx(expected, abs=1e-10)
+
+
+def test_every_sweep_raises_the_bound():
+    counts, _ = clustered_counts(200, 5, 12)
+    data = CountsInMemory(counts)
+    clusters, bounds = random_start(counts, 9), []
+    for _ in range(40):
+        clusters = converge(data, clusters, PRODUCT, 1.0, max_sweeps=1)
+        bounds.append(clusters.bound)
+    assert np.diff(bounds).min() > -1e-8
+    assert bounds[-1] > bounds[0] + 100
+
+
+@pytest.mark.parametrize("problem", random_problems(12, seed=3, n_tasks=4, n_rows=16, missing=0.1))
+def test_the_bound_never_exceeds_the_exact_evidence(problem):
+    model = ClusteredNB(inference="variational", concentration=problem.concentration, **priors(problem))
+    model.set_params(random_state=0).fit(**as_arguments(problem))
+    exact = oracle.log_evidence(problem)
+    assert model.log_evidence_kind_ == "lower bound"
+    assert model.log_evidence_ <= exact + 1e-10
+    # It is a bound worth having: one partition with all the mass would lose more than this.
+    assert model.log_evidence_ > exact - 12
+
+
+def test_blocks_of_tasks_and_types_of_counts_make_no_difference():
+    counts, _ = clustered_counts(150, 4, 10)
+    start = random_start(counts, 6)
+    reference = converge(CountsInMemory(counts), start, PRODUCT, 1.0)
+    for data in (CountsInMemory(counts, block=7), CountsInMemory(counts.astype(np.int64))):
+        found = converge(data, start, PRODUCT, 1.0)
+        assert found.bound == pytest.approx(reference.bound, rel=1e-12)
+        np.testing.assert_allclose(found.counts, reference.counts, rtol=1e-9)
+
+
+def test_counts_of_one_byte_add_up_past_255():
+    counts, _ = clustered_counts(400, 1, 60)
+    found = converge(CountsInMemory(counts), random_start(counts, 1), PRODUCT, 1.0)
+    np.testing.assert_allclose(found.counts[0], counts.sum(axis=0, dtype=np.int64))
+    assert found.counts.max() > 255
+
+
+def test_clusters_that_hold_the_same_tasks_twice_are_merged_and_different_ones_are_not():
+    counts, cluster = clustered_counts(300, 3, 20)
+    halves = cluster * 2 + np.arange(300) % 2
+    summed = np.zeros((6, counts.shape[1]))
+    np.add.at(summed, halves, counts)
+    found = merged(Clusters(summed, np.bincount(halves).astype(float), -np.inf), PRODUCT, 1.0)
+    assert sorted(found.sizes) == sorted(np.bincount(cluster))
+
+
+def test_a_cluster_that_the_sample_missed_is_born_later(monkeypatch):
+    counts, cluster = clustered_counts(600, 3, 25, rare=8)
+    monkeypatch.setattr(variational, "SAMPLE", 25)
+    monkeypatch.setattr(variational, "MAX_SEEDS", 4)
+    data = CountsInMemory(counts)
+    found = variational.fit_clusters(
+        data, PRODUCT, 1.0, np.random.default_rng(0), lambda: log_marginals(counts, PRODUCT)
+    )
+    assert adjusted_rand_score(cluster, assignment(data, found)) == 1.0
+
+
+def test_divergence_is_zero_where_nothing_was_seen():
+    nothing = Clusters(np.zeros((2, 6 * N_VALUES)), np.zeros(2), -np.inf)
+    assert divergence(nothing, PRODUCT, 1.7) == pytest.approx(0.0, abs=1e-10)
+
+
+def test_predictions_are_close_to_those_of_hierarchical_clustering():
+    team = make_meetings(random_state=1)
+    train = np.arange(len(team.target)) % 2 == 0
+    losses = []
+    for inference in ("bhc", "variational"):
+        model = ClusteredNB(inference=inference, random_state=0)
+        model.fit(team.data.filter(train), team.target[train], task=team.task[train])
+        proba = model.predict_proba(team.data.filter(~train), task=team.task[~train])
+        losses.append(log_loss(team.target[~train], proba))
+    assert losses[1] == pytest.approx(losses[0], rel=0.005)
+
+
+def test_the_same_seed_gives_the_same_answer():
+    team = make_meetings(random_state=2)
+    fits = [
+        ClusteredNB(inference="variational", random_state=5).fit(team.data, team.target, task=team.task)
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*(model.predict_proba(team.data, task=team.task) for model in fits))
+    np.testing.assert_array_equal(*(model.similarity_ for model in fits))
