@@ -1,0 +1,131 @@
+"""What an experiment leaves behind: numbers as CSV, a picture as PNG, and the paper's findings beside ours."""
+
+from __future__ import annotations
+
+import os
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+from matplotlib.figure import Figure
+
+DECIMALS = 6
+
+
+class About(NamedTuple):
+    """What stood in the paper, and what stands in for its data."""
+
+    paper: str
+    did: str
+    stands_in: str
+    found: tuple[str, ...]
+    """The paper's findings, each of which is held against one of ours."""
+
+
+class Study(NamedTuple):
+    """What an experiment measured."""
+
+    table: pl.DataFrame
+    figure: Figure
+    ours: tuple[str, ...]
+    """What came out here, in the order of `About.found`."""
+    setting: str
+    """How much was run: people, splits, seed."""
+    details: str = ""
+    """What else the report should show, as Markdown."""
+
+
+class Outcome(NamedTuple):
+    """What was published: the numbers, the report's text, and where the files are."""
+
+    table: pl.DataFrame
+    report: str
+    csv: Path
+    png: Path
+    markdown: Path
+
+
+def publish(output: Path, name: str, title: str, about: About, study: Study) -> Outcome:
+    r"""Write ``NAME.csv``, ``NAME.png`` and the report ``NAME.md`` into a folder, which is made where there is none.
+
+    Parameters
+    ----------
+    output : Path
+        The folder; experiments of several names can share it.
+    name, title : str
+        Of the experiment.
+    about : About
+    study : Study
+
+    Returns
+    -------
+    Outcome
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> about = About("Nobody (1900)", "Tossed a coin.", "A made-up coin.", ("It fell on its edge.",))
+    >>> study = Study(pl.DataFrame({"edge": [0.0]}), Figure(), ("It did not.",), "one toss")
+    >>> outcome = publish(Path(tempfile.mkdtemp()), "coin", "A coin", about, study)
+    >>> outcome.csv.read_text()
+    'edge\n0.000000\n'
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    csv, png, markdown = (output / f"{name}.{kind}" for kind in ("csv", "png", "md"))
+    report = write_report(title, about, study)
+    write_whole(csv, study.table.write_csv(float_precision=DECIMALS).encode())
+    write_whole(png, as_png(study.figure))
+    pointers = f"![{title}]({png.name})\n\nThe numbers are in [{csv.name}]({csv.name}).\n"
+    write_whole(markdown, f"{report}\n{pointers}".encode())
+    return Outcome(study.table, report, csv, png, markdown)
+
+
+def write_report(title: str, about: About, study: Study) -> str:
+    """Set the paper's findings beside ours, as Markdown."""
+    rows = [f"| {paper} | {here} |" for paper, here in zip(about.found, study.ours, strict=True)]
+    return "\n".join(
+        [
+            f"# {title}",
+            "",
+            f"**The paper.** {about.paper}",
+            "",
+            f"**What it did.** {about.did}",
+            "",
+            f"**What data stands in.** {about.stands_in}",
+            "",
+            f"**What was run.** {study.setting}",
+            "",
+            "| The paper found | Here |",
+            "| --- | --- |",
+            *rows,
+            "",
+            *([study.details, ""] if study.details else []),
+        ]
+    )
+
+
+def as_png(figure: Figure) -> bytes:
+    """Draw a figure into the bytes of a PNG file."""
+    stream = BytesIO()
+    figure.savefig(stream, format="png", dpi=150, facecolor="white")
+    return stream.getvalue()
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: one that is there already is replaced only once the new one is complete.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "note.txt"
+    >>> write_whole(path, b"kin")
+    >>> path.read_text()
+    'kin'
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,111 @@
+"""The experiments by name. Importing this costs nothing: an experiment's file is loaded when it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kinfolk.experiments.publishing import About, Outcome
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One figure or table of a paper, done again.
+
+    Attributes
+    ----------
+    name : str
+        On the command line.
+    title : str
+        One line about it.
+    home : str
+        The module that holds its ``ABOUT`` and its ``study(quick, seed)``.
+    """
+
+    name: str
+    title: str
+    home: str
+
+    @property
+    def about(self) -> About:
+        """What the paper did and found, and what data stands in."""
+        about: About = self._module().ABOUT
+        return about
+
+    def run(self, output: Path, quick: bool = False, seed: int = 0, *, shown: bool = True) -> Outcome:
+        """Run it, write CSV, PNG and report, and print the report.
+
+        Parameters
+        ----------
+        output : Path
+            Folder for ``NAME.csv``, ``NAME.png`` and ``NAME.md``.
+        quick : bool
+            Whether to do with fewer repetitions and be done in seconds.
+        seed : int
+            Decides everything that chance decides: the data, the splits and the samplers.
+        shown : bool
+            Whether to print the report on standard output.
+
+        Returns
+        -------
+        Outcome
+        """
+        from kinfolk.experiments.publishing import publish
+
+        module = self._module()
+        outcome = publish(Path(output), self.name, self.title, module.ABOUT, module.study(quick=quick, seed=seed))
+        if shown:
+            from rich.console import Console
+            from rich.markdown import Markdown
+
+            console = Console()
+            console.print(Markdown(outcome.report))
+            for path in (outcome.csv, outcome.png, outcome.markdown):
+                console.print(f"wrote {path}", soft_wrap=True, highlight=False, markup=False)
+        return outcome
+
+    def _module(self) -> Any:
+        return import_module(self.home)
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment(
+            "ijcai-figure-3",
+            "Roy and Kaelbling (2007), figure 3: five users with few examples, all others known",
+            "kinfolk.experiments.ijcai_figure_3",
+        ),
+        Experiment(
+            "ijcai-figure-4",
+            "Roy and Kaelbling (2007), figure 4: the trees that BHC finds as examples are added",
+            "kinfolk.experiments.ijcai_figure_4",
+        ),
+        Experiment(
+            "ijcai-figure-5",
+            "Roy and Kaelbling (2007), figure 5: what clustering gains over no sharing, all users",
+            "kinfolk.experiments.ijcai_figure_5",
+        ),
+        Experiment(
+            "thesis-table-4-1",
+            "Roy (2006), table 4.1: the most common partition of users",
+            "kinfolk.experiments.thesis_table_4_1",
+        ),
+    )
+}
+
+
+def find(name: str) -> Experiment:
+    """Find an experiment by its name.
+
+    Examples
+    --------
+    >>> find("ijcai-figure-4").title
+    'Roy and Kaelbling (2007), figure 4: the trees that BHC finds as examples are added'
+    """
+    if name not in EXPERIMENTS:
+        raise ValueError(f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
+    return EXPERIMENTS[name]

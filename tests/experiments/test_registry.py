@@ -1,0 +1,72 @@
+"""The registry: names resolve, in a fixed order, and asking for the list loads nothing heavy."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.registry import EXPERIMENTS, Experiment, find
+
+NAMES = ["ijcai-figure-3", "ijcai-figure-4", "ijcai-figure-5", "thesis-table-4-1"]
+
+
+def test_experiments_are_listed_under_their_names_in_a_fixed_order():
+    assert list(EXPERIMENTS) == NAMES
+    assert [experiment.name for experiment in EXPERIMENTS.values()] == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_says_what_the_paper_did_and_found_and_what_data_stands_in(name):
+    about = find(name).about
+    assert about.did
+    assert "not public" in about.stands_in
+    assert all(about.found)
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"no experiment 'figure-9'; there are ijcai-figure-3, .*thesis-table-4-1$"):
+        find("figure-9")
+
+
+def test_listing_the_experiments_loads_none_of_the_heavy_packages():
+    heavy = ("numpy", "polars", "sklearn", "matplotlib", "numba", "rich")
+    code = (
+        "import sys; from kinfolk.experiments.registry import EXPERIMENTS; "
+        "[experiment.title for experiment in EXPERIMENTS.values()]; "
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def coin(monkeypatch):
+    def study(*, quick, seed):
+        return Study(pl.DataFrame({"seed": [seed]}), Figure(), ("It did not.",), f"quick: {quick}")
+
+    about = About("A. Nobody (1900).", "Tossed a coin.", "A made-up coin.", ("It fell on its edge.",))
+    monkeypatch.setitem(sys.modules, "coin_experiment", SimpleNamespace(ABOUT=about, study=study))
+    return Experiment("coin", "A coin", "coin_experiment")
+
+
+def test_running_hands_on_seed_and_haste_and_writes_under_the_experiments_name(coin, tmp_path):
+    outcome = coin.run(tmp_path, quick=True, seed=7)
+    assert (outcome.csv, outcome.png, outcome.markdown) == tuple(
+        tmp_path / f"coin.{end}" for end in ("csv", "png", "md")
+    )
+    assert outcome.csv.read_text() == "seed\n7\n"
+    assert "quick: True" in outcome.report
+
+
+def test_running_prints_the_report_and_where_the_files_are_unless_told_not_to(coin, tmp_path, capsys):
+    outcome = coin.run(tmp_path)
+    printed = capsys.readouterr().out
+    assert "It fell on its edge." in printed
+    assert "It did not." in printed
+    assert f"wrote {outcome.png}" in printed
+    coin.run(tmp_path, shown=False)
+    assert capsys.readouterr().out == ""
