@@ -24,8 +24,17 @@ from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.door import check_labels, check_weights, receive, task_ids
 from kinfolk.tasks.frames import backend_of
-from kinfolk.tasks.schema import distinct, encode, learn_schema
-from kinfolk.tasks.statistics import Layout, Rows, as_ids, count, positions, union
+from kinfolk.tasks.schema import Column, Schema, distinct, encode, learn_schema
+from kinfolk.tasks.statistics import (
+    Layout,
+    Rows,
+    as_ids,
+    count,
+    no_rows,
+    positions,
+    statistics_from_counts,
+    union,
+)
 from kinfolk.tasks.table import declared_categories
 
 
@@ -113,6 +122,54 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         """
         return self._learn(X, y, task, sample_weight, classes=classes, again=hasattr(self, "_statistics"))
 
+    def fit_statistics(
+        self,
+        feature_counts: ArrayLike,
+        label_counts: ArrayLike,
+        tasks: Any = None,
+        *,
+        n_values: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from counts instead of rows; whole counts are taken as they are, in any integer type, without a copy.
+
+        Labels, features and values are named by their places: rows to predict hold values 0, 1, … of feature 0, 1, ….
+
+        Parameters
+        ----------
+        feature_counts : array of shape (n_tasks, n_labels, n_features, n_values)
+            How often each value was seen with each label; fewer than ``label_counts`` where values were missing.
+        label_counts : array of shape (n_tasks, n_labels)
+            How many rows had each label.
+        tasks : array-like of shape (n_tasks,), optional
+            Ids of the tasks; 0, 1, … by default.
+        n_values : array-like of shape (n_features,), optional
+            Number of values of each feature, where some have fewer than the array has room for.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        if self.task_column is not None:
+            raise ValueError("task_column names a column of rows: with counts, give tasks= instead")
+        self._statistics = statistics_from_counts(feature_counts, label_counts, tasks, n_values)
+        layout = self._statistics.layout
+        self._schema = Schema(tuple(Column(str(f), tuple(range(int(n))), None) for f, n in enumerate(layout.n_values)))
+        self.n_features_in_ = len(layout.n_values)
+        self.classes_, self.tasks_ = np.arange(layout.n_labels), self._statistics.tasks
+        self._unlabelled = no_rows(layout)
+        self._backend = "polars"
+        self._conclude()
+        self.label_distributions_ = np.zeros((0, layout.n_labels))
+        self.transduction_ = self.classes_[:0]
+        return self
+
+    def _conclude(self) -> None:
+        """Infer from the statistics as they now are."""
+        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self._evidence_value = None
+        self.posterior_: Fitted = self._infer(self._problem())
+
     def _learn(self, X: Any, y: Any, task: Any, sample_weight: Any, classes: Any, again: bool) -> Self:
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
@@ -139,9 +196,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
             weights,
         )
         self._add(rows if weights is None else rows.take(counted), ids, again)
-        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self._evidence_value = None
-        self.posterior_: Fitted = self._infer(self._problem())
+        self._conclude()
         self._label_training_rows(rows, ids, counted)
         return self
 
@@ -197,12 +252,18 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
                 feature_counts=statistics.feature_counts.astype(np.float64),
                 label_counts=statistics.label_counts.astype(np.float64),
             )
+        elif not self._takes_narrow_counts():
+            statistics = statistics.widened()
         return Problem(
             statistics,
             unlabelled,
             label_prior(self.label_prior, self.classes_),
             feature_prior(self.feature_prior, self._schema, statistics.layout),
         )
+
+    def _takes_narrow_counts(self) -> bool:
+        """Whether inference never adds counts in their own type, so that one byte each is enough."""
+        return False
 
     def _sample(self, problem: Problem, concentration: float, fixed: NDArray[np.int64] | None) -> Fitted:
         """Run the Gibbs sampler as the parameters say, with seats that move or are held."""

@@ -169,6 +169,9 @@ class ClusteredNB(SharingNB):
         with progress_bar("Joining tasks", n_merges, bool(self.verbose)) as advance:
             return fit_hierarchically(problem, concentration, advance)
 
+    def _takes_narrow_counts(self) -> bool:
+        return self.inference == "variational"
+
     def _estimate_evidence(self) -> Evidence:
         return sampled_evidence(self._problem(), float(self.concentration), self._seed, self.n_jobs)
 

@@ -6,6 +6,8 @@ with concentration infinity and zero, which also says what a new task gets.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +24,7 @@ def fit_fixed(problem: Problem, partition: NDArray[np.int64], concentration: flo
     sizes = np.bincount(partition)
     n_blocks = len(sizes)
     counts = np.zeros((n_blocks + 1, statistics.layout.n_cells), dtype=statistics.feature_counts.dtype)
-    np.add.at(counts, partition, statistics.feature_counts)
+    _add_up(counts, partition, statistics.feature_counts)
     log_rates = problem.log_rates(statistics.label_counts)
     entries = [Entry(np.arange(n_tasks), partition, np.zeros(n_tasks), log_rates)]
     joins, alone = joining_weights(sizes, n_tasks, concentration)
@@ -39,6 +41,14 @@ def fit_fixed(problem: Problem, partition: NDArray[np.int64], concentration: flo
 def fixed_evidence(problem: Problem, partition: NDArray[np.int64]) -> Evidence:
     """Evidence of the labelled rows given the partition (thesis eq. A.30 and A.51)."""
     counts = np.zeros_like(problem.statistics.feature_counts)
-    np.add.at(counts, partition, problem.statistics.feature_counts)
+    _add_up(counts, partition, problem.statistics.feature_counts)
     features = float(log_marginals(counts, problem.product()).sum())
     return Evidence(features + problem.log_label_evidence(), "exact")
+
+
+def _add_up(counts: NDArray[Any], partition: NDArray[np.int64], of_tasks: NDArray[Any]) -> None:
+    """Add tasks' counts to those of their blocks."""
+    if len(counts) >= len(partition) and np.array_equal(partition, np.arange(len(partition))):
+        counts[: len(partition)] = of_tasks
+    else:
+        np.add.at(counts, partition, of_tasks)

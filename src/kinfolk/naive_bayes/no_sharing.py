@@ -80,6 +80,9 @@ class NoSharingNB(SharingNB):
             return fit_fixed(problem, alone, _NEVER_JOINS)
         return self._sample(problem, _NEVER_JOINS, alone)
 
+    def _takes_narrow_counts(self) -> bool:
+        return True
+
     def _estimate_evidence(self) -> Evidence:
         problem = self._problem()
         alone = np.arange(len(problem.statistics.tasks))

@@ -105,7 +105,7 @@ class Statistics(NamedTuple):
         if self.layout != other.layout:
             raise ValueError("statistics of different schemas do not add up")
         tasks = union(self.tasks, other.tasks)
-        dtype = np.result_type(self.feature_counts, other.feature_counts)
+        dtype = np.result_type(self.feature_counts, other.feature_counts, np.int32)
         features = np.zeros((len(tasks), self.layout.n_cells), dtype=dtype)
         labels = np.zeros((len(tasks), self.layout.n_labels), dtype=dtype)
         for part in (self, other):
@@ -114,10 +114,18 @@ class Statistics(NamedTuple):
             labels[place] += part.label_counts
         return Statistics(self.layout, tasks, features, labels)
 
+    def widened(self) -> Statistics:
+        """The same counts in a type that their sums fit in."""
+        dtype = np.result_type(self.feature_counts, np.int32)
+        return self._replace(
+            feature_counts=self.feature_counts.astype(dtype, copy=False),
+            label_counts=self.label_counts.astype(dtype, copy=False),
+        )
+
     def pooled(self) -> Statistics:
         """All tasks as one."""
         features, labels = self.feature_counts.sum(axis=0), self.label_counts.sum(axis=0)
-        dtype = self.feature_counts.dtype
+        dtype = np.result_type(self.feature_counts, np.int32)
         return Statistics(self.layout, self.tasks[:1], features[None].astype(dtype), labels[None].astype(dtype))
 
 
@@ -142,6 +150,58 @@ def positions(ids: NDArray[Any], among: NDArray[Any]) -> NDArray[np.int64]:
     """Where each id stands among others that hold it."""
     place = {value: i for i, value in enumerate(among.tolist())}
     return np.array([place[value] for value in ids.tolist()], dtype=np.int64)
+
+
+def no_rows(layout: Layout) -> Rows:
+    """No coded rows at all."""
+    nothing = np.zeros(0, dtype=np.int32)
+    return Rows(np.zeros((0, len(layout.n_values)), dtype=np.int32), nothing, nothing.astype(np.int64), None)
+
+
+def statistics_from_counts(feature_counts: Any, label_counts: Any, tasks: Any, n_values: Any) -> Statistics:
+    """Statistics from arrays of counts, checked; whole counts keep their type and, where nothing is cut, their place.
+
+    Examples
+    --------
+    >>> counts = np.array([[[[3, 1]], [[0, 2]]]], dtype=np.uint8)
+    >>> statistics_from_counts(counts, [[4, 2]], None, None).feature_counts.tolist()
+    [[3, 1, 0, 2]]
+    """
+    features, labels = _checked_counts(feature_counts, "feature_counts"), _checked_counts(label_counts, "label_counts")
+    if features.ndim != 4 or labels.shape != features.shape[:2]:
+        raise ValueError(
+            f"feature_counts has shape {features.shape} and label_counts {labels.shape}: (tasks, labels, features, "
+            "values) and (tasks, labels) are needed"
+        )
+    n_tasks, n_labels, n_features, room = features.shape
+    if min(features.shape) == 0:
+        raise ValueError(f"feature_counts has shape {features.shape}: there is nothing to learn from")
+    sizes = np.full(n_features, room) if n_values is None else np.asarray(n_values)
+    if sizes.shape != (n_features,) or sizes.dtype.kind not in "iu" or not ((sizes >= 1) & (sizes <= room)).all():
+        raise ValueError(f"n_values must hold a number from 1 to {room} for each of the {n_features} features")
+    layout = Layout(n_labels, sizes)
+    flat = features.reshape(n_tasks, -1)
+    used = np.tile((np.arange(room) < sizes[:, None]).ravel(), n_labels)
+    if not used.all():
+        if flat[:, ~used].any():
+            raise ValueError("feature_counts counts values past those that n_values allows")
+        flat = flat[:, used]
+    ids = np.arange(n_tasks) if tasks is None else as_ids(np.asarray(tasks).tolist())
+    if ids.shape != (n_tasks,) or len(set(ids.tolist())) != n_tasks:
+        raise ValueError(f"tasks must name each of the {n_tasks} tasks once")
+    return Statistics(layout, ids, flat, labels)
+
+
+def _checked_counts(given: Any, what: str) -> NDArray[Any]:
+    """Counts as an array of integers or floats, none negative, in blocks so that nothing is copied."""
+    counts = np.asarray(given)
+    if counts.dtype.kind not in "iuf":
+        raise ValueError(f"{what} holds {counts.dtype} values: counts are numbers")
+    for start in range(0, len(counts) if counts.dtype.kind != "u" else 0, 1 << 16):
+        block = counts[start : start + (1 << 16)]
+        if not np.isfinite(block).all() or (block < 0).any():
+            raise ValueError(f"{what} holds a negative number, NaN or infinity: counts are none of these")
+    return counts
 
 
 def count(rows: Rows, layout: Layout, tasks: NDArray[Any]) -> Statistics:
