@@ -19,12 +19,19 @@ def test_every_equation_has_a_place_in_the_code(module, name):
     assert hasattr(import_module(module), name)
 
 
-def test_the_readmes_python_runs(tmp_path, monkeypatch):
+EXAMPLES = [
+    pytest.param(block, id=f"{page.name}-{number}")
+    for page in (ROOT / "README.md", ROOT / "docs" / "guide.md")
+    for number, block in enumerate(
+        re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    )
+]
+
+
+@pytest.mark.parametrize("block", EXAMPLES)
+def test_the_documentations_python_runs(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+    exec(compile(block, "example", "exec"), {})
 
 
 def test_the_readme_names_the_two_commands_and_its_picture_is_there():
