@@ -1,0 +1,188 @@
+"""``kinfolk fit``: learn from a table and save what was learnt."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kinfolk.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from kinfolk.cli.training import Training
+    from kinfolk.naive_bayes.base import SharingNB
+
+EXAMPLE = """\b
+Example:
+  kinfolk fit meetings.csv --task person --label answer -o team.kin
+  kinfolk fit meetings.parquet --task person --label answer \\
+      --inference gibbs --evidence --seed 1 -o team.kin"""
+
+
+class Model(StrEnum):
+    """How tasks share."""
+
+    clustered = "clustered"
+    no_sharing = "no-sharing"
+    complete_sharing = "complete-sharing"
+
+
+class Inference(StrEnum):
+    """How kin tasks are found."""
+
+    bhc = "bhc"
+    gibbs = "gibbs"
+    exact = "exact"
+
+
+def fit(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE", help="Rows to learn from: .csv, .csv.gz, .tsv or .parquet, or - for CSV on standard input."
+        ),
+    ],
+    task: Annotated[str, typer.Option(metavar="COL", help="Column that tells which task a row belongs to.")],
+    label: Annotated[str, typer.Option(metavar="COL", help="Column to be predicted; empty where it is unknown.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to save the model in.")],
+    model: Annotated[Model, typer.Option(help="Share among kin tasks, among none, or among all.")] = Model.clustered,
+    inference: Annotated[
+        Inference | None,
+        typer.Option(
+            help="How to find kin: by a tree of merges (bhc, the default), by sampling (gibbs; learns from rows "
+            "without a label too), or by all partitions (exact; up to 10 tasks)."
+        ),
+    ] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option(metavar="COL", help="A column to learn from; repeatable. Default: all others.")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(metavar="COL", help="A column to leave out; repeatable.")] = None,
+    weight: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of weights: a row of weight 2 counts as two rows.")
+    ] = None,
+    unlabelled: Annotated[
+        str | None, typer.Option(metavar="VALUE", help="A label that means 'none', such as -1, beside empty fields.")
+    ] = None,
+    bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8,
+    concentration: Annotated[
+        float | None, typer.Option(metavar="A", help="Readiness to start new clusters.  [default: 1]")
+    ] = None,
+    label_prior: Annotated[float, typer.Option(metavar="X", help="Pseudo-count of every label.")] = 1.0,
+    feature_prior: Annotated[float, typer.Option(metavar="X", help="Pseudo-count of every feature value.")] = 1.0,
+    temper: Annotated[
+        float,
+        typer.Option(metavar="P", help="Power from 0 to 1 on the features in predictions; below 1 is more careful."),
+    ] = 1.0,
+    share_labels: Annotated[
+        bool | None,
+        typer.Option(
+            "--share-labels/--own-labels",
+            help="With complete sharing: whether label rates are shared too.  [default: share-labels]",
+        ),
+    ] = None,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Estimate the evidence even where that takes a long run of its own.")
+    ] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of all that is random.", min=0)] = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Chains to run side by side; -1 for all cores.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from a table with rows of many tasks, and save the model.
+
+    Text, true/false and whole numbers of at most 64 different values are categories; other numbers are binned. Empty
+    fields are missing values, columns without a name are left out. Messages count rows from 0, the header aside.
+    """
+    import kinfolk
+    from kinfolk.cli.errors import say
+    from kinfolk.cli.results import check_target
+    from kinfolk.cli.training import Roles, read_training
+
+    check_target(output)
+    options = _options_of_model(model, inference, concentration, share_labels)
+    training = read_training(table, Roles(task, label, weight, feature or (), drop or ()), unlabelled)
+    estimator: SharingNB = getattr(kinfolk, _ESTIMATORS[model])(
+        **options,
+        task_column=task,
+        label_prior=label_prior,
+        feature_prior=feature_prior,
+        temper=temper,
+        bins=bins,
+        unlabelled=training.unlabelled,
+        random_state=seed,
+        n_jobs=jobs,
+        verbose=sys.stderr.isatty(),
+    )
+    for warning in _fit(estimator, training, evidence):
+        say(warning)
+    estimator.set_params(verbose=False)
+    kinfolk.save(estimator, output)
+    _report(estimator, training, table, output, as_json)
+
+
+_ESTIMATORS = {
+    Model.clustered: "ClusteredNB",
+    Model.no_sharing: "NoSharingNB",
+    Model.complete_sharing: "CompleteSharingNB",
+}
+
+
+def _options_of_model(
+    model: Model, inference: Inference | None, concentration: float | None, share_labels: bool | None
+) -> dict[str, Any]:
+    """Parameters that only one of the models has; given for another, they are a mistake worth telling."""
+    options: dict[str, Any] = {}
+    for name, value, owner in (
+        ("inference", None if inference is None else inference.value, Model.clustered),
+        ("concentration", concentration, Model.clustered),
+        ("share_labels", share_labels, Model.complete_sharing),
+    ):
+        if value is None:
+            continue
+        if model is not owner:
+            raise ValueError(f"--{name.replace('_', '-')} belongs to --model {owner}, and --model is {model}")
+        options[name] = value
+    return options
+
+
+def _fit(estimator: SharingNB, training: Training, evidence: bool) -> list[str]:
+    """Fit; give the warnings, which are told only once all has gone well."""
+    import warnings
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(training.table, training.labels, sample_weight=training.weights)
+        # Sampling leaves no evidence behind; everything else has it, or computes it at once.
+        if evidence or estimator.posterior_.log_joint is None:
+            estimator.log_evidence_  # noqa: B018 - computed here in order to be saved
+    told = [str(warning.message) for warning in caught if not issubclass(warning.category, DeprecationWarning)]
+    if len(estimator.classes_) == 1:
+        told.append(f"every label is {estimator.classes_[0]!s}: there is nothing to tell apart")
+    return list(dict.fromkeys(told))
+
+
+def _report(estimator: SharingNB, training: Training, table: Path, output: Path, as_json: bool) -> None:
+    """Say what was learnt."""
+    from kinfolk.cli.description import describe, evidence_text, model_text
+    from kinfolk.cli.results import fact_lines, json_text
+    from kinfolk.cli.tables import shown
+
+    about = describe(estimator)
+    if as_json:
+        rows = {"rows": training.table.height, "unlabelled_rows": training.n_unlabelled}
+        typer.echo(json_text({"file": str(output), **rows, **about}), nl=False)
+        return
+    unlabelled = f", {training.n_unlabelled:,} of them without a label" if training.n_unlabelled else ""
+    facts = [
+        ("model", model_text(about)),
+        ("rows", f"{training.table.height:,}{unlabelled}"),
+        ("tasks", f"{len(about['tasks']):,}"),
+        ("labels", ", ".join(map(shown, about["labels"]))),
+        ("features", ", ".join(about["features"])),
+        ("clusters", f"{len(about['clusters']):,}"),
+        ("log evidence", evidence_text(about)),
+        ("saved in", str(output)),
+    ]
+    typer.echo(fact_lines(facts), nl=False)

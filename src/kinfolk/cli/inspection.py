@@ -1,0 +1,164 @@
+"""``kinfolk inspect``: what a saved model found, to be read by people or programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kinfolk.cli.options import AsJson, ModelFile
+
+if TYPE_CHECKING:
+    from kinfolk.naive_bayes.base import SharingNB
+
+EXAMPLE = """\b
+Example:
+  kinfolk inspect team.kin
+  kinfolk inspect team.kin --task ann --features 5"""
+
+# Tasks that share with less probability than this are no kin worth a line.
+_LEAST_SIMILARITY = 0.005
+
+
+def inspect(
+    model: ModelFile,
+    task: Annotated[
+        str | None, typer.Option(metavar="ID", help="Tell about this one task, and who its kin are.")
+    ] = None,
+    features: Annotated[
+        int, typer.Option(metavar="N", help="How many feature values to show that tell labels apart.", min=0)
+    ] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a model found: who is kin, what tells labels apart.
+
+    Clusters hold tasks that are kin. A log ratio above zero means that a feature's value speaks for the one label, one
+    below zero that it speaks for the other.
+    """
+    import kinfolk
+    from kinfolk.cli.description import describe
+    from kinfolk.cli.results import json_text
+    from kinfolk.cli.tables import named
+
+    estimator: SharingNB = kinfolk.load(model, estimator=True)
+    # Tables come in polars, whichever library the model was fitted with, which need not be installed here.
+    estimator._backend = "polars"
+    about = describe(estimator)
+    if task is None:
+        document = _all(estimator, about, features)
+        text = _all_text
+    else:
+        document = _one(estimator, about, named(task, estimator.tasks_.tolist(), "task"), features)
+        text = _one_text
+    typer.echo(json_text(document) if as_json else text(document), nl=False)
+
+
+def _all(estimator: SharingNB, about: dict[str, Any], n_features: int) -> dict[str, Any]:
+    """All clusters and tasks."""
+    from kinfolk.cli.description import strongest_ratios
+
+    ratios = strongest_ratios(estimator, "cluster", n_features)
+    clusters = [{**cluster, "log_ratios": ratios.get(cluster["cluster"], [])} for cluster in about["clusters"]]
+    return {**about, "clusters": clusters}
+
+
+def _one(estimator: SharingNB, about: dict[str, Any], task: Any, n_features: int) -> dict[str, Any]:
+    """One task: its rows, label rates, kin and features."""
+    from kinfolk.cli.description import kin_of, strongest_ratios
+    from kinfolk.cli.tables import shown
+
+    own = next(entry for entry in about["tasks"] if entry["task"] == task)
+    rates = [row for row in estimator.label_rates().rows() if row[0] == task]
+    return {
+        **own,
+        "label_rates": {shown(label): rate for _, label, rate in rates},
+        "kin": kin_of(estimator, task),
+        "log_ratios": strongest_ratios(estimator, "task", n_features).get(task, []),
+    }
+
+
+def _all_text(document: dict[str, Any]) -> str:
+    from kinfolk.cli.description import evidence_text, model_text
+    from kinfolk.cli.results import fact_lines, text_table
+    from kinfolk.cli.tables import shown
+
+    facts = [
+        ("model", model_text(document)),
+        ("labels", ", ".join(map(shown, document["labels"]))),
+        ("features", ", ".join(document["features"])),
+        ("tasks", f"{len(document['tasks']):,} in {_plural(len(document['clusters']), 'cluster')}"),
+        ("log evidence", evidence_text(document)),
+    ]
+    tasks = sorted(document["tasks"], key=lambda entry: entry["cluster"])
+    clusters = [
+        [str(entry["cluster"]), *_row_cells(entry, tasks), ", ".join(map(shown, entry["tasks"]))]
+        for entry in document["clusters"]
+    ]
+    parts = [
+        fact_lines(facts),
+        text_table(["cluster", *_row_titles(tasks), "tasks"], clusters),
+        text_table(
+            ["task", "cluster", *_row_titles(tasks)],
+            [[shown(entry["task"]), str(entry["cluster"]), *_row_cells(entry, tasks)] for entry in tasks],
+        ),
+    ]
+    parts += [
+        f"cluster {entry['cluster']}\n{_ratio_text(entry['log_ratios'])}"
+        for entry in document["clusters"]
+        if entry["log_ratios"]
+    ]
+    return "\n".join(parts)
+
+
+def _one_text(document: dict[str, Any]) -> str:
+    from kinfolk.cli.results import fact_lines, text_table
+    from kinfolk.cli.tables import shown
+
+    unlabelled = document["unlabelled_rows"]
+    facts = [
+        ("task", shown(document["task"])),
+        ("cluster", str(document["cluster"])),
+        ("rows", f"{document['labelled_rows']:,}" + (f", and {unlabelled:,} without a label" if unlabelled else "")),
+        ("label rates", ", ".join(f"{label} {rate:.3f}" for label, rate in document["label_rates"].items())),
+    ]
+    kin = [
+        [shown(entry["task"]), entry["similarity"], str(entry["cluster"])]
+        for entry in document["kin"]
+        if entry["similarity"] >= _LEAST_SIMILARITY
+    ]
+    parts = [fact_lines(facts), text_table(["kin", "similarity", "cluster"], kin) if kin else "no kin\n"]
+    if document["log_ratios"]:
+        parts.append(_ratio_text(document["log_ratios"]))
+    return "\n".join(parts)
+
+
+def _row_titles(tasks: list[dict[str, Any]]) -> list[str]:
+    return ["rows", "without label"] if _any_unlabelled(tasks) else ["rows"]
+
+
+def _row_cells(entry: dict[str, Any], tasks: list[dict[str, Any]]) -> list[float]:
+    """Numbers of rows; rows without a label only where the model has any."""
+    return [entry["labelled_rows"], entry["unlabelled_rows"]] if _any_unlabelled(tasks) else [entry["labelled_rows"]]
+
+
+def _any_unlabelled(tasks: list[dict[str, Any]]) -> bool:
+    return any(entry["unlabelled_rows"] for entry in tasks)
+
+
+def _ratio_text(ratios: list[dict[str, Any]]) -> str:
+    """Ratios as a table; which labels they compare stands in the title where it is always the same."""
+    from kinfolk.cli.results import text_table
+    from kinfolk.cli.tables import shown
+
+    pairs = [f"{shown(entry['label'])} against {shown(entry['against'])}" for entry in ratios]
+    if len(set(pairs)) == 1:
+        rows = [[entry["feature"], entry["value"], entry["log_ratio"]] for entry in ratios]
+        return text_table(["feature", "value", f"log ratio, {pairs[0]}"], rows)
+    rows = [
+        [entry["feature"], entry["value"], pair, entry["log_ratio"]] for entry, pair in zip(ratios, pairs, strict=True)
+    ]
+    return text_table(["feature", "value", "labels", "log ratio"], rows)
+
+
+def _plural(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")

@@ -1,0 +1,29 @@
+"""``kinfolk predict``: labels and their probabilities for the rows of a table."""
+
+from __future__ import annotations
+
+from kinfolk.cli.options import AsJson, ModelFile, NewTable, ResultFile, TaskColumn
+
+EXAMPLE = """\b
+Example:
+  kinfolk predict team.kin invitations.csv
+  kinfolk predict team.kin invitations.parquet -o answers.parquet
+  cat invitations.csv | kinfolk predict team.kin - --json"""
+
+
+def predict(
+    model: ModelFile, table: NewTable, task: TaskColumn = None, output: ResultFile = None, as_json: AsJson = False
+) -> None:
+    """Predict the label of every row of a table.
+
+    Gives a table with the task, the most probable label, and the probability of each label, in the order of the rows.
+    Columns that the model does not know are left aside. A task never seen before is predicted as a new one, from what
+    is known of all others.
+    """
+    from kinfolk.cli.answers import as_table, ask
+    from kinfolk.cli.results import check_table_target, write_rows
+
+    check_table_target(output, as_json)
+    answers = ask(model, table, task)
+    best = [answers.classes[place] for place in answers.probabilities.argmax(axis=1)]
+    write_rows(as_table(answers, {"predicted": best}), {"labels": answers.classes}, output, as_json)
