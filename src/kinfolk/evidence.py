@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -43,7 +44,7 @@ def anneal(state: Annealed, powers: NDArray[np.float64], rng: np.random.Generato
     """Log weight of one annealed run; its exponential is an unbiased estimate of Z₁/Z₀ (thesis eq. A.70)."""
     state.draw_from_prior(rng)
     log_weight = 0.0
-    for before, after in zip(powers[:-1], powers[1:], strict=True):
+    for before, after in pairwise(powers):
         log_weight += (after - before) * state.log_likelihood
         state.sweep(rng, float(after))
     return log_weight

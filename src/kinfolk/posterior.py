@@ -12,12 +12,12 @@ import os
 import zipfile
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kinfolk.files import whole_file
 
 FORMAT_VERSION = 1
 _MODEL_FILE = "model.json"
@@ -70,19 +70,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if not hasattr(model, "_to_archive"):
         raise TypeError(f"{type(model).__name__} is not a kinfolk model that can be saved")
     archive: Archive = model._to_archive()
-    target = Path(path)
     text = json.dumps({"format": "kinfolk", "version": FORMAT_VERSION, **archive.about}, allow_nan=False)
-    handle = NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False)
-    try:
-        with handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_STORED, allowZip64=True) as packed:
-            packed.writestr(_MODEL_FILE, text)
-            for name, array in archive.arrays.items():
-                with packed.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
-        os.replace(handle.name, target)
-    except BaseException:
-        Path(handle.name).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as packed:
+        packed.writestr(_MODEL_FILE, text)
+        for name, array in archive.arrays.items():
+            with packed.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
 
 
 def load(path: str | os.PathLike[str], estimator: bool = False) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
+
+from kinfolk.files import whole_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,20 +40,6 @@ def check_table_target(path: Path | None, as_json: bool) -> None:
     if as_json and ending != ".json":
         raise ValueError(f"{path} cannot hold what --json asks for: give it the ending .json, or leave --json out")
     check_target(path)
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to write; it takes its place when all is written, and leaves no trace if that fails."""
-    # Through a link to the file itself, which would otherwise be replaced by the new one.
-    target = path.resolve()
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with unfinished.open("xb") as file:
-            yield file
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def write_rows(frame: pl.DataFrame, about: dict[str, Any], path: Path | None, as_json: bool) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 from matplotlib.figure import Figure
+
+from kinfolk.files import whole_file
 
 DECIMALS = 6
 
@@ -113,19 +114,6 @@ def as_png(figure: Figure) -> bytes:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: one that is there already is replaced only once the new one is complete.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "note.txt"
-    >>> write_whole(path, b"kin")
-    >>> path.read_text()
-    'kin'
-    """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    """Write a file whole or not at all."""
+    with whole_file(path) as file:
+        file.write(content)

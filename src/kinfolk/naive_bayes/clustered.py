@@ -157,8 +157,9 @@ class ClusteredNB(SharingNB):
         if self.inference == "gibbs":
             return self._sample(problem, concentration, None)
         if n_unlabelled:
+            left_out = f"{n_unlabelled} unlabelled row{'s are' if n_unlabelled > 1 else ' is'} left out"
             warnings.warn(
-                f'{n_unlabelled} unlabelled rows are left out by inference={self.inference!r}; "gibbs" uses them',
+                f'{left_out} by inference="{self.inference}"; inference="gibbs" learns from such rows too',
                 UserWarning,
                 stacklevel=4,
             )

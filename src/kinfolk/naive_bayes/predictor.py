@@ -166,6 +166,6 @@ def mixture_from(archive: Archive) -> Mixture:
         raise ValueError("its features do not fit its categories")
     if start[0] != 0 or start[-1] != len(block) or (np.diff(start) < 1).any():
         raise ValueError("its tasks do not fit its blocks")
-    if len(block) and not (0 <= block.min() and block.max() < len(log_theta)):
+    if len(block) and not (block.min() >= 0 and block.max() < len(log_theta)):
         raise ValueError("it names blocks that it does not have")
     return Mixture(offsets, log_theta, start, block, log_weight, log_rates)

@@ -59,7 +59,8 @@ def feature_prior(given: Any, schema: Schema, layout: Layout) -> NDArray[np.floa
         except ValueError:
             shape = (layout.n_labels, int(layout.n_values[f]))
             raise ValueError(
-                f"feature_prior of column {schema.names[f]!r} has shape {part.shape}: a number, {shape[1:]} or {shape} fits"
+                f"feature_prior of column {schema.names[f]!r} has shape {part.shape}: a number or an array of shape "
+                f"{shape[1:]} or {shape} fits"
             ) from None
     return prior.ravel()
 

@@ -23,4 +23,7 @@ def make_frame(columns: dict[str, Any], backend: Backend) -> Any:
     """
     import narwhals.stable.v2 as nw
 
-    return nw.from_dict(columns, backend=backend).to_native()
+    try:
+        return nw.from_dict(columns, backend=backend).to_native()
+    except ModuleNotFoundError:  # a model fitted where another library was installed
+        return nw.from_dict(columns, backend="polars").to_native()

@@ -66,12 +66,12 @@ def is_missing(values: Any) -> NDArray[np.bool_]:
 
 
 def _is_missing_entry(entry: Any) -> bool:
-    if entry is None:
+    if entry is None or type(entry).__name__ == "NAType":  # pandas.NA, which compares to nothing
         return True
     try:
-        return not entry == entry  # noqa: SIM201 - pandas.NA answers neither question with a bool
-    except TypeError:
-        return True
+        return not entry == entry  # noqa: SIM201 - NaN alone differs from itself
+    except (TypeError, ValueError):  # a list or an array: odd, but there
+        return False
 
 
 def unlabelled_rows(y: Any, unlabelled: int | str | None = None) -> NDArray[np.bool_]:

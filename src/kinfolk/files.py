@@ -1,0 +1,35 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file to write; it takes its place when all is written, and leaves no trace if that fails.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "note.txt"
+    >>> with whole_file(path) as file:
+    ...     _ = file.write(b"kin")
+    >>> path.read_text()
+    'kin'
+    """
+    # Through a link to the file itself, which would otherwise be replaced by the new one.
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{os.fspath(path)} cannot be written: it is a folder, a device or a pipe, not a file")
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with unfinished.open("xb") as file:
+            yield file
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
