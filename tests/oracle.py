@@ -47,17 +47,13 @@ class Problem:
             self.codes.shape == (rows, len(values))
             and self.task.shape == self.weights.shape == (rows,)
             and self.alpha.shape == (self.n_labels,)
-            and np.array_equal(
-                [[b.size for b in of_label] for of_label in self.beta], [values] * self.n_labels
-            )
+            and np.array_equal([[b.size for b in of_label] for of_label in self.beta], [values] * self.n_labels)
             and np.all((self.codes >= -1) & (self.codes < values))
             and np.all((self.labels >= -1) & (self.labels < self.n_labels))
             and np.all((self.task >= 0) & (self.task < self.n_tasks))
         )
         if not fits:
-            raise ValueError(
-                "Codes, labels, tasks, weights and priors must fit n_labels, n_values and n_tasks."
-            )
+            raise ValueError("Codes, labels, tasks, weights and priors must fit n_labels, n_values and n_tasks.")
         if np.any(self.weights[self.labels < 0] != 1):
             raise ValueError("An unlabelled row must have weight 1.")
 
@@ -146,9 +142,7 @@ def _draws(
                 yield ("theta", partition[u], y, f), problem.beta[y][f], x, weight
 
 
-def log_data(
-    problem: Problem, partition: Partition, labels: ArrayLike, *, share_labels: bool = False
-) -> float:
+def log_data(problem: Problem, partition: Partition, labels: ArrayLike, *, share_labels: bool = False) -> float:
     """log p(X, Y | z) of the rows as an ordered sequence, each draw predicted from those before it.
 
     Weighted rows have no chain rule: each Dirichlet gives B(prior + count) / B(prior), as in A.30.
@@ -263,15 +257,12 @@ def predictive(
     return np.asarray(softmax(scores))
 
 
-def predictive_paper(
-    problem: Problem, x: ArrayLike, task: int | None = None, *, among: Among = None
-) -> Floats:
+def predictive_paper(problem: Problem, x: ArrayLike, task: int | None = None, *, among: Among = None) -> Floats:
     """The form of (4), IJCAI-07: sum over z of p(z | D) p(y | x, D, z), where x says nothing of z."""
     problem, task, among = _seated(problem, task, among)
     posterior = partition_posterior(problem, among=among)
     log_with_row = [
-        logsumexp(_enumerate(appended, "clustered", among)[2], axis=1)
-        for appended in _with_row(problem, x, task)
+        logsumexp(_enumerate(appended, "clustered", among)[2], axis=1) for appended in _with_row(problem, x, task)
     ]
     return np.asarray(softmax(log_with_row, axis=0) @ list(posterior.values()))
 

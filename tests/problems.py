@@ -56,4 +56,6 @@ def as_rows(codes: np.ndarray) -> Any:
     """New rows of codes as a table like that of ``as_arguments``; a code past the known ones is an unseen category."""
     import pandas as pd
 
-    return pd.DataFrame({f"f{f}": [None if c < 0 else f"v{c}" for c in codes[:, f]] for f in range(codes.shape[1])}, dtype=object)
+    return pd.DataFrame(
+        {f"f{f}": [None if c < 0 else f"v{c}" for c in codes[:, f]] for f in range(codes.shape[1])}, dtype=object
+    )

@@ -125,9 +125,7 @@ def test_sequential_joint_equals_the_gamma_function_closed_form(missing):
 def test_joint_does_not_depend_on_the_order_of_rows():
     for problem in problems(n_tasks=3, missing=0.2):
         order = np.random.default_rng(0).permutation(len(problem.labels))
-        shuffled = replace(
-            problem, codes=problem.codes[order], labels=problem.labels[order], task=problem.task[order]
-        )
+        shuffled = replace(problem, codes=problem.codes[order], labels=problem.labels[order], task=problem.task[order])
         expected = oracle.log_joint(problem, (0, 1, 0), problem.labels)
         assert oracle.log_joint(shuffled, (0, 1, 0), shuffled.labels) == pytest.approx(expected, abs=1e-10)
 

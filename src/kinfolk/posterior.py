@@ -44,8 +44,8 @@ class Archive(NamedTuple):
         )
         if not fits:
             raise ValueError(f"its array {name!r} has shape {array.shape}, not {shape}")
-        if array.dtype.kind == "f" and np.isnan(array).any():
-            raise ValueError(f"its array {name!r} holds NaN")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"its array {name!r} holds NaN or infinity")
         return array
 
 
@@ -99,7 +99,7 @@ def load(path: str | os.PathLike[str], estimator: bool = False) -> Any:
             return getattr(import_module(module), name).from_archive(archive)
         model_class = getattr(import_module("kinfolk"), _named(archive, "estimator", _ESTIMATORS))
         return model_class._from_archive(archive)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise ValueError(f"{os.fspath(path)} is damaged: {_sentence(error)}") from None
 
 
@@ -121,8 +121,10 @@ def read_archive(path: str | os.PathLike[str]) -> Archive:
         with zipfile.ZipFile(where) as packed:
             members = packed.infolist()
             size = os.path.getsize(where)
+            if sum(member.file_size for member in members) > size:
+                raise ValueError(f"{where} is not a kinfolk model: its parts claim to be larger than the file")
             for member in members:
-                if member.compress_type != zipfile.ZIP_STORED or member.file_size > size:
+                if member.compress_type != zipfile.ZIP_STORED:
                     raise ValueError(f"{where} is not a kinfolk model: its part {member.filename!r} is compressed")
             names = [member.filename for member in members]
             if _MODEL_FILE not in names or len(set(names)) != len(names):
@@ -136,7 +138,9 @@ def read_archive(path: str | os.PathLike[str]) -> Archive:
         raise ValueError(f"{where} does not exist") from None
     except IsADirectoryError:
         raise ValueError(f"{where} is a folder, not a model file") from None
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, OverflowError) as error:
+    except PermissionError:
+        raise ValueError(f"{where} cannot be read: permission denied") from None
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, OverflowError, OSError) as error:
         raise ValueError(f"{where} is not a kinfolk model, or was cut short ({error})") from None
     return Archive(about, arrays)
 
@@ -162,7 +166,7 @@ def _array(data: bytes, name: str, where: str) -> NDArray[Any]:
         version = np.lib.format.read_magic(stream)
         read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read_header(stream)
-    except (ValueError, TypeError, SyntaxError, EOFError):
+    except Exception:  # a header is parsed as a literal, which can fail in many ways
         raise ValueError(f"{where} is damaged: its part {name!r} is not an array") from None
     if dtype.kind not in "biuf" or dtype.hasobject:
         raise ValueError(f"{where} is refused: its part {name!r} holds {dtype} instead of plain numbers")
@@ -170,7 +174,7 @@ def _array(data: bytes, name: str, where: str) -> NDArray[Any]:
     expected = dtype.itemsize
     for length in shape:
         expected *= length
-    if expected != len(body):
+    if expected != len(body) or any(length < 0 for length in shape) or any(length > len(data) for length in shape):
         raise ValueError(f"{where} is damaged: its part {name!r} has {len(body)} bytes, its header says {expected}")
     return np.frombuffer(body, dtype=dtype).reshape(shape, order="F" if fortran else "C")
 
@@ -188,6 +192,15 @@ def plain(value: Any, what: str) -> Any:
     if isinstance(value, np.ndarray | list | tuple):
         return [plain(item, what) for item in value]
     raise ValueError(f"{what} is {value!r}, which cannot be saved: text, numbers and booleans can")
+
+
+def plain_names(values: Any, what: str) -> list[Any]:
+    """Labels, tasks or categories as JSON holds them; a nested one would not come back as it was."""
+    named = list(values.tolist() if isinstance(values, np.ndarray) else values)
+    for value in named:
+        if isinstance(value, list | tuple | dict):
+            raise ValueError(f"{what} is {value!r}, which cannot be saved: text, numbers and booleans can")
+    return [plain(value, what) for value in named]
 
 
 def unplain(value: Any) -> Any:

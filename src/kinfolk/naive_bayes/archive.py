@@ -8,9 +8,10 @@ import numpy as np
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.fitted import Blocks, Fitted
-from kinfolk.naive_bayes.predictor import ids, mixture_arrays, mixture_from, schema_about, schema_from
+from kinfolk.naive_bayes.predictor import ids, mixture_arrays, mixture_from, names_from, schema_about, schema_from
+from kinfolk.partition.crp import canonical
 from kinfolk.partition.tree import TaskTree
-from kinfolk.posterior import Archive, plain, unplain
+from kinfolk.posterior import Archive, plain, plain_names, unplain
 from kinfolk.tasks.statistics import Layout, Rows, Statistics
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def to_archive(model: SharingNB) -> Archive:
         "temper": float(model.temper),
         "averaged": model._averaged(),
         "schema": schema_about(model._schema),
-        "classes": plain(model.classes_, "a label"),
-        "tasks": plain(model.tasks_, "a task"),
+        "classes": plain_names(model.classes_, "a label"),
+        "tasks": plain_names(model.tasks_, "a task"),
         "n_features_in": int(model.n_features_in_),
         "feature_names_in": plain(getattr(model, "feature_names_in_", None), "a column"),
         "backend": model._backend,
@@ -70,7 +71,8 @@ def from_archive(model_class: type[SharingNB], archive: Archive) -> SharingNB:
     about = archive.about
     model = model_class(**{name: unplain(value) for name, value in about["params"].items()})
     model._schema = schema_from(archive)
-    model.classes_, model.tasks_ = ids(about["classes"]), ids(about["tasks"])
+    model.classes_ = ids(names_from(about["classes"], "labels"))
+    model.tasks_ = ids(names_from(about["tasks"], "tasks"))
     model.n_features_in_ = int(about["n_features_in"])
     if about["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
@@ -109,8 +111,9 @@ def _fitted(archive: Archive, evidence: Evidence | None, n_tasks: int, layout: L
     tree = None
     if "tree.children" in archive.arrays:
         children = archive.array("tree.children", "i", (n_tasks - 1, 2))
-        if len(children) and not 0 <= children.min() <= children.max() < 2 * n_tasks - 1:
-            raise ValueError("its tree has branches without an end")
+        later = np.arange(n_tasks, 2 * n_tasks - 1)[:, None]
+        if not np.array_equal(np.sort(children, axis=None), np.arange(2 * n_tasks - 2)) or (children >= later).any():
+            raise ValueError("its tree is not one: every node but the last joins one later node")
         tree = TaskTree(
             children, archive.array("tree.log_odds", "f", (n_tasks - 1,)), float(archive.about["log_tree_sum"])
         )
@@ -123,13 +126,16 @@ def _fitted(archive: Archive, evidence: Evidence | None, n_tasks: int, layout: L
     optional: dict[str, Any] = {
         name: archive.array(name, *shape) for name, shape in shapes.items() if name in archive.arrays
     }
+    partition = archive.array("partition", "i", (n_tasks,))
+    if not np.array_equal(canonical(partition), partition):
+        raise ValueError("its clusters are not numbered as they appear")
     return Fitted(
         Blocks(
             archive.array("blocks.counts", "f", (n_blocks, layout.n_cells)),
             archive.array("blocks.sizes", "i", (n_blocks,)),
             mixture,
         ),
-        archive.array("partition", "i", (n_tasks,)),
+        partition,
         evidence,
         tree,
         independent=bool(archive.about["independent"]),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,7 +25,8 @@ from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.door import check_labels, check_weights, receive, task_ids
 from kinfolk.tasks.frames import backend_of
-from kinfolk.tasks.schema import Column, Schema, distinct, encode, learn_schema
+from kinfolk.tasks.labels import as_column
+from kinfolk.tasks.schema import Column, Schema, distinct, encode, learn_schema, sort_values
 from kinfolk.tasks.statistics import (
     Layout,
     Rows,
@@ -33,7 +35,6 @@ from kinfolk.tasks.statistics import (
     no_rows,
     positions,
     statistics_from_counts,
-    union,
 )
 from kinfolk.tasks.table import declared_categories
 
@@ -100,7 +101,8 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        return self._learn(X, y, task, sample_weight, classes=None, again=False)
+        with self._all_or_nothing():
+            return self._learn(X, y, task, sample_weight, classes=None, again=False)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, task: Any = None, sample_weight: Any = None) -> Self:
         """Add rows, of known tasks or new ones, to what was learnt before.
@@ -120,7 +122,8 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        return self._learn(X, y, task, sample_weight, classes=classes, again=hasattr(self, "_statistics"))
+        with self._all_or_nothing():
+            return self._learn(X, y, task, sample_weight, classes=classes, again=hasattr(self, "_statistics"))
 
     def fit_statistics(
         self,
@@ -152,17 +155,30 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         if self.task_column is not None:
             raise ValueError("task_column names a column of rows: with counts, give tasks= instead")
-        self._statistics = statistics_from_counts(feature_counts, label_counts, tasks, n_values)
-        layout = self._statistics.layout
-        self._schema = Schema(tuple(Column(str(f), tuple(range(int(n))), None) for f, n in enumerate(layout.n_values)))
-        self.n_features_in_ = len(layout.n_values)
-        self.classes_, self.tasks_ = np.arange(layout.n_labels), self._statistics.tasks
-        self._unlabelled = no_rows(layout)
-        self._backend = "polars"
-        self._conclude()
-        self.label_distributions_ = np.zeros((0, layout.n_labels))
-        self.transduction_ = self.classes_[:0]
+        statistics = statistics_from_counts(feature_counts, label_counts, tasks, n_values)
+        layout = statistics.layout
+        with self._all_or_nothing():
+            self._statistics, self._unlabelled = statistics, no_rows(layout)
+            columns = [Column(str(f), tuple(range(int(n))), None) for f, n in enumerate(layout.n_values)]
+            self._schema = Schema(tuple(columns))
+            self.n_features_in_ = len(columns)
+            self.classes_, self.tasks_ = np.arange(layout.n_labels), statistics.tasks
+            self._backend = "polars"
+            self._conclude()
+            self.label_distributions_ = np.zeros((0, layout.n_labels))
+            self.transduction_ = self.classes_[:0]
         return self
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Let a fit that fails midway leave the estimator as it was."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _conclude(self) -> None:
         """Infer from the statistics as they now are."""
@@ -175,7 +191,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         self._check_parameters()
         table, tasks = receive(X, task, self.task_column)
-        self._check_columns(X, table.names, reset=not again)
+        self._check_columns(X, reset=not again)
         labels, missing = check_labels(X, _flat(y), table.n_rows, self.unlabelled)
         weights = check_weights(sample_weight, table.n_rows)
         counted = np.ones(table.n_rows, dtype=bool) if weights is None else weights > 0
@@ -209,21 +225,27 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
             if not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name}={value!r}: a whole number of at least {least} is needed")
 
-    def _check_columns(self, X: Any, names: list[str] | None, reset: bool) -> None:
+    def _check_columns(self, X: Any, reset: bool) -> None:
         """Hold columns to scikit-learn's rules: their number and names are those seen at fit."""
-        if isinstance(X, Mapping):
-            X = np.empty((0, len(X)))
-        validate_data(self, X, skip_check_array=True, reset=reset)
+        if not isinstance(X, Mapping):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+        elif reset:
+            self.n_features_in_, self.feature_names_in_ = len(X), np.array(list(X), dtype=object)
+        elif (known := getattr(self, "feature_names_in_", None)) is not None and list(X) != list(known):
+            raise ValueError(f"the feature names should be those that were seen at fit, {list(known)}, not {list(X)}")
 
     def _settle_classes(self, labels: NDArray[Any], classes: Any, again: bool) -> None:
         """Learn the labels, or check that none is new."""
         if labels.dtype.kind == "f":
             check_classification_targets(labels)
-        found = as_ids(list(distinct(labels, "y")))
+            found = np.unique(labels)
+        else:
+            found = as_ids(list(distinct(labels, "y")))
+        given = None if classes is None else as_column(classes, "classes").tolist()
         if not again:
-            self.classes_ = found if classes is None else union(found[:0], as_ids(list(np.asarray(classes).tolist())))
-        elif classes is not None and set(np.asarray(classes).tolist()) != set(self.classes_.tolist()):
-            raise ValueError(f"classes={list(classes)} differs from those of the first call, {self.classes_.tolist()}")
+            self.classes_ = found if given is None else as_ids(sort_values(list(dict.fromkeys(given))))
+        elif given is not None and set(given) != set(self.classes_.tolist()):
+            raise ValueError(f"classes={given} differs from those of the first call, {self.classes_.tolist()}")
         new = [label for label in found.tolist() if label not in set(self.classes_.tolist())]
         if new:
             raise ValueError(f"label {new[0]!r} is not among the classes {self.classes_.tolist()}")
@@ -303,7 +325,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         """Codes and task places of new rows; a task never seen has the place after the last."""
         check_is_fitted(self)
         table, tasks = receive(X, task, self.task_column)
-        self._check_columns(X, table.names, reset=False)
+        self._check_columns(X, reset=False)
         if tasks is None:
             if len(self.tasks_) > 1:
                 raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.approximated import fit_variationally
@@ -179,6 +180,7 @@ class ClusteredNB(SharingNB):
     @property
     def tree_(self) -> TaskTree:
         """The tree of merges that hierarchical clustering built."""
+        check_is_fitted(self)
         if self.posterior_.tree is None:
             raise AttributeError(f'tree_ comes with inference="bhc"; this model was fitted with {self.inference!r}')
         return self.posterior_.tree

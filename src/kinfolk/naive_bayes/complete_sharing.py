@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.base import SharingNB
@@ -121,6 +121,10 @@ class CompleteSharingNB(SharingNB):
         return problem._replace(
             statistics=problem.statistics.pooled(), unlabelled=rows._replace(task=np.zeros_like(rows.task))
         )
+
+    def _label_counts(self, problem: Problem) -> NDArray[Any]:
+        of_tasks = problem.statistics.label_counts
+        return np.broadcast_to(of_tasks.sum(axis=0), of_tasks.shape) if self.share_labels else of_tasks
 
     def _infer(self, problem: Problem) -> Fitted:
         shared = self._shared(problem)

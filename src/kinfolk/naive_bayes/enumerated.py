@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.fitted import Blocks, Entry, Fitted, Problem, log_label_marginals, make_blocks
-from kinfolk.partition.crp import joining_weights
+from kinfolk.partition.crp import canonical, joining_weights
 from kinfolk.partition.exact import MAX_TASKS, ExactPartitions, exact_partitions
 from kinfolk.tasks.statistics import Statistics, count
 
@@ -68,7 +68,13 @@ def _given_labels(problem: Problem, concentration: float, labels: NDArray[np.int
     if len(labels):
         rows = problem.unlabelled._replace(labels=labels)
         completed = completed + count(rows, completed.layout, completed.tasks)
-    partitions = exact_partitions(completed.feature_counts, problem.product(), concentration)
+    # Taken in an order that no name decides: of two partitions equally probable it settles which one is reported.
+    order = problem.canonical_order()
+    partitions = exact_partitions(completed.feature_counts[order], problem.product(), concentration)
+    back = np.argsort(order)
+    partitions = partitions._replace(
+        members=partitions.members[:, back], partition=canonical(partitions.partition[back])
+    )
     log_labels = float(log_label_marginals(completed.label_counts, problem.label_prior).sum())
     return _Labelling(labels, partitions.log_evidence + log_labels, completed, partitions)
 

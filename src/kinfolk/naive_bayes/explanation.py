@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from kinfolk.naive_bayes.fitted import Blocks
+from kinfolk.naive_bayes.parameters import label_pair
 from kinfolk.tasks.frames import Backend, make_frame
-from kinfolk.tasks.statistics import Statistics
+from kinfolk.tasks.statistics import Layout
 
 
 class Explanation(NamedTuple):
@@ -54,12 +55,12 @@ class Explanation(NamedTuple):
     def log_odds(self, label: Any = None, against: Any = None) -> NDArray[np.float64]:
         """Log odds of one label against another for each row; of the last against the first by default."""
         total = self.label_part + self.feature_part.sum(axis=1) + self.remainder
-        y, other = self._pair(label, against)
+        y, other = label_pair(self.classes, label, against)
         return np.asarray(total[:, y] - total[:, other])
 
     def table(self, row: int = 0, label: Any = None, against: Any = None) -> Any:
         """One row's explanation, the weightiest feature first: what it added to the log odds, and whose data it was."""
-        y, other = self._pair(label, against)
+        y, other = label_pair(self.classes, label, against)
         added = self.feature_part[row, :, y] - self.feature_part[row, :, other]
         order = np.argsort(-np.abs(added), kind="stable")
         return make_frame(
@@ -74,16 +75,6 @@ class Explanation(NamedTuple):
             },
             self.backend,
         )
-
-    def _pair(self, label: Any, against: Any) -> tuple[int, int]:
-        known = self.classes.tolist()
-        for given in (label, against):
-            if given is not None and given not in known:
-                raise ValueError(f"{given!r} is not a label; the labels are {known}")
-        y = len(known) - 1 if label is None else known.index(label)
-        if against is not None:
-            return y, known.index(against)
-        return y, 0 if y != 0 or len(known) == 1 else len(known) - 1
 
 
 class Parts(NamedTuple):
@@ -100,14 +91,19 @@ class Parts(NamedTuple):
 
 def explain_rows(
     blocks: Blocks,
-    statistics: Statistics,
+    own_counts: NDArray[Any],
+    layout: Layout,
     feature_prior: NDArray[np.float64],
     codes: NDArray[np.int32],
     task: NDArray[np.int64],
     temper: float,
     averaged: bool,
 ) -> Parts:
-    """Take the predictions of coded rows apart. O(rows · blocks of a task · features · labels)."""
+    """Take the predictions of coded rows apart. O(rows · blocks of a task · features · labels).
+
+    ``own_counts`` (tasks, cells) are what each task itself has brought, unlabelled rows by the probabilities of their
+    labels.
+    """
     mixture = blocks.mixture
     n_rows, n_features = codes.shape
     n_labels = mixture.n_labels
@@ -116,12 +112,12 @@ def explain_rows(
     shares = np.zeros((4, n_rows, n_features))
     log_p = mixture.log_predictive(codes, task, temper, averaged)
     cells = mixture.cells(codes)
-    starts = statistics.layout.group_start[:-1]
+    starts = layout.group_start[:-1]
     block_totals = np.add.reduceat(blocks.counts, starts, axis=1).reshape(-1, n_labels, n_features)
     pseudo = np.add.reduceat(feature_prior, starts).reshape(n_labels, n_features)
-    task_totals = np.add.reduceat(statistics.feature_counts, starts, axis=1).reshape(-1, n_labels, n_features)
+    task_totals = np.add.reduceat(own_counts, starts, axis=1).reshape(-1, n_labels, n_features)
     task_totals = np.concatenate([task_totals, np.zeros_like(task_totals[:1])])
-    n_tasks = len(statistics.tasks)
+    n_tasks = len(own_counts)
     for u in np.unique(task):
         rows = np.flatnonzero(task == u)
         entries = mixture.entries(int(u))
@@ -135,6 +131,9 @@ def explain_rows(
         # Whose counts they are, averaged over blocks and over the labels that the row may have.
         total = block_totals[block] + pseudo
         mine = np.minimum(task_totals[u], block_totals[block])
+        # A block of one task has nobody else's counts, whatever labels a draw gave to its unlabelled rows.
+        if u < n_tasks:
+            mine = np.where((blocks.sizes[block] == 1)[:, None, None], block_totals[block], mine)
         others = block_totals[block] - mine
         of_all = (blocks.sizes[block] == n_tasks)[:, None, None] & (n_tasks > 1)
         split = [mine / total, np.where(of_all, 0, others) / total, np.where(of_all, others, 0) / total, pseudo / total]

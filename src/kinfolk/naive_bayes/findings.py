@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.explanation import Explanation, explain_rows
 from kinfolk.naive_bayes.fitted import Fitted, Problem
-from kinfolk.naive_bayes.parameters import dirichlet_estimate, mean_label_rates, mean_over_blocks, nulls
+from kinfolk.naive_bayes.parameters import dirichlet_estimate, label_pair, mean_label_rates, mean_over_blocks, nulls
 from kinfolk.tasks.frames import Backend, make_frame
+from kinfolk.tasks.labels import as_column
 from kinfolk.tasks.schema import encode
 
 if TYPE_CHECKING:
@@ -45,11 +47,13 @@ class Findings:
     @property
     def partition_(self) -> NDArray[np.int64]:
         """Cluster of each task of ``tasks_``, numbered in the order in which they appear."""
+        check_is_fitted(self)
         return self.posterior_.partition
 
     @property
     def similarity_(self) -> NDArray[np.float64]:
         """Posterior probability that two tasks share their feature rates, in the order of ``tasks_``."""
+        check_is_fitted(self)
         n_tasks = len(self.tasks_)
         if n_tasks > MAX_SIMILARITY_TASKS:
             raise ValueError(
@@ -60,13 +64,15 @@ class Findings:
 
     def similarity(self, tasks: Any) -> NDArray[np.float64]:
         """Posterior probability that two of the given tasks share their feature rates."""
-        asked = np.asarray(tasks)
+        check_is_fitted(self)
+        asked = as_column(tasks, "tasks")
         place = encode(asked, self.tasks_.tolist())
         if (place < 0).any():
             raise ValueError(f"task {asked[np.argmax(place < 0)]!r} was not in the training data")
         return self.posterior_.similarity(place.astype(np.int64))
 
     def _evidence(self) -> Evidence:
+        check_is_fitted(self)
         if self.posterior_.evidence is not None:
             return self.posterior_.evidence
         if self._evidence_value is None:
@@ -100,7 +106,8 @@ class Findings:
         problem = self._problem()
         parts = explain_rows(
             self.posterior_.blocks,
-            problem.statistics,
+            self._own_counts(problem),
+            problem.statistics.layout,
             problem.feature_prior,
             codes,
             place,
@@ -111,6 +118,25 @@ class Findings:
         values = [[names[f][code] for f, code in enumerate(row)] for row in codes.tolist()]
         return Explanation(self.classes_, self._schema.names, values, *parts, backend=self._backend)
 
+    def _own_counts(self, problem: Problem) -> NDArray[Any]:
+        """Feature counts that each task has brought itself, unlabelled rows by the probabilities of their labels."""
+        counts, probability = problem.statistics.feature_counts, self.posterior_.label_probability
+        if probability is None or not len(probability):
+            return counts
+        layout, rows = problem.statistics.layout, problem.unlabelled
+        counts = counts.astype(np.float64)
+        for f in range(rows.codes.shape[1]):
+            seen = np.flatnonzero(rows.codes[:, f] >= 0)
+            cells = layout.offsets[f] + rows.codes[seen, f]
+            weights = 1.0 if rows.weights is None else rows.weights[seen]
+            for y in range(layout.n_labels):
+                np.add.at(counts, (rows.task[seen], y * layout.width + cells), probability[seen, y] * weights)
+        return counts
+
+    def _label_counts(self, problem: Problem) -> NDArray[Any]:
+        """Label counts behind each task's label rates."""
+        return problem.statistics.label_counts
+
     def label_rates(self, estimate: str = "mean") -> Any:
         """Label rates of every task as a table: task, label, probability.
 
@@ -120,13 +146,14 @@ class Findings:
             Posterior mean (over everything unknown), posterior mode, or maximum likelihood, the latter two from the
             labelled rows; maximum likelihood is null for a task without any.
         """
+        check_is_fitted(self)
         problem = self._problem()
         n_tasks, n_labels = problem.statistics.label_counts.shape
         if estimate == "mean":
             rates = mean_label_rates(self.posterior_.blocks.mixture, n_tasks)
         else:
             rates = dirichlet_estimate(
-                problem.statistics.label_counts, problem.label_prior, np.array([0, n_labels]), estimate
+                self._label_counts(problem), problem.label_prior, np.array([0, n_labels]), estimate
             )
         return make_frame(
             {
@@ -168,13 +195,8 @@ class Findings:
         Positive numbers speak for ``label`` (by default the last of the classes), negative ones for ``against`` (the
         first); null where either probability is zero or unknown.
         """
-        known = self.classes_.tolist()
-        for given in (label, against):
-            if given is not None and given not in known:
-                raise ValueError(f"{given!r} is not a label; the labels are {known}")
-        y = len(known) - 1 if label is None else known.index(label)
-        other = 0 if against is None else known.index(against)
         owners, rates = self._rates(by, estimate)
+        y, other = label_pair(self.classes_, label, against)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log(rates[:, y]) - np.log(rates[:, other])
         names = self._cell_names()
@@ -192,6 +214,7 @@ class Findings:
         """Owners and their rates (owners, labels, values of all features)."""
         if by not in ("cluster", "task"):
             raise ValueError(f'by={by!r}: give "cluster" or "task"')
+        check_is_fitted(self)
         problem = self._problem()
         layout = problem.statistics.layout
         if by == "task" and estimate == "mean":

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.mixture import Mixture
-from kinfolk.posterior import Archive, plain
+from kinfolk.posterior import Archive, plain, plain_names
 from kinfolk.tasks.labels import as_column, is_missing
 from kinfolk.tasks.schema import Column, Schema, encode
 from kinfolk.tasks.table import read_table
@@ -48,12 +48,15 @@ class NaiveBayesPredictor:
     def from_archive(cls, archive: Archive) -> NaiveBayesPredictor:
         """Rebuild from plain data, checking that its parts fit together."""
         about = archive.about
+        temper = float(about["temper"])
+        if not 0.0 <= temper <= 1.0:
+            raise ValueError(f"its temper is {temper}")
         return cls(
             schema_from(archive),
-            about["classes"],
-            about["tasks"],
+            names_from(about["classes"], "labels"),
+            names_from(about["tasks"], "tasks"),
             mixture_from(archive),
-            float(about["temper"]),
+            temper,
             bool(about["averaged"]),
             about["params"]["task_column"],
         )
@@ -61,7 +64,9 @@ class NaiveBayesPredictor:
     def predict_log_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
         """Log probability of each label (rows, classes)."""
         table = read_table(X)
-        if self._task_column is not None and task is None:
+        if self._task_column is not None:
+            if task is not None:
+                raise ValueError(f"task= and task_column={self._task_column!r} were both given: one of them is needed")
             index = table.position(self._task_column)
             task, table = table.columns[index], table.without(index)
         if table.names is not None and set(self._schema.names) <= set(table.names):
@@ -105,7 +110,7 @@ class NaiveBayesPredictor:
 
 
 def _nameless(schema: Schema) -> bool:
-    return schema.names == [str(i) for i in range(len(schema.names))]
+    return all(name.isdecimal() for name in schema.names)
 
 
 def ids(values: list[Any]) -> NDArray[Any]:
@@ -117,12 +122,23 @@ def ids(values: list[Any]) -> NDArray[Any]:
     return np.array(values)
 
 
+def names_from(values: Any, what: str) -> list[Any]:
+    """Labels, tasks or categories of a saved model: different from each other, and none of them nested."""
+    if not isinstance(values, list) or not all(isinstance(value, bool | int | float | str) for value in values):
+        raise ValueError(f"its {what} are not a list of text, numbers and booleans")
+    if len(set(values)) < len(values):
+        raise ValueError(f"one of its {what} stands there twice")
+    return values
+
+
 def schema_about(schema: Schema) -> list[dict[str, Any]]:
     """A schema as JSON holds it."""
     return [
         {
             "name": column.name,
-            "categories": None if column.categories is None else plain(column.categories, f"column {column.name!r}"),
+            "categories": None
+            if column.categories is None
+            else plain_names(column.categories, f"column {column.name!r}"),
             "edges": None if column.edges is None else plain(column.edges, f"column {column.name!r}"),
         }
         for column in schema.columns
@@ -136,13 +152,11 @@ def schema_from(archive: Archive) -> Schema:
         categories, edges = about["categories"], about["edges"]
         if (categories is None) == (edges is None):
             raise ValueError(f"its column {about['name']!r} has neither categories nor bins, or both")
-        columns.append(
-            Column(
-                str(about["name"]),
-                None if categories is None else tuple(categories),
-                None if edges is None else np.asarray(edges, dtype=np.float64),
-            )
-        )
+        known = None if categories is None else tuple(names_from(categories, f"values of column {about['name']!r}"))
+        bounds = None if edges is None else np.asarray(edges, dtype=np.float64)
+        if bounds is not None and not (np.isfinite(bounds).all() and (np.diff(bounds) > 0).all()):
+            raise ValueError(f"the bins of its column {about['name']!r} do not rise")
+        columns.append(Column(str(about["name"]), known, bounds))
     return Schema(tuple(columns))
 
 

@@ -39,7 +39,7 @@ def feature_prior(given: Any, schema: Schema, layout: Layout) -> NDArray[np.floa
     A number serves everywhere. A sequence has an item per feature and a mapping one per named feature (the others have
     1), each a number, or an array of shape (values,) or (labels, values).
     """
-    if not isinstance(given, Mapping) and np.ndim(given) == 0:
+    if not isinstance(given, Mapping | list | tuple) and np.ndim(given) == 0:
         return np.full(layout.n_cells, float(_positive(given, "feature_prior")))
     items: list[Any]
     if isinstance(given, Mapping):

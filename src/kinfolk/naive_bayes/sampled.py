@@ -42,7 +42,8 @@ class Chain:
     ) -> None:
         self.problem = problem
         self.fixed = fixed
-        self.seating = Seating(problem.statistics.feature_counts, product, concentration)
+        # Held seats ask for no concentration, which may then be zero or infinite.
+        self.seating = Seating(problem.statistics.feature_counts, product, 1.0 if fixed is not None else concentration)
         rows = problem.unlabelled
         self.labels = LabelDraws(
             rows._replace(labels=rows.labels.copy()),
@@ -155,7 +156,8 @@ def fit_by_sampling(
     cluster_counts = [counts for draws in chains for counts in draws.cluster_counts]
     log_joint = np.array([draws.log_joint for draws in chains])
     label_probability = np.empty((len(row_order), problem.statistics.layout.n_labels))
-    label_probability[row_order] = np.mean([draws.label_probability for draws in chains], axis=0)
+    averaged = np.mean([draws.label_probability for draws in chains], axis=0)
+    label_probability[row_order] = _alike(arranged.unlabelled, averaged)
     partitions = np.array([canonical(seat) for seat in seats])
 
     return Fitted(
@@ -165,6 +167,18 @@ def fit_by_sampling(
         log_joint=log_joint,
         label_probability=label_probability,
     )
+
+
+def _alike(rows: Rows, probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give rows of a task that are alike the same probabilities, their average: they differ by chance alone."""
+    if not len(rows.labels):
+        return probability
+    weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
+    described = np.column_stack([rows.task, rows.codes, weights])
+    _, group = np.unique(described, axis=0, return_inverse=True)
+    sums = np.zeros((int(group.max()) + 1, probability.shape[1]))
+    np.add.at(sums, group, probability)
+    return np.asarray((sums / np.bincount(group)[:, None])[group])
 
 
 def sampled_evidence(

@@ -107,7 +107,7 @@ class TaskTree(NamedTuple):
         shared = weight.copy()
         for node in range(2 * n - 3, -1, -1):
             shared[node] += shared[parents[node]]
-        wanted = np.arange(n) if tasks is None else np.asarray(tasks)
+        wanted, asked = np.unique(np.arange(n) if tasks is None else np.asarray(tasks), return_inverse=True)
         place = np.full(n, -1)
         place[wanted] = np.arange(len(wanted))
         out = np.ones((len(wanted), len(wanted)))
@@ -116,19 +116,22 @@ class TaskTree(NamedTuple):
             out[np.ix_(under[left], under[right])] = shared[n + k]
             out[np.ix_(under[right], under[left])] = shared[n + k]
             under.append(np.concatenate([under[left], under[right]]))
-        return np.minimum(out, 1.0)
+        return np.minimum(out, 1.0)[np.ix_(asked, asked)]
 
     def linkage(self) -> NDArray[np.float64]:
         """SciPy linkage matrix; a merge adds −log r to the height of the higher of its two parts.
 
         Merges that the data favour add next to nothing, merges that it opposes add about their log odds against,
-        in nats, so that ``scipy.cluster.hierarchy`` can draw, cut and compare the tree.
+        in nats, so that ``scipy.cluster.hierarchy`` can draw, cut and compare the tree. Merges stand in the order of
+        their heights, as SciPy wants them, and are numbered anew for it.
         """
         n = self.n_tasks
         height = np.zeros(2 * n - 1)
-        sizes = self.sizes
-        rows = np.empty((n - 1, 4))
         for k, (left, right) in enumerate(self.children):
             height[n + k] = max(height[left], height[right]) + np.logaddexp(0.0, -self.log_odds[k])
-            rows[k] = min(left, right), max(left, right), height[n + k], sizes[n + k]
-        return rows
+        # A stable sort keeps parts before the merge that joins them, even at equal heights.
+        order = np.argsort(height[n:], kind="stable")
+        number = np.arange(2 * n - 1)
+        number[n + order] = np.arange(n, 2 * n - 1)
+        joined = np.sort(number[self.children[order]], axis=1)
+        return np.column_stack([joined, height[n:][order], self.sizes[n:][order]]).astype(np.float64)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kinfolk.tasks.labels import as_column, is_missing, unlabelled_rows
 from kinfolk.tasks.schema import check_finite, distinct
 from kinfolk.tasks.statistics import as_ids
-from kinfolk.tasks.table import Table, column_names, read_table
+from kinfolk.tasks.table import Table, column_names, plain_column, read_table
 
 ONE_TASK = 0
 
@@ -33,7 +33,7 @@ def receive(X: Any, task: Any, task_column: str | int | None) -> Arrival:
         table = table.without(index)
         label = f"task column {task_column!r}"
     elif task is not None:
-        tasks, label = as_column(task, "task"), "task"
+        tasks, label = plain_column(as_column(task, "task"), "task"), "task"
         if len(tasks) != table.n_rows:
             raise ValueError(f"task has {len(tasks)} entries for {table.n_rows} rows")
     else:
@@ -73,7 +73,10 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
         return None
     if np.isscalar(sample_weight):
         sample_weight = np.full(n_rows, sample_weight)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must hold one number per row") from None
     if weights.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array")
     if len(weights) != n_rows:
@@ -98,14 +101,13 @@ def check_labels(X: Any, y: Any, n_rows: int, unlabelled: Any) -> tuple[NDArray[
         if len(column) == len(labels) and bool(np.all((column == labels) | (is_missing(column) & is_missing(labels)))):
             raise ValueError(f"column {name!r} is the label and also a feature: drop it from the table")
     labels = as_column(y, "y")
-    if labels.dtype.kind in "cmM":
-        raise ValueError(f"y holds {labels.dtype} values: labels are text, numbers or booleans")
+    numbers = plain_column(labels, "y")
     if len(labels) != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {[n_rows, len(labels)]} (rows and labels)"
         )
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        raise ValueError(f"Input y contains infinity in row {int(np.argmax(np.isinf(labels)))}")
+    if numbers.dtype.kind == "f" and np.isinf(numbers).any():
+        raise ValueError(f"Input y contains infinity in row {int(np.argmax(np.isinf(numbers)))}")
     missing = unlabelled_rows(labels, unlabelled)
     if missing.all():
         raise ValueError("Input y contains NaN, None or the mark of an unlabelled row everywhere: no row has a label")

@@ -23,6 +23,12 @@ def make_frame(columns: dict[str, Any], backend: Backend) -> Any:
     """
     import narwhals.stable.v2 as nw
 
+    if backend != "pandas":
+        # Only pandas has columns of mixed types; elsewhere such tasks or labels are shown as text.
+        columns = {
+            name: [str(v) for v in values] if len({type(v) for v in values} - {type(None)}) > 1 else values
+            for name, values in columns.items()
+        }
     try:
         return nw.from_dict(columns, backend=backend).to_native()
     except ModuleNotFoundError:  # a model fitted where another library was installed

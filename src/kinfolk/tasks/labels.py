@@ -25,6 +25,9 @@ def as_column(values: Any, what: str = "y") -> NDArray[Any]:
     >>> as_column(["yes", float("nan")])
     array(['yes', nan], dtype=object)
     """
+    if hasattr(values, "to_pylist") and str(values.type).startswith("dictionary"):
+        # pyarrow's own conversion reads a null as the last entry of the dictionary.
+        values = values.to_pylist()
     if isinstance(values, list | tuple):
         # numpy alone would turn ["yes", nan] into the two strings "yes" and "nan".
         return np.fromiter(values, dtype=object, count=len(values))

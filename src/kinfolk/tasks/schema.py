@@ -118,7 +118,8 @@ def encode(values: NDArray[Any], categories: Sequence[Any]) -> Codes:
     if not len(categories):
         return np.full(len(values), -1, dtype=np.int32)
     if values.dtype.kind in "iuf" and all(isinstance(c, int | float) for c in categories):
-        return _encode_numbers(values, np.asarray(categories))
+        known = np.asarray(categories)
+        return _encode_numbers(values, known.astype(np.int64) if known.dtype == bool else known)
     place = {category: code for code, category in enumerate(categories)}
     try:
         return np.array([place.get(value, -1) for value in values.tolist()], dtype=np.int32)
@@ -137,15 +138,16 @@ def _hashable(value: Any) -> bool:
 def _encode_numbers(values: NDArray[Any], known: NDArray[Any]) -> Codes:
     order = np.argsort(known, kind="stable")
     ordered = known[order]
-    span = ordered[-1] - ordered[0] + 1
-    if values.dtype.kind in "iu" and ordered.dtype.kind in "iu" and span <= _MAX_SPAN:
+    whole = values.dtype.kind in "iu" and ordered.dtype.kind in "iu"
+    span = int(ordered[-1]) - int(ordered[0]) + 1 if whole else _MAX_SPAN + 1
+    if span <= _MAX_SPAN:
         # A table of all integers in range is several times faster than a binary search.
-        low = int(ordered[0])
-        table = np.full(int(span) + 2, -1, dtype=np.int32)
-        table[ordered - low + 1] = order
-        shifted = np.clip(values, low - 1, low + int(span)).astype(np.int64)
-        shifted -= low - 1
-        return np.asarray(table[shifted])
+        low, high = ordered[0], ordered[-1]
+        table = np.full(span, -1, dtype=np.int32)
+        table[(ordered - low).astype(np.int64)] = order
+        inside = (values >= low) & (values <= high)
+        codes = table[(np.where(inside, values, low) - low).astype(np.int64)]
+        return np.where(inside, codes, np.int32(-1))
     place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
     return np.where(ordered[place] == values, order[place], -1).astype(np.int32)
 
@@ -155,12 +157,15 @@ def distinct(values: NDArray[Any], label: str, limit: int = MAX_CATEGORIES) -> t
     if values.dtype.kind in "iu" and len(values):
         low, high = int(values.min()), int(values.max())
         if high - low < _MAX_SPAN:
-            present = np.flatnonzero(np.bincount(values.astype(np.int64) - low)) + low
-            found: list[Any] = present.tolist()
+            steps = np.flatnonzero(np.bincount(_from_zero(values)))
+            found: list[Any] = [low + step for step in steps.tolist()]
         else:
             found = np.unique(values).tolist()
     elif values.dtype.kind == "f":
-        found = np.unique(values[~np.isnan(values)]).tolist()
+        present = np.unique(values[~np.isnan(values)])
+        # Integers with missing values arrive as floats, and are called 1, not 1.0.
+        whole = (present == np.floor(present)).all() and (np.abs(present) < 2**53).all()
+        found = (present.astype(np.int64) if whole else present).tolist()
     else:
         seen: set[Any] = set()
         try:
@@ -172,14 +177,22 @@ def distinct(values: NDArray[Any], label: str, limit: int = MAX_CATEGORIES) -> t
             raise TypeError(
                 f"{label} holds a value that cannot be a category: argument must be a string or a number ({error})"
             ) from None
-        seen.discard(None)
-        found = sort_values([value for value in seen if not is_missing([value])[0]])
+        found = list(seen)
+        if len(found) <= limit + 1:
+            missing = is_missing(found)
+            found = sort_values([value for value, gone in zip(found, missing, strict=True) if not gone])
     if len(found) > limit:
         raise ValueError(
             f"{label} has more than {limit:,} different values: too many to be categories; leave it out, group it, "
             "or make it numeric so that it is binned"
         )
     return tuple(found)
+
+
+def _from_zero(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Whole numbers less their lowest, in a type that the difference fits in."""
+    wide = values if values.dtype.kind == "u" else values.astype(np.int64)
+    return np.asarray(wide - wide.min(), dtype=np.int64)
 
 
 def sort_values(values: list[Any]) -> list[Any]:
@@ -195,21 +208,25 @@ def learn_schema(
     weights: NDArray[np.float64] | None,
     categorical_features: str | Sequence[Any],
     bins: int | Mapping[Any, Any],
-    declared: Mapping[str, Sequence[Any]],
+    declared: Mapping[int, Sequence[Any]],
 ) -> Schema:
-    """Learn categories and bin edges from a table whose rows of weight zero are already gone."""
+    """Learn categories and bin edges from a table whose rows of weight zero are already gone.
+
+    ``declared`` holds the categories that categorical columns declare, by the columns' places.
+    """
     chosen = _chosen_columns(table, categorical_features)
     own_bins = {table.position(key): value for key, value in bins.items()} if isinstance(bins, Mapping) else {}
-    default_bins = bins if isinstance(bins, int | np.integer) else DEFAULT_BINS
-    if default_bins < 1:
-        raise ValueError(f"bins={bins}: at least one bin is needed")
+    default_bins = DEFAULT_BINS if isinstance(bins, Mapping) else bins
+    if not _is_number_of_bins(default_bins):
+        raise ValueError(f"bins={bins!r}: a whole number of at least 1 is needed, or a mapping from columns to bins")
     columns = []
     for i, values in enumerate(table.columns):
-        name = str(i) if table.names is None else table.names[i]
+        place = table.places[i]
+        name = str(place) if table.names is None else table.names[i]
         label = table.label(i)
         check_finite(values, label)
-        if i not in own_bins and _is_categorical(i, values, name, chosen, declared, label):
-            categories = tuple(declared[name]) if name in declared else distinct(values, label)
+        if i not in own_bins and _is_categorical(i, values, place in declared, chosen):
+            categories = tuple(declared[place]) if place in declared else distinct(values, label)
             if len(categories) > MAX_CATEGORIES:
                 raise ValueError(f"{label} declares {len(categories):,} categories: at most {MAX_CATEGORIES:,} fit")
             columns.append(Column(name, categories, None))
@@ -223,31 +240,28 @@ def learn_schema(
 DEFAULT_BINS = 8
 
 
+def _is_number_of_bins(bins: Any) -> bool:
+    return isinstance(bins, int | np.integer) and not isinstance(bins, bool) and int(bins) >= 1
+
+
 def _chosen_columns(table: Table, categorical_features: str | Sequence[Any]) -> set[int] | None:
     """Indices of the columns that the user calls categorical; None for "auto"."""
-    if isinstance(categorical_features, str):
-        if categorical_features != "auto":
-            raise ValueError(f'categorical_features={categorical_features!r}: give "auto" or a list of columns')
+    if isinstance(categorical_features, str) and categorical_features == "auto":
         return None
+    if isinstance(categorical_features, str) or not hasattr(categorical_features, "__iter__"):
+        raise ValueError(f'categorical_features={categorical_features!r}: give "auto" or a list of columns')
     given = list(categorical_features)
     if given and all(isinstance(flag, bool | np.bool_) for flag in given):
-        if len(given) != len(table.columns):
-            raise ValueError(f"categorical_features has {len(given)} flags for {len(table.columns)} columns")
-        return {i for i, flag in enumerate(given) if flag}
+        if len(given) != table.width:
+            raise ValueError(f"categorical_features has {len(given)} flags for {table.width} columns")
+        return {i for i, place in enumerate(table.places) if given[place]}
     return {table.position(column) for column in given}
 
 
-def _is_categorical(
-    index: int,
-    values: NDArray[Any],
-    name: str,
-    chosen: set[int] | None,
-    declared: Mapping[str, Sequence[Any]],
-    label: str,
-) -> bool:
+def _is_categorical(index: int, values: NDArray[Any], declares: bool, chosen: set[int] | None) -> bool:
     if chosen is not None:
         return index in chosen
-    if name in declared or values.dtype == object:
+    if declares or values.dtype == object:
         return True
     if values.dtype.kind == "f":
         # Integers with missing values arrive as floats.
@@ -263,17 +277,20 @@ def _is_categorical(
     if span < MAX_INTEGER_CATEGORIES:
         return True
     if span < _MAX_SPAN:
-        found = np.count_nonzero(np.bincount(values.astype(np.int64) - int(values.min())))
+        found = np.count_nonzero(np.bincount(_from_zero(values)))
         return int(found) <= MAX_INTEGER_CATEGORIES
     return len(np.unique(values)) <= MAX_INTEGER_CATEGORIES
 
 
 def _bin_edges(values: NDArray[Any], weights: NDArray[np.float64] | None, bins: Any, label: str) -> NDArray[np.float64]:
     """Inner edges: the user's own, or weighted quantiles, in which a row of weight 2 counts as two rows."""
-    if not isinstance(bins, int | np.integer):
-        edges = np.asarray(bins, dtype=np.float64)
+    if not _is_number_of_bins(bins):
+        try:
+            edges = np.asarray(bins, dtype=np.float64)
+        except (TypeError, ValueError):
+            edges = np.array(np.nan)
         if edges.ndim != 1 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
-            raise ValueError(f"{label}: bin edges must be finite and rise, not {bins!r}")
+            raise ValueError(f"{label}: bins={bins!r} is neither a number of at least 1 nor edges, finite and rising")
         return edges
     if values.dtype == object:
         return np.empty(0)

@@ -105,7 +105,8 @@ class Statistics(NamedTuple):
         if self.layout != other.layout:
             raise ValueError("statistics of different schemas do not add up")
         tasks = union(self.tasks, other.tasks)
-        dtype = np.result_type(self.feature_counts, other.feature_counts, np.int32)
+        total = float(self.label_counts.sum()) + float(other.label_counts.sum())
+        dtype = np.result_type(self.feature_counts, other.feature_counts, _whole_type(total))
         features = np.zeros((len(tasks), self.layout.n_cells), dtype=dtype)
         labels = np.zeros((len(tasks), self.layout.n_labels), dtype=dtype)
         for part in (self, other):
@@ -116,7 +117,7 @@ class Statistics(NamedTuple):
 
     def widened(self) -> Statistics:
         """The same counts in a type that their sums fit in."""
-        dtype = np.result_type(self.feature_counts, np.int32)
+        dtype = np.result_type(self.feature_counts, _whole_type(float(self.label_counts.sum())))
         return self._replace(
             feature_counts=self.feature_counts.astype(dtype, copy=False),
             label_counts=self.label_counts.astype(dtype, copy=False),
@@ -125,20 +126,23 @@ class Statistics(NamedTuple):
     def pooled(self) -> Statistics:
         """All tasks as one."""
         features, labels = self.feature_counts.sum(axis=0), self.label_counts.sum(axis=0)
-        dtype = np.result_type(self.feature_counts, np.int32)
+        dtype = np.result_type(self.feature_counts, _whole_type(float(labels.sum())))
         return Statistics(self.layout, self.tasks[:1], features[None].astype(dtype), labels[None].astype(dtype))
+
+
+def _whole_type(total: float) -> Any:
+    """An integer type that no sum of counts leaves; floats where even 64 bits are too few."""
+    return np.int32 if total < 2**31 else np.int64 if total < 2**62 else np.float64
 
 
 def as_ids(values: list[Any]) -> NDArray[Any]:
     """A plain array of ids: numbers or text where all are, else objects."""
-    array = np.array(values) if values else np.zeros(0, dtype=np.int64)
-    if array.ndim == 1 and array.dtype.kind in "iub" and len({type(v) for v in values}) == 1:
-        return array
-    if array.ndim == 1 and array.dtype.kind == "U" and all(isinstance(v, str) for v in values):
-        return array
-    objects = np.empty(len(values), dtype=object)
-    objects[:] = values
-    return objects
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {int, bool, float, str}:
+        array = np.array(values)
+        if array.dtype.kind in "iubfU":
+            return array
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def union(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
@@ -212,7 +216,8 @@ def count(rows: Rows, layout: Layout, tasks: NDArray[Any]) -> Statistics:
             "categories, or fewer tasks at a time, are needed"
         )
     whole = rows.weights is None or bool((rows.weights == np.floor(rows.weights)).all())
-    dtype = np.int32 if whole else np.float64
+    total = float(len(rows.labels) if rows.weights is None else rows.weights.sum())
+    dtype = _whole_type(total) if whole else np.float64
     features = np.zeros((len(tasks), layout.n_cells), dtype=dtype)
     labels = np.zeros((len(tasks), layout.n_labels), dtype=dtype)
     weights = np.ones(1) if rows.weights is None else rows.weights

@@ -6,58 +6,71 @@ values, the declared categories of a categorical column, is asked for at fit tim
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.labels import is_missing
+from kinfolk.tasks.labels import as_column, is_missing
 
 
 class Table(NamedTuple):
-    """Columns of equal length; a column is either of floats (NaN where missing) or of objects (None where missing).
+    """Columns of equal length, each of numbers (NaN where missing) or of objects (None where missing).
 
-    ``names`` is None for arrays, which have no names; ``frame`` says whether the input was one.
+    ``names`` is None for arrays, which have no names; ``places`` are the columns' places among the ``width`` columns of
+    the table that was given, which may have had a task column too.
     """
 
     names: list[str] | None
     columns: list[NDArray[Any]]
+    places: list[int]
+    width: int
     n_rows: int
 
     def label(self, index: int) -> str:
         """What to call a column when speaking to its owner."""
-        return f"column {index}" if self.names is None else f"column {self.names[index]!r}"
+        return f"column {self.places[index]}" if self.names is None else f"column {self.names[index]!r}"
 
     def position(self, column: str | int) -> int:
-        """Position of a column given by name or index."""
+        """Position of a column given by its name, or by its place in the table that was given."""
         if isinstance(column, str) and self.names is not None and column in self.names:
             return self.names.index(column)
-        if isinstance(column, int | np.integer) and -len(self.columns) <= column < len(self.columns):
-            return int(column) % len(self.columns)
+        if isinstance(column, int | np.integer) and not isinstance(column, bool):
+            place = int(column) if column >= 0 else int(column) + self.width
+            if place in self.places:
+                return self.places.index(place)
         known = "it has no column names" if self.names is None else f"its columns are {', '.join(self.names)}"
         raise ValueError(f"column {column!r} is not in the table: {known}")
 
     def without(self, index: int) -> Table:
         """The table less one column."""
-        names = None if self.names is None else self.names[:index] + self.names[index + 1 :]
-        return Table(names, self.columns[:index] + self.columns[index + 1 :], self.n_rows)
+        kept = [i for i in range(len(self.columns)) if i != index]
+        names = None if self.names is None else [self.names[i] for i in kept]
+        return self._replace(
+            names=names, columns=[self.columns[i] for i in kept], places=[self.places[i] for i in kept]
+        )
 
     def rows(self, keep: NDArray[np.bool_]) -> Table:
         """The table with some of its rows."""
-        return Table(self.names, [column[keep] for column in self.columns], int(keep.sum()))
+        return self._replace(columns=[column[keep] for column in self.columns], n_rows=int(keep.sum()))
 
 
 def column_names(X: Any) -> list[str] | None:
     """Names of the columns of a frame or mapping; None for anything without names."""
     if isinstance(X, Mapping):
         return [str(name) for name in X]
+    names = _frame_names(X)
+    return names if names is not None and all(isinstance(name, str) for name in names) else None
+
+
+def _frame_names(X: Any) -> list[Any] | None:
+    """What a frame calls its columns, which may be numbers; None for anything that is not a frame."""
     for attribute in ("column_names", "columns"):  # pyarrow; pandas and polars
         names = getattr(X, attribute, None)
         if names is not None and hasattr(X, "__getitem__") and not isinstance(X, np.ndarray):
-            listed = list(names)
-            if all(isinstance(name, str) for name in listed):
-                return listed
+            return list(names)
     return None
 
 
@@ -75,28 +88,45 @@ def read_table(X: Any) -> Table:
     if hasattr(X, "toarray"):
         raise TypeError("a sparse table is not supported: pass a dense one, X.toarray()")
     names = column_names(X)
-    if names is not None:
-        raw = [np.asarray(X[name]) for name in names]
+    if names is not None and len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"column {twice!r} stands twice in the table: every column needs a name of its own")
+    if isinstance(X, Mapping):
+        raw = [as_column(X[name], f"column {name!r}") for name in X]
+    elif (called := _frame_names(X)) is not None:
+        # By place where a frame can, since names may be numbers.
+        taken = [X.iloc[:, i] for i in range(len(called))] if hasattr(X, "iloc") else [X[name] for name in called]
+        raw = [as_column(column, f"column {name!r}") for column, name in zip(taken, called, strict=True)]
     else:
-        array = np.asarray(X)
-        if array.ndim == 0:
-            raise ValueError(f"Expected 2D array, got scalar array instead: {X!r}")
-        if array.ndim == 1:
-            raise ValueError(
-                "Expected 2D array, got 1D array instead. Reshape your data: X.reshape(-1, 1) for one feature"
-            )
-        if array.ndim > 2:
-            raise ValueError(f"Found array with dim {array.ndim}, while dim <= 2 is required")
-        raw = list(np.ascontiguousarray(array.T))
-    table = Table(names, raw, len(raw[0]) if raw else 0)
+        raw = list(np.ascontiguousarray(_two_dimensional(X).T))
+    table = Table(names, raw, list(range(len(raw))), len(raw), len(raw[0]) if raw else 0)
     lengths = {len(column) for column in raw}
     if len(lengths) > 1:
         raise ValueError(f"the table's columns differ in length: {sorted(lengths)}")
-    return table._replace(columns=[_plain(column, table.label(i)) for i, column in enumerate(raw)])
+    return table._replace(columns=[plain_column(column, table.label(i)) for i, column in enumerate(raw)])
 
 
-def _plain(column: NDArray[Any], label: str) -> NDArray[Any]:
-    """Floats or integers where the values are numbers, else objects with None for missing."""
+def _two_dimensional(X: Any) -> NDArray[Any]:
+    """Rows of values as an array that keeps text and numbers apart."""
+    if isinstance(X, list | tuple) and X and all(isinstance(row, list | tuple) for row in X):
+        odd = next((i for i, row in enumerate(X) if len(row) != len(X[0])), None)
+        if odd is not None:
+            raise ValueError(f"row {odd} has {len(X[odd])} values where row 0 has {len(X[0])}")
+    array = np.asarray(X)
+    if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        # numpy alone would turn ["yes", nan] into the two strings "yes" and "nan".
+        array = np.array(X, dtype=object)
+    if array.ndim == 0:
+        raise ValueError(f"Expected 2D array, got scalar array instead: {X!r}")
+    if array.ndim == 1:
+        raise ValueError("Expected 2D array, got 1D array instead. Reshape your data: X.reshape(-1, 1) for one feature")
+    if array.ndim > 2:
+        raise ValueError(f"Found array with dim {array.ndim}, while dim <= 2 is required")
+    return array
+
+
+def plain_column(column: NDArray[Any], label: str) -> NDArray[Any]:
+    """Numbers where all values are numbers, else objects with None for missing."""
     kind = column.dtype.kind
     if kind in "iuf":
         return column
@@ -107,38 +137,49 @@ def _plain(column: NDArray[Any], label: str) -> NDArray[Any]:
     if kind in "bUS":
         return column.astype(object)
     missing = is_missing(column)
-    present = column[~missing]
-    if len(present) and all(type(value) in _NUMBERS or isinstance(value, np.number) for value in present):
+    objects = column.astype(object)
+    present = objects[~missing]
+    kinds = {type(value) for value in present.tolist()}
+    if any(issubclass(each, _TIMES) for each in kinds):
+        raise ValueError(f"{label} holds dates or times: turn it into numbers or categories first")
+    if kinds and all(issubclass(each, _NUMBERS) and each is not bool for each in kinds):
+        whole = all(issubclass(each, _WHOLE_NUMBERS) for each in kinds)
         numbers = np.full(len(column), np.nan)
-        numbers[~missing] = present.astype(np.float64)
+        try:
+            if whole and not missing.any():
+                return objects.astype(np.int64)
+            numbers[~missing] = present.astype(np.float64)
+        except OverflowError:  # whole numbers beyond 64 bits are names of things
+            return objects
         return numbers
-    if not missing.any():
-        return column
-    objects = column.copy()
-    objects[missing] = None
+    if missing.any():
+        objects = objects.copy()
+        objects[missing] = None
     return objects
 
 
-_NUMBERS = (int, float)
+_WHOLE_NUMBERS = (int, np.integer)
+_NUMBERS = (*_WHOLE_NUMBERS, float, np.floating)
+_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
-def declared_categories(X: Any) -> dict[str, list[Any]]:
-    """Categories that a frame's categorical columns declare, whether or not a row has them."""
-    if column_names(X) is None or isinstance(X, Mapping):
+def declared_categories(X: Any) -> dict[int, list[Any]]:
+    """Categories that a frame's categorical columns declare, whether or not a row has them, by the columns' places.
+
+    polars shares one pool of text among all columns of its type Categorical: only its Enum declares anything.
+    """
+    called = None if isinstance(X, Mapping) else _frame_names(X)
+    if called is None:
         return {}
-    import narwhals.stable.v2 as nw
-
-    try:
-        frame = nw.from_native(X, eager_only=True)
-    except TypeError:
+    if hasattr(X, "iloc"):
+        categories = [getattr(X.iloc[:, i].dtype, "categories", None) for i in range(len(called))]
+    elif hasattr(X, "schema") and hasattr(X, "get_column"):
+        categories = [getattr(dtype, "categories", None) for dtype in X.schema.values()]
+        categories = [found if hasattr(found, "to_list") else None for found in categories]
+    else:
         return {}
-    declared = {}
-    for name, dtype in frame.schema.items():
-        if dtype in (nw.Categorical, nw.Enum):
-            # polars shares one pool of strings among all categorical columns: only those seen belong to this one.
-            categories = frame[name].cat.get_categories().to_list()
-            if dtype == nw.Categorical and nw.get_native_namespace(frame).__name__ == "polars":
-                seen = set(frame[name].drop_nulls().unique().to_list())
-                categories = [category for category in categories if category in seen]
-            declared[name] = categories
-    return declared
+    return {
+        i: found.to_list() if hasattr(found, "to_list") else list(found)
+        for i, found in enumerate(categories)
+        if found is not None
+    }
