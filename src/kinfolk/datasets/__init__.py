@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kinfolk.datasets.meetings import MEETING_FEATURES, TEAM, make_meetings
+    from kinfolk.datasets.real import load_real
 
 _HOME = {
     "MEETING_FEATURES": "kinfolk.datasets.meetings",
     "TEAM": "kinfolk.datasets.meetings",
+    "load_real": "kinfolk.datasets.real",
     "make_meetings": "kinfolk.datasets.meetings",
 }
 
-__all__ = ["MEETING_FEATURES", "TEAM", "make_meetings"]
+__all__ = ["MEETING_FEATURES", "TEAM", "load_real", "make_meetings"]
 
 
 def __getattr__(name: str) -> Any:
