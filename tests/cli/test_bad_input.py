@@ -201,7 +201,7 @@ def test_a_column_of_too_many_categories_is_named(run: Run) -> None:
         (changed(id=["a"] * 11 + ["b"]), ""),
         (changed(f="x", g=3), ""),
         (changed(f=None, g=np.nan), ""),
-        (changed(y=at(None, 3, GOOD["y"].tolist())), "1 unlabelled rows"),
+        (changed(y=at(None, 3, GOOD["y"].tolist())), "1 unlabelled row is"),
         (GOOD[:1], "every label is no"),
     ],
     ids=["one class", "one task", "a task of one row", "constant", "nothing but gaps", "a gap among labels", "one row"],

@@ -194,9 +194,21 @@ def test_the_linkage_is_one_that_scipy_can_draw_and_cut(problem):
     assert len(set(whole)) == 1
 
 
-def test_the_linkage_is_monotone_as_scipys_cut_tree_needs():
-    models = [fitted(problem) for problem in random_problems(20, seed=1, n_tasks=6, n_rows=30)]
-    assert all(hierarchy.is_monotonic(model.tree_.linkage()) for model in models)
+def test_the_linkage_is_the_same_tree_in_the_order_of_heights():
+    for problem in random_problems(20, seed=1, n_tasks=12, n_rows=90):
+        tree = fitted(problem).tree_
+        linkage = tree.linkage()
+        assert hierarchy.is_monotonic(linkage)  # cut_tree needs it
+        height = {frozenset([u]): 0.0 for u in range(12)}
+        under = [frozenset(leaves.tolist()) for leaves in tree.leaves()]
+        for (left, right), log_odds in zip(tree.children, tree.log_odds, strict=True):
+            r = 1 / (1 + np.exp(-log_odds))
+            height[under[left] | under[right]] = max(height[under[left]], height[under[right]]) - np.log(r)
+        found = [frozenset([u]) for u in range(12)]
+        for left, right, distance, size in linkage:
+            found.append(found[int(left)] | found[int(right)])
+            assert size == len(found[-1])
+            assert distance == pytest.approx(height[found[-1]], abs=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -64,10 +64,11 @@ class NaiveBayesPredictor:
     def predict_log_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
         """Log probability of each label (rows, classes)."""
         table = read_table(X)
-        if self._task_column is not None:
-            if task is not None:
-                raise ValueError(f"task= and task_column={self._task_column!r} were both given: one of them is needed")
-            index = table.position(self._task_column)
+        column = self._task_column
+        if column is not None and task is not None and table.names is not None and column in table.names:
+            raise ValueError(f"task= and task_column={column!r} were both given: one of them is needed")
+        if column is not None and task is None:
+            index = table.position(column)
             task, table = table.columns[index], table.without(index)
         if table.names is not None and set(self._schema.names) <= set(table.names):
             order = [table.names.index(name) for name in self._schema.names]
