@@ -81,13 +81,13 @@ class TaskSplitter(BaseCrossValidator):
         return request
 
     def _check(self) -> None:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def _count(self, X: Any, y: Any, groups: Any, task: Any) -> int:
         return int(self.n_splits)
 
     def _test_rows(self, table: RowsByTask) -> Iterator[Indices]:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def _splits(self, table: RowsByTask) -> Iterator[tuple[Indices, Indices]]:
         for test in self._test_rows(table):
