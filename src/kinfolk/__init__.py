@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kinfolk.naive_bayes.clustered import ClusteredNB
     from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
     from kinfolk.naive_bayes.no_sharing import NoSharingNB
+    from kinfolk.naive_bayes.prototype import PrototypeNB
     from kinfolk.posterior import load, save
     from kinfolk.tasks.scorers import task_scorer
     from kinfolk.tasks.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
@@ -28,6 +29,7 @@ _HOME = {
     "Loss": "kinfolk.decisions",
     "NoSharingNB": "kinfolk.naive_bayes.no_sharing",
     "OneTaskFew": "kinfolk.tasks.splitters",
+    "PrototypeNB": "kinfolk.naive_bayes.prototype",
     "TaskKFold": "kinfolk.tasks.splitters",
     "decide": "kinfolk.decisions",
     "expected_loss": "kinfolk.decisions",
@@ -46,6 +48,7 @@ __all__ = [
     "Loss",
     "NoSharingNB",
     "OneTaskFew",
+    "PrototypeNB",
     "TaskKFold",
     "decide",
     "expected_loss",

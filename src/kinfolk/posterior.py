@@ -23,7 +23,7 @@ FORMAT_VERSION = 1
 _MODEL_FILE = "model.json"
 # Who can make a predictor of a family of models, and which estimators a file may name.
 _PREDICTORS = {"naive_bayes": ("kinfolk.naive_bayes.predictor", "NaiveBayesPredictor")}
-_ESTIMATORS = ("NoSharingNB", "CompleteSharingNB", "ClusteredNB")
+_ESTIMATORS = ("NoSharingNB", "CompleteSharingNB", "ClusteredNB", "PrototypeNB")
 
 
 class Archive(NamedTuple):

@@ -28,6 +28,7 @@ class Model(StrEnum):
     clustered = "clustered"
     no_sharing = "no-sharing"
     complete_sharing = "complete-sharing"
+    prototype = "prototype"
 
 
 class Inference(StrEnum):
@@ -48,7 +49,9 @@ def fit(
     task: Annotated[str, typer.Option(metavar="COL", help="Column that tells which task a row belongs to.")],
     label: Annotated[str, typer.Option(metavar="COL", help="Column to be predicted; empty where it is unknown.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to save the model in.")],
-    model: Annotated[Model, typer.Option(help="Share among kin tasks, among none, or among all.")] = Model.clustered,
+    model: Annotated[
+        Model, typer.Option(help="Share among kin tasks, among none, among all, or with a prototype.")
+    ] = Model.clustered,
     inference: Annotated[
         Inference | None,
         typer.Option(
@@ -126,6 +129,7 @@ _ESTIMATORS = {
     Model.clustered: "ClusteredNB",
     Model.no_sharing: "NoSharingNB",
     Model.complete_sharing: "CompleteSharingNB",
+    Model.prototype: "PrototypeNB",
 }
 
 

@@ -27,7 +27,7 @@ class ClusteredNB(SharingNB):
     Every task keeps label rates of its own. Predictions average over all partitions of the tasks that the method
     considers, weighed by their posterior probability.
 
-    A method that leaves unlabelled rows out leaves them out of ``log_evidence_`` too, which is then that of the labelled
+    A method that leaves unlabelled rows out leaves them out of ``log_evidence_`` too, which then speaks of the labelled
     rows. With a method that uses them, ``partition_`` is that of the most probable state of partition and labels.
 
     Parameters

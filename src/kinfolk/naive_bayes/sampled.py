@@ -142,7 +142,7 @@ def fit_by_sampling(
 ) -> Fitted:
     """Run the chains side by side and join their draws. O(sweeps · (tasks · clusters · cells + rows · features))."""
     order = problem.canonical_order()
-    arranged, row_order = _arrange(problem, order)
+    arranged, row_order = arrange(problem, order)
     held = None if fixed is None else fixed[order]
     product = problem.product()
     seeds = np.random.SeedSequence(seed).spawn(schedule.n_chains)
@@ -194,7 +194,7 @@ def sampled_evidence(
     At power zero the known labels' own evidence is the normalising constant.
     """
     order = problem.canonical_order()
-    arranged, _ = _arrange(problem, order)
+    arranged, _ = arrange(problem, order)
     product = problem.product()
     held = None if fixed is None else fixed[order]
     states: list[Annealed] = [Chain(arranged, product, concentration, held) for _ in range(n_runs)]
@@ -202,7 +202,7 @@ def sampled_evidence(
     return annealed_evidence(states, problem.log_label_evidence(), seeds, n_jobs=n_jobs)
 
 
-def _arrange(problem: Problem, order: NDArray[np.int64]) -> tuple[Problem, NDArray[np.int64]]:
+def arrange(problem: Problem, order: NDArray[np.int64]) -> tuple[Problem, NDArray[np.int64]]:
     """The same problem with tasks in the given order and unlabelled rows in one of their own."""
     statistics, rows = problem.statistics, problem.unlabelled
     task = np.argsort(order)[rows.task] if len(rows.task) else rows.task

@@ -71,7 +71,7 @@ def _weights(rows: Rows) -> NDArray[np.float64]:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _log_grow(base, weight):  # type: ignore[no-untyped-def]
+def log_grow(base, weight):  # type: ignore[no-untyped-def]
     """Log of Γ(base + weight)/Γ(base); for a plain row, weight one, just log base."""
     if weight == 1.0:
         return np.log(base)
@@ -79,7 +79,7 @@ def _log_grow(base, weight):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _draw(log_p, uniform):  # type: ignore[no-untyped-def]
+def draw_label(log_p, uniform):  # type: ignore[no-untyped-def]
     """Normalise log probabilities in place to probabilities and draw an index."""
     highest = np.max(log_p)
     total = 0.0
@@ -104,8 +104,8 @@ def _initialise(codes, labels, task, weights, label_counts, label_prior, offsets
     for i in range(len(labels)):
         u = task[i]
         for y in range(len(p)):
-            p[y] = _log_grow(label_counts[u, y] + label_prior[y], weights[i])
-        y = _draw(p, uniforms[i])
+            p[y] = log_grow(label_counts[u, y] + label_prior[y], weights[i])
+        y = draw_label(p, uniforms[i])
         labels[i] = y
         label_counts[u, y] += weights[i]
         for f in range(codes.shape[1]):
@@ -159,7 +159,7 @@ def _redraw(  # type: ignore[no-untyped-def]
                         if codes[i, f] >= 0:
                             c = y * width + offsets[f] + codes[i, f]
                             g = y * n_features + f
-                            fit += _log_grow(cluster_counts[k, c] + product.prior[c], w)
-                            fit -= _log_grow(totals[k, g] + product.group_prior[g], w)
-                    probability[i, y] = _log_grow(label_counts[u, y] + label_prior[y], w) + temper * fit
-                labels[i] = _draw(probability[i], uniforms[i])
+                            fit += log_grow(cluster_counts[k, c] + product.prior[c], w)
+                            fit -= log_grow(totals[k, g] + product.group_prior[g], w)
+                    probability[i, y] = log_grow(label_counts[u, y] + label_prior[y], w) + temper * fit
+                labels[i] = draw_label(probability[i], uniforms[i])

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kinfolk.plots.dendrogram import tree
     from kinfolk.plots.hinton_diagram import hinton
+    from kinfolk.plots.noisy_dirichlet import noise_model
 
-__all__ = ["hinton", "tree"]
+__all__ = ["hinton", "noise_model", "tree"]
 
 # No file is named like its function: importing kinfolk.plots.tree would put the module in the function's place.
-_HOMES = {"hinton": "kinfolk.plots.hinton_diagram", "tree": "kinfolk.plots.dendrogram"}
+_HOMES = {
+    "hinton": "kinfolk.plots.hinton_diagram",
+    "noise_model": "kinfolk.plots.noisy_dirichlet",
+    "tree": "kinfolk.plots.dendrogram",
+}
 
 
 def __getattr__(name: str) -> Any:

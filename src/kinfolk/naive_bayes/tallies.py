@@ -1,0 +1,153 @@
+"""How often each count occurs among many tasks: what is left of their data under one Dirichlet prior, compiled.
+
+The marginal of counts n_u of tasks u under a Dirichlet with pseudo-counts a is made of sums over tasks of log a↑n_u,
+with a↑n = Γ(a + n) / Γ(a), cell by cell and for the totals. Where counts are whole numbers,
+
+    Σ_u log a↑n_u = Σ_j c_j log(a + j),        c_j the number of tasks whose count is above j,
+
+so that the sum costs no more for a million tasks than for a hundred.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import lgamma
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# Above this Stirling's series is good to 1e−13, and does not lose digits as a difference of two lgammas does.
+_LARGE = 30.0
+# Levels are used up to this many times as many of them as tasks: a logarithm costs a third of an lgamma.
+_LEVELS_PER_COUNT = 3
+
+
+class Tallies(NamedTuple):
+    """How often each count occurs among the tasks: a row of terms for every cell, then one for every group's totals.
+
+    Terms ``start[k]:start[k + 1]`` of row k add up to Σ_u log a↑n_u: term i is ``weight[i]`` times log(a + ``at[i]``)
+    if it is a level, else times log a↑``at[i]``.
+    """
+
+    start: NDArray[np.int64]
+    at: Floats
+    weight: Floats
+    is_level: NDArray[np.bool_]
+
+    def blended(self, other: Tallies, share: float) -> Tallies:
+        """Tallies whose log likelihood is (1 − share) times this one's plus share times the other's."""
+        row = [np.repeat(np.arange(len(part.start) - 1), np.diff(part.start)) for part in (self, other)]
+        order = np.argsort(np.concatenate(row), kind="stable")
+        return Tallies(
+            self.start + other.start,
+            np.concatenate([self.at, other.at])[order],
+            np.concatenate([(1.0 - share) * self.weight, share * other.weight])[order],
+            np.concatenate([self.is_level, other.is_level])[order],
+        )
+
+    def seen(self, n_groups: int) -> NDArray[np.bool_]:
+        """Which groups have any data."""
+        return np.diff(self.start)[-n_groups:] > 0
+
+
+def tally(counts: NDArray[Any], group_start: NDArray[np.int64]) -> Tallies:
+    """Tally counts (tasks, cells), group by group of cells. O(tasks · cells).
+
+    Examples
+    --------
+    >>> tallies = tally(np.array([[2, 0], [1, 1], [3, 0]]), np.array([0, 2]))
+    >>> tallies.at[:3].tolist(), tallies.weight[:3].tolist()  # the first cell: three tasks above 0, two above 1, …
+    ([0.0, 1.0, 2.0], [3.0, 2.0, 1.0])
+    """
+    whole = counts.dtype.kind in "iu"
+    start, at, weight, is_level = _tally(np.ascontiguousarray(counts), group_start, whole)
+    if is_level.all():
+        return Tallies(start, at, weight, is_level)
+    rows = []
+    for first, last in pairwise(start.tolist()):
+        if first < last and not is_level[first]:
+            # Sorted, so that sums come out the same to the last digit whatever the order of the tasks.
+            values, times = np.unique(at[first:last], return_counts=True)
+            rows.append((values, times.astype(np.float64), np.zeros(len(values), dtype=bool)))
+        else:
+            rows.append((at[first:last], weight[first:last], is_level[first:last]))
+    ends = np.cumsum([len(values) for values, _, _ in rows])
+    return Tallies(np.append(0, ends), *(np.concatenate(part) for part in zip(*rows, strict=True)))
+
+
+@numba.njit(cache=True, nogil=True)
+def _tally(counts, group_start, whole):  # type: ignore[no-untyped-def]
+    """Terms of all rows: levels where they are few, else the counts one by one. Goes along memory, task by task."""
+    n_cells, n_groups = counts.shape[1], len(group_start) - 1
+    highest = np.zeros(n_cells + n_groups)
+    present = np.zeros(n_cells + n_groups, dtype=np.int64)
+    for u in range(len(counts)):
+        for g in range(n_groups):
+            total = 0.0
+            for c in range(group_start[g], group_start[g + 1]):
+                highest[c] = max(highest[c], counts[u, c])
+                present[c] += counts[u, c] > 0
+                total += counts[u, c]
+            highest[n_cells + g] = max(highest[n_cells + g], total)
+            present[n_cells + g] += total > 0
+    start = np.zeros(n_cells + n_groups + 1, dtype=np.int64)
+    by_level = np.zeros(n_cells + n_groups, dtype=np.bool_)
+    for row in range(len(present)):
+        by_level[row] = whole and highest[row] <= _LEVELS_PER_COUNT * present[row]
+        start[row + 1] = start[row] + (int(highest[row]) if by_level[row] else present[row])
+    at, weight, is_level = np.zeros(start[-1]), np.zeros(start[-1]), np.zeros(start[-1], dtype=np.bool_)
+    filled = start.copy()
+    for u in range(len(counts)):
+        for g in range(n_groups):
+            total = 0.0
+            for c in range(group_start[g], group_start[g + 1] + 1):
+                # The total of a group's cells has its turn after the last of them.
+                row = c if c < group_start[g + 1] else n_cells + g
+                count = float(counts[u, c]) if c < group_start[g + 1] else total
+                total += count
+                if count > 0.0 and by_level[row]:
+                    weight[start[row] + int(count) - 1] += 1.0
+                elif count > 0.0:
+                    at[filled[row]] = count
+                    filled[row] += 1
+    for row in range(len(by_level)):
+        if by_level[row]:
+            for i in range(start[row + 1] - 1, start[row] - 1, -1):
+                is_level[i] = True
+                at[i] = i - start[row]
+                if i + 1 < start[row + 1]:
+                    weight[i] += weight[i + 1]
+    return start, at, weight, is_level
+
+
+@numba.njit(cache=True, nogil=True)
+def _series(z):  # type: ignore[no-untyped-def]
+    """What lgamma(z) has beyond (z − ½) log z − z + ½ log 2π."""
+    return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * z * z)) / (z * z)) / z
+
+
+@numba.njit(cache=True, nogil=True)
+def _log_rising(a, log_a, n):  # type: ignore[no-untyped-def]
+    """Log of a↑n for n > 0; log a is given too, since a itself may be too small for a float."""
+    if a < _LARGE:
+        return log_a + lgamma(a + n) - lgamma(a + 1.0)
+    return (a - 0.5) * np.log1p(n / a) + n * (np.log(a + n) - 1.0) + _series(a + n) - _series(a)
+
+
+@numba.njit(cache=True, nogil=True)
+def log_risings(tallies, row, log_a):  # type: ignore[no-untyped-def]
+    """Σ_u log a↑n_u of one row of tallies."""
+    a = np.exp(log_a)
+    total = 0.0
+    for i in range(tallies.start[row], tallies.start[row + 1]):
+        if not tallies.is_level[i]:
+            total += tallies.weight[i] * _log_rising(a, log_a, tallies.at[i])
+        elif tallies.at[i] > 0.0:
+            total += tallies.weight[i] * np.log(a + tallies.at[i])
+        else:
+            total += tallies.weight[i] * log_a
+    return total
