@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.measure import Comparison, shown
 
-MODULES = ("startup", "naive_bayes")
+MODULES = ("startup", "naive_bayes", "many_tasks")
 LIBRARIES = ("kinfolk", "numpy", "numba", "scikit-learn", "scipy")
 
 
