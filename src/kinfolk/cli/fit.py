@@ -35,8 +35,10 @@ class Inference(StrEnum):
     """How kin tasks are found."""
 
     bhc = "bhc"
+    randomised_bhc = "randomised-bhc"
     gibbs = "gibbs"
     exact = "exact"
+    variational = "variational"
 
 
 def fit(
@@ -56,7 +58,8 @@ def fit(
         Inference | None,
         typer.Option(
             help="How to find kin: by a tree of merges (bhc, the default), by sampling (gibbs; learns from rows "
-            "without a label too), or by all partitions (exact; up to 10 tasks)."
+            "without a label too), by all partitions (exact; up to 10 tasks), or, for very many tasks, by a tree built "
+            "from random parts (randomised-bhc) or variationally."
         ),
     ] = None,
     feature: Annotated[

@@ -20,6 +20,8 @@ from kinfolk.naive_bayes.sampled import sampled_evidence
 from kinfolk.partition.tree import TaskTree
 from kinfolk.progress import progress_bar
 
+_METHODS = ("bhc", "randomised-bhc", "gibbs", "exact", "variational")
+
 
 class ClusteredNB(SharingNB):
     """Naive Bayes in which tasks that are kin share their feature rates, and which tasks are kin is inferred.
@@ -32,10 +34,10 @@ class ClusteredNB(SharingNB):
 
     Parameters
     ----------
-    inference : {"bhc", "gibbs", "exact", "variational"}, default="bhc"
-        Bayesian hierarchical clustering, in O(tasks²), which leaves unlabelled rows out; Gibbs sampling, which uses
-        them; the exact sum over all partitions, for at most 10 tasks; or variational inference, for very many tasks,
-        which leaves unlabelled rows out too.
+    inference : {"bhc", "randomised-bhc", "gibbs", "exact", "variational"}, default="bhc"
+        Bayesian hierarchical clustering, in O(tasks²), or from random parts, in O(tasks · log tasks); Gibbs sampling;
+        the exact sum over all partitions, for at most 10 tasks; or variational inference, for very many tasks. Gibbs
+        sampling and exact sums use unlabelled rows, the others leave them out.
     concentration : float, default=1
         Readiness to start new clusters (of the Chinese restaurant process).
     predictive : {"full", "averaged"}, default="full"
@@ -104,7 +106,7 @@ class ClusteredNB(SharingNB):
     def __init__(
         self,
         *,
-        inference: Literal["bhc", "gibbs", "exact", "variational"] = "bhc",
+        inference: Literal["bhc", "randomised-bhc", "gibbs", "exact", "variational"] = "bhc",
         concentration: float = 1.0,
         predictive: Literal["full", "averaged"] = "full",
         label_prior: float | ArrayLike = 1.0,
@@ -142,8 +144,9 @@ class ClusteredNB(SharingNB):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.inference not in ("bhc", "gibbs", "exact", "variational"):
-            raise ValueError(f'inference={self.inference!r}: give "bhc", "gibbs", "exact" or "variational"')
+        if self.inference not in _METHODS:
+            known = ", ".join(f'"{method}"' for method in _METHODS)
+            raise ValueError(f"inference={self.inference!r} is not one of {known}")
         if self.predictive not in ("full", "averaged"):
             raise ValueError(f'predictive={self.predictive!r}: give "full" or "averaged"')
         a = self.concentration
@@ -172,7 +175,8 @@ class ClusteredNB(SharingNB):
                 return fit_variationally(problem, concentration, self._seed, advance)
         n_merges = len(problem.statistics.tasks) - 1
         with progress_bar("Joining tasks", n_merges, bool(self.verbose)) as advance:
-            return fit_hierarchically(problem, concentration, advance)
+            seed = self._seed if self.inference == "randomised-bhc" else None
+            return fit_hierarchically(problem, concentration, advance, seed, self.n_jobs)
 
     def _takes_narrow_counts(self) -> bool:
         return self.inference == "variational"

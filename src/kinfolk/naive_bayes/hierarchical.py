@@ -9,17 +9,31 @@ from numpy.typing import NDArray
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.fitted import Blocks, Entry, Fitted, Problem, make_blocks
-from kinfolk.naive_bayes.mixture import prune
+from kinfolk.naive_bayes.mixture import NEGLIGIBLE, prune
 from kinfolk.partition.bhc import cluster_hierarchically
 from kinfolk.partition.crp import joining_weights
+from kinfolk.partition.randomised_bhc import cluster_in_random_parts
 from kinfolk.partition.tree import TaskTree
 
 
-def fit_hierarchically(problem: Problem, concentration: float, progress: Callable[[int], None] | None = None) -> Fitted:
-    """Build the tree on the labelled rows; every node on a task's path to the root is a block it may belong to."""
+def fit_hierarchically(
+    problem: Problem,
+    concentration: float,
+    progress: Callable[[int], None] | None = None,
+    seed: int | None = None,
+    n_jobs: int | None = None,
+) -> Fitted:
+    """Build the tree on the labelled rows; every node on a task's path to the root is a block it may belong to.
+
+    With a ``seed`` the tree is built from random parts, for very many tasks.
+    """
     statistics = problem.statistics
     order = problem.canonical_order()
-    tree = cluster_hierarchically(statistics.feature_counts[order], problem.product(), concentration, progress)
+    counts = statistics.feature_counts[order]
+    if seed is None:
+        tree = cluster_hierarchically(counts, problem.product(), concentration, progress)
+    else:
+        tree = cluster_in_random_parts(counts, problem.product(), concentration, seed, n_jobs=n_jobs, progress=progress)
     tree = _relabel(tree, order)
     n_tasks = len(order)
     counts = np.zeros((2 * n_tasks, statistics.layout.n_cells), dtype=statistics.feature_counts.dtype)
@@ -55,11 +69,26 @@ def _entries(problem: Problem, tree: TaskTree, concentration: float) -> list[Ent
     no_rates = problem.log_rates(np.zeros_like(problem.label_prior))
     entries = []
     task, node = np.arange(n), np.arange(n)
+    least = _least_weight(problem)
     while len(node):
-        entries.append(Entry(task, node, log_weights[node], log_rates[task]))
+        kept = log_weights[node] >= least
+        entries.append(Entry(task[kept], node[kept], log_weights[node[kept]], log_rates[task[kept]]))
         above = parents[node] >= 0
         task, node = task[above], parents[node[above]]
     joins, alone = joining_weights(tree.sizes, n, concentration)
     log_join = np.concatenate([log_weights + np.log(joins), [np.log(alone)]])
     entries.append(Entry(np.full(2 * n, n), np.arange(2 * n), log_join, np.tile(no_rates, (2 * n, 1))))
     return entries
+
+
+def _least_weight(problem: Problem) -> float:
+    """Log weight below which a node cannot matter to any prediction; the rest is up to ``prune``.
+
+    A row's probability under any node is at least (β/(N + Σβ))^F, and the weightiest of at most 2U nodes has 1/2U.
+    """
+    statistics = problem.statistics
+    n_rows = float(statistics.label_counts.sum())
+    largest_prior = float(np.add.reduceat(problem.feature_prior, statistics.layout.group_start[:-1]).max())
+    rarest = np.log(problem.feature_prior.min()) - np.log(n_rows + largest_prior)
+    n_features = len(statistics.layout.n_values)
+    return float(n_features * rarest - np.log(2 * len(statistics.tasks)) + NEGLIGIBLE)

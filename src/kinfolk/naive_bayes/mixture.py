@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # A block is dropped from a task's mixture if it can never make up more than e^−40 of any prediction.
-_NEGLIGIBLE = -40.0
+NEGLIGIBLE = -40.0
 
 
 class Mixture(NamedTuple):
@@ -128,7 +128,7 @@ def prune(mixture: Mixture) -> tuple[Mixture, NDArray[np.int64]]:
     lowest = np.minimum.reduceat(mixture.log_theta, mixture.offsets[:-1], axis=1).sum(axis=1).min(axis=1)
     floor = np.maximum.reduceat(mixture.log_weight + lowest[mixture.block], mixture.start[:-1])
     n_entries = np.diff(mixture.start)
-    keep = mixture.log_weight >= np.repeat(floor, n_entries) + _NEGLIGIBLE
+    keep = mixture.log_weight >= np.repeat(floor, n_entries) + NEGLIGIBLE
     used, block = np.unique(mixture.block[keep], return_inverse=True)
     kept = np.add.reduceat(keep.astype(np.int64), mixture.start[:-1])
     smaller = mixture._replace(
