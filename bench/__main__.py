@@ -7,6 +7,7 @@ import platform
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import mkdtemp
 
 from bench.measure import Comparison, shown
 
@@ -38,6 +39,8 @@ def main() -> None:
     # One thread each, for us and for the peers; libraries read these when they are first imported.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[variable] = "1"
+    # An empty cache, so that first calls show what compilation costs.
+    os.environ["NUMBA_CACHE_DIR"] = mkdtemp(prefix="kinfolk-bench-")
     results = []
     for name in MODULES:
         print(f"running bench/{name}.py ...", flush=True)
