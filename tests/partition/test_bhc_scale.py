@@ -6,22 +6,26 @@ import sys
 
 import numpy as np
 import pytest
+from joblib import Parallel
 from scipy.special import gammaln, logsumexp
 from sklearn.metrics import adjusted_rand_score
 
 from kinfolk.maths.dirichlet import DirichletProduct, dirichlet_product, log_marginals, log_marginals_joined
-from kinfolk.partition.bhc import cluster_hierarchically
+from kinfolk.partition import randomised_bhc
+from kinfolk.partition.bhc import cluster_hierarchically, join_greedily
 from kinfolk.partition.crp import canonical
 from kinfolk.partition.randomised_bhc import cluster_in_random_parts
 from kinfolk.partition.tree import TaskTree
 from tests import oracle
 
 
-def greedy_by_matrix(counts: np.ndarray, product: DirichletProduct, a: float) -> tuple[list[list[int]], list[float]]:
+def greedy_by_matrix(
+    counts: np.ndarray, product: DirichletProduct, a: float, sums: np.ndarray | None = None
+) -> tuple[list[list[int]], list[float]]:
     """Every merge's children and odds, from the matrix of all odds: argmax finds the first of the highest."""
     n = len(counts)
     counts = counts.astype(np.int64 if counts.dtype.kind in "iu" else float)
-    sums = log_marginals(counts, product) + np.log(a)
+    sums = log_marginals(counts, product) + np.log(a) if sums is None else sums.copy()
     size, node, left = np.ones(n, dtype=int), np.arange(n), list(range(n))
     odds = np.full((n, n), -np.inf)
 
@@ -122,6 +126,23 @@ def test_of_equal_odds_the_pair_that_comes_first_wins():
     counts = np.array([[3, 0], [0, 3], [3, 0], [0, 3], [0, 3], [3, 0]], dtype=np.int32)
     tree = cluster_hierarchically(counts, dirichlet_product(np.ones(2), np.array([0, 2]), 18), 1.0)
     assert tree.children.tolist() == [[0, 2], [6, 5], [1, 3], [8, 4], [7, 9]]
+    # Without data a pair's odds are minus its sums, at first. 3 joins 4 and then 1 joins 2; both come out with a sum
+    # of exactly zero, and the pair of 0 with the first of them is the one that was made last.
+    nothing, product = np.empty((5, 0), dtype=np.int32), dirichlet_product(np.empty(0), np.array([0]), 0)
+    sums = np.array([-10.0, -400, -400, -450, -450])
+    merges = join_greedily(nothing, np.ones(5, dtype=np.int64), sums, product, 1.0)
+    assert merges.children.tolist() == [[3, 4], [1, 2], [0, 6], [7, 5]]
+
+
+def test_merges_with_equal_odds_all_over_are_those_of_the_matrix_of_all_odds():
+    rng = np.random.default_rng(8)
+    product = dirichlet_product(np.empty(0), np.array([0]), 0)
+    for _ in range(600):
+        n = int(rng.integers(2, 60))
+        sums = rng.choice(rng.choice([-10.0, -400, -450, -500, 3], size=3), size=n)
+        nothing = np.empty((n, 0), dtype=np.int32)
+        merges = join_greedily(nothing, np.ones(n, dtype=np.int64), sums, product, 1.0)
+        assert merges.children.tolist() == greedy_by_matrix(nothing, product, 1.0, sums)[0]
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64, np.float64])
@@ -135,18 +156,22 @@ def test_a_tree_from_any_type_of_counts_is_valid_and_the_same(dtype):
         assert tree.partition().max() == 2
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
 def test_memory_does_not_grow_with_the_square_of_the_number_of_tasks():
     # All odds of 4,000 tasks would be 128 MB.
     program = """
-import resource, numpy as np
+import numpy as np
 from kinfolk.maths.dirichlet import dirichlet_product
 from kinfolk.partition.bhc import cluster_hierarchically
+def peak():
+    with open("/proc/self/status") as status:
+        return int(next(line for line in status if line.startswith("VmHWM")).split()[1])
 counts = np.random.default_rng(0).integers(5, size=(4000, 2)).astype(np.int32)
 product = dirichlet_product(np.ones(2), np.array([0, 2]), int(counts.sum()))
 cluster_hierarchically(counts[:50], product, 1.0)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 cluster_hierarchically(counts, product, 1.0)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(peak() - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 32 * 1024  # kilobytes
@@ -215,6 +240,46 @@ def test_tasks_all_alike_are_dealt_out_and_joined(row):
         assert tree.partition().max() == 0
     else:
         assert tree.log_tree_sum <= 1e-9  # a probability: there is nothing to see
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 10, 500])
+def test_no_part_is_larger_than_asked(n_clusters, monkeypatch):
+    sizes = []
+
+    def spy(counts, *rest):
+        sizes.append(len(counts))
+        return join_greedily(counts, *rest)
+
+    monkeypatch.setattr(randomised_bhc, "join_greedily", spy)
+    counts, product, _ = clustered(np.random.default_rng(9), 500, n_clusters, rows=10)
+    cluster_in_random_parts(counts, product, 1.0, seed=0, part_size=30)
+    assert max(sizes) == 30
+
+
+def test_clusters_arrive_at_the_block_that_they_would_most_probably_join():
+    rng = np.random.default_rng(10)
+    counts, product, _ = clustered(rng, 60, 5, rows=2)
+    sizes = rng.integers(1, 4, size=60)
+    blocks, block_sizes = counts[:6].copy(), np.array([1, 2, 40, 3, 5, 1])
+    clusters = randomised_bhc._Clusters(counts, sizes, np.zeros(60), np.arange(60))
+    among = np.arange(6, 60)
+    setting = randomised_bhc._Setting(product, 1.0, 10, Parallel(n_jobs=1))
+    found = randomised_bhc._filter(clusters, among, blocks, block_sizes, setting)
+    for u, arrives in zip(among, found, strict=True):
+        log_weight = [
+            gammaln(n + sizes[u]) - gammaln(n) + by_gammaln(block + counts[u], product) - by_gammaln(block, product)
+            for block, n in zip(blocks, block_sizes, strict=True)
+        ]
+        assert arrives == np.argmax(log_weight)
+    assert len(set(found)) > 3
+
+
+def test_clusters_that_are_hard_to_tell_apart_are_found_as_by_the_greedy_tree():
+    counts, product, _ = clustered(np.random.default_rng(5), 1500, 30, rows=5)
+    greedy = cluster_hierarchically(counts, product, 1.0)
+    for seed in range(2):
+        tree = cluster_in_random_parts(counts, product, 1.0, seed, part_size=150)
+        assert tree.log_tree_sum > greedy.log_tree_sum - 2.0
 
 
 def test_clusters_much_larger_than_a_part_are_found_whole():
