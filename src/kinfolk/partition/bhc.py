@@ -105,8 +105,8 @@ def join_greedily(
     )
     terms = terms_of(product)
     merges = Merges(np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1), np.empty(n - 1))
-    # In stretches, so that a caller sees progress and can interrupt.
-    stretch = max(1, n // 50)
+    # In stretches, so that a caller sees progress and can interrupt; short ones would cost more than the merges.
+    stretch = max(256, n // 50)
     for first in range(0, n, stretch):
         _compare(clusters, partners, terms, first, min(first + stretch, n), n)
     width = n
