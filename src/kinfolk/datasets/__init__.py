@@ -7,16 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kinfolk.datasets.meetings import MEETING_FEATURES, TEAM, make_meetings
+    from kinfolk.datasets.networks import load_network, make_random_network, make_related_networks, sample_tasks
     from kinfolk.datasets.real import load_real
 
 _HOME = {
     "MEETING_FEATURES": "kinfolk.datasets.meetings",
     "TEAM": "kinfolk.datasets.meetings",
+    "load_network": "kinfolk.datasets.networks",
     "load_real": "kinfolk.datasets.real",
     "make_meetings": "kinfolk.datasets.meetings",
+    "make_random_network": "kinfolk.datasets.networks",
+    "make_related_networks": "kinfolk.datasets.networks",
+    "sample_tasks": "kinfolk.datasets.networks",
 }
 
-__all__ = ["MEETING_FEATURES", "TEAM", "load_real", "make_meetings"]
+__all__ = [
+    "MEETING_FEATURES",
+    "TEAM",
+    "load_network",
+    "load_real",
+    "make_meetings",
+    "make_random_network",
+    "make_related_networks",
+    "sample_tasks",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,1 @@
+"""Bayes nets of related tasks, their structures learnt together (Niculescu-Mizil and Caruana)."""

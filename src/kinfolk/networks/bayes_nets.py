@@ -1,0 +1,510 @@
+"""The estimator: Bayes nets of related tasks, their structures learnt together (Niculescu-Mizil and Caruana)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kinfolk.networks.arcs import make_constraints, make_starts, task_strengths, variable_strengths
+from kinfolk.networks.bif import write_bif
+from kinfolk.networks.bootstrap import arc_confidence
+from kinfolk.networks.cases import lay_out
+from kinfolk.networks.elimination import log_probability
+from kinfolk.networks.fitting import Outcome, Plan, learn_structures
+from kinfolk.networks.incomplete import learn_from_incomplete
+from kinfolk.networks.network import Network, make_network, parents_of
+from kinfolk.networks.parameters import learn_tables
+from kinfolk.networks.pgmpy_model import to_pgmpy
+from kinfolk.networks.priors import penalty_of, strength, structure_log_odds
+from kinfolk.networks.search import Effort
+from kinfolk.networks.shared_parameters import learn_shared_tables
+from kinfolk.networks.tables import (
+    Tables,
+    by_task,
+    check_overlap,
+    encode_part,
+    first_missing,
+    learn_tables_of,
+    states_of,
+)
+from kinfolk.networks.validation import GRID, choose_strength, scaled
+from kinfolk.progress import progress_bar
+from kinfolk.tasks.door import receive
+from kinfolk.tasks.frames import backend_of, make_frame
+from kinfolk.tasks.schema import encode
+from kinfolk.tasks.table import read_table
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+_CHOICES = {
+    "sharing": ("joint", "none", "identical", "pooled"),
+    "prior": ("edit", "paired"),
+    "criterion": ("bdeu", "k2", "bic"),
+    "search": ("climb", "classes"),
+    "missing": ("error", "em"),
+    "tables": ("independent", "shared"),
+}
+
+
+class BayesNets(BaseEstimator):
+    """Bayes nets of several related tasks, one a task, whose structures are learnt together.
+
+    Parameters
+    ----------
+    sharing : {"joint", "none", "identical", "pooled"}, default="joint"
+        Structures that differ no more than the data ask for; every task for itself; one structure for all, each task
+        with tables of its own; or all rows as one table, with one structure and one set of tables.
+    prior : {"edit", "paired"}, default="edit"
+        How differences between structures are counted: edits that make the arc between two variables the same in all
+        tasks (eq. 7), or differences between every two tasks (eq. 8).
+    penalty : float, "learn" or "validate", default="learn"
+        δ from 0 (separate structures) to 1 (identical ones). ``"learn"`` infers it along with the structures;
+        ``"validate"`` tries the values of a logarithmic grid on rows held out.
+    criterion : {"bdeu", "k2", "bic"}, default="bdeu"
+        Score of one structure given its task's rows.
+    ess : float, default=1.0
+        Equivalent sample size of BDeu.
+    max_parents : int, optional
+        Most parents that a variable may have.
+    tabu : int, default=10
+        Length of the tabu list: how many steps the search goes on without a new best, never undoing what it did in as
+        many steps; 0 stops at the first optimum.
+    restarts : int, default=0
+        How often the best structures are disturbed and searched from again; ``restarts=0, tabu=0`` is one plain climb.
+    search : {"climb", "classes"}, default="climb"
+        Where each task's own search begins: at ``start``, or at what a greedy search over equivalence classes (GES)
+        finds from there, which needs "bdeu" or "bic" and no required or forbidden arcs.
+    start : graph, list of arcs, or mapping from tasks to these, optional
+        Structures to begin with; empty ones by default.
+    required, forbidden : list of arcs, optional
+        Arcs, as pairs of variables, that every structure must or must not have.
+    structure_prior : mapping or (graph, float), optional
+        Probabilities of arcs; or a graph believed to be near the true one and the factor, at most 1, by which each
+        difference from it makes a structure less likely. Uniform by default.
+    costs : mapping, optional
+        Costs of kinds of edits: "add", "remove" and "reverse" with the Edit prior, 1 each by default; "arc" and
+        "reverse" with the Paired prior, 1 and 2 by default.
+    arc_penalty : mapping, optional
+        Penalties δ of pairs of variables, where they differ from ``penalty``; factors on λ where that is "learn".
+    task_penalty : mapping, optional
+        Penalties δ of pairs of tasks, where they differ from ``penalty`` (Paired prior, and a number as ``penalty``).
+    tables : {"independent", "shared"}, default="independent"
+        Whether tables are learnt for each task by itself, or with a hierarchical prior that lets tasks borrow rows.
+    missing : {"error", "em"}, default="error"
+        What to do about missing values: refuse them, or learn by structural EM.
+    bootstrap : int, default=0
+        Number of resamples from which ``arc_confidence_`` is made.
+    validation : float, default=0.05
+        Share of each task's rows held out by ``penalty="validate"``.
+    task_column, categorical_features, bins
+        As for the naive Bayes estimators: the column that holds the task; which columns are categories; how others are
+        cut.
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Threads for tasks and resamples; results do not depend on it.
+    verbose : bool, default=False
+        Whether to show progress on standard error.
+
+    Attributes
+    ----------
+    tasks_ : ndarray
+        Ids of the tasks.
+    graphs_ : dict
+        A ``networkx.DiGraph`` for each task.
+    networks_ : dict
+        A :class:`~kinfolk.networks.network.Network`, structure and tables, for each task.
+    log_score_ : float
+        Log posterior of the structures, up to the joint prior's normaliser.
+    penalty_, strength_ : float
+        δ that was used, and λ = −ln(1 − δ), which keeps its digits near δ = 1.
+    penalty_curve_ : frame
+        With ``penalty="validate"``: mean log likelihood of the rows held out, for each value of the grid.
+    arc_confidence_ : frame
+        With ``bootstrap``: how often each arc of each task was found in resamples.
+
+    References
+    ----------
+    A. Niculescu-Mizil and R. Caruana, "Inductive Transfer for Bayesian Network Structure Learning", AISTATS 2007.
+
+    Examples
+    --------
+    >>> from kinfolk.datasets import make_related_networks, sample_tasks
+    >>> networks = make_related_networks("asia", 3, p_delete=0.1, random_state=0)
+    >>> model = BayesNets().fit(sample_tasks(networks, 500, random_state=0))
+    >>> len(model.graphs_), sorted(model.graphs_[0].nodes)[:3]
+    (3, ['asia', 'bronc', 'dysp'])
+    """
+
+    # scikit-learn's metadata routing passes ``task`` on without further requests.
+    __metadata_request__fit: ClassVar = {"task": True}
+    __metadata_request__score: ClassVar = {"task": True}
+
+    def __init__(
+        self,
+        *,
+        sharing: str = "joint",
+        prior: str = "edit",
+        penalty: float | str = "learn",
+        criterion: str = "bdeu",
+        ess: float = 1.0,
+        max_parents: int | None = None,
+        tabu: int = 10,
+        restarts: int = 0,
+        search: str = "climb",
+        start: Any = None,
+        required: Any = None,
+        forbidden: Any = None,
+        structure_prior: Any = None,
+        costs: Mapping[str, float] | None = None,
+        arc_penalty: Mapping[Any, float] | None = None,
+        task_penalty: Mapping[Any, float] | None = None,
+        tables: str = "independent",
+        missing: str = "error",
+        bootstrap: int = 0,
+        validation: float = 0.05,
+        task_column: str | int | None = None,
+        categorical_features: str | Sequence[Any] = "auto",
+        bins: int | Mapping[Any, Any] = 8,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.sharing = sharing
+        self.prior = prior
+        self.penalty = penalty
+        self.criterion = criterion
+        self.ess = ess
+        self.max_parents = max_parents
+        self.tabu = tabu
+        self.restarts = restarts
+        self.search = search
+        self.start = start
+        self.required = required
+        self.forbidden = forbidden
+        self.structure_prior = structure_prior
+        self.costs = costs
+        self.arc_penalty = arc_penalty
+        self.task_penalty = task_penalty
+        self.tables = tables
+        self.missing = missing
+        self.bootstrap = bootstrap
+        self.validation = validation
+        self.task_column = task_column
+        self.categorical_features = categorical_features
+        self.bins = bins
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: None = None, *, task: Any = None) -> Self:
+        """Learn a network for every task.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_variables), or mapping from tasks to such tables
+            pandas, polars, pyarrow or numpy. In a mapping, tables may have different columns.
+        y : None
+            Not used.
+        task : array-like of shape (n_rows,), optional
+            The task that each row belongs to. Without it, and without ``task_column``, all rows are one task.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        before = dict(self.__dict__)
+        try:
+            self._learn(X, task)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _check_parameters(self) -> None:
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise ValueError(f"{name}={value!r}: one of {', '.join(map(repr, choices))} is needed")
+        for name, least in (("tabu", 0), ("restarts", 0), ("bootstrap", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(f"{name}={value!r}: a whole number of at least {least} is needed")
+        if not (isinstance(self.ess, int | float | np.number) and 0 < self.ess < math.inf):
+            raise ValueError(f"ess={self.ess!r}: a positive number is needed")
+        if not (isinstance(self.validation, float | np.floating) and 0 < self.validation < 1):
+            raise ValueError(f"validation={self.validation!r}: a share between 0 and 1 is needed")
+        number = isinstance(self.penalty, int | float | np.number) and not isinstance(self.penalty, bool)
+        if self.penalty not in ("learn", "validate") and not (number and 0 <= float(self.penalty) <= 1):
+            raise ValueError(f'penalty={self.penalty!r}: a number from 0 to 1, "learn" or "validate" is needed')
+        if self.task_penalty and not (self.prior == "paired" and number):
+            raise ValueError('task_penalty needs prior="paired" and a number as penalty')
+        if self.task_penalty and self.arc_penalty:
+            raise ValueError("task_penalty and arc_penalty were both given: one of them is needed")
+        if self.search == "classes" and (self.criterion == "k2" or self.structure_prior is not None):
+            raise ValueError('search="classes" needs the criterion "bdeu" or "bic" and no structure_prior')
+        if self.search == "classes" and (self.required is not None or self.forbidden is not None):
+            raise ValueError('search="classes" takes no required and no forbidden arcs')
+
+    def _learn(self, X: Any, task: Any) -> None:
+        if not isinstance(X, Mapping):
+            validate_data(self, X, skip_check_array=True)
+        tables = learn_tables_of(X, task, self.task_column, self.categorical_features, self.bins)
+        self._schema, self.tasks_, self._present = tables.schema, tables.tasks, tables.present
+        if isinstance(X, Mapping):
+            self.n_features_in_ = len(tables.variables)
+            self.feature_names_in_ = np.array(tables.variables, dtype=object)
+        self._backend = backend_of(next(iter(X.values())) if by_task(X) else X)
+        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        gap = first_missing(tables)
+        if gap is not None and self.missing == "error":
+            raise ValueError(
+                f'{gap}: a value is missing; fill it in, or learn with missing="em" (Input X contains NaN)'
+            )
+        if self.sharing in ("joint", "identical"):
+            check_overlap(tables)
+        elif self.sharing == "pooled" and not tables.present.all():
+            t, v = np.argwhere(~tables.present)[0]
+            name = tables.tasks.tolist()[t]
+            raise ValueError(f"task {name!r} has no variable {tables.variables[v]!r}: pooled rows need all of them")
+        plan = self._plan(tables)
+        if self.penalty == "validate" and self.sharing == "joint" and len(tables.tasks) > 1:
+            plan = self._validated(plan, tables)
+        self._conclude(plan, tables, incomplete=gap is not None)
+        if self.bootstrap:
+            self._resample(plan, tables)
+
+    def _plan(self, tables: Tables) -> Plan:
+        variables, tasks = tables.variables, tables.tasks.tolist()
+        constraints = make_constraints(self.required, self.forbidden, self.max_parents, variables)
+        learnt = self.penalty in ("learn", "validate")
+        base = 1.0 if learnt else strength(float(self.penalty))
+        return Plan(
+            self.sharing,
+            self.prior,
+            dict(self.costs or {}),
+            self.criterion,
+            float(self.ess),
+            constraints,
+            structure_log_odds(self.structure_prior, variables),
+            variable_strengths(base, self.arc_penalty, variables, learnt),
+            task_strengths(base, self.task_penalty, tasks),
+            learnt,
+            make_starts(self.start, tasks, tables.present, variables, constraints),
+            Effort(int(self.tabu), int(self.restarts), max(5, len(variables) // 4)),
+            self.search == "classes",
+            self.n_jobs,
+        )
+
+    def _validated(self, plan: Plan, tables: Tables) -> Plan:
+        """Choose the penalty by rows held out; all rows are learnt from again afterwards."""
+        if first_missing(tables) is not None:
+            raise ValueError('penalty="validate" needs complete rows: with missing="em", use "learn" or a number')
+        with progress_bar("Trying penalties", len(GRID), bool(self.verbose)) as advance:
+            curve = choose_strength(
+                plan, tables.codes, tables.cards, tables.present, self.validation, self._seed, advance
+            )
+        columns = {
+            "penalty": [penalty_of(value) for value in curve.strengths],
+            "strength": curve.strengths.tolist(),
+            "log_likelihood": curve.log_likelihood.tolist(),
+        }
+        self.penalty_curve_ = make_frame(columns, self._backend)
+        return plan._replace(strengths=scaled(plan.strengths, curve.best), learnt=False)
+
+    def _conclude(self, plan: Plan, tables: Tables, incomplete: bool) -> None:
+        """Learn structures and tables from all rows."""
+        weights = None
+        codes = tables.codes
+        with progress_bar("Searching structures", None, bool(self.verbose)) as advance:
+            if incomplete:
+                filled = learn_from_incomplete(plan, codes, tables.cards, tables.present, self._seed, advance)
+                outcome, codes, weights = filled.outcome, filled.codes, filled.weights
+                self.n_iter_ = filled.n_rounds
+            else:
+                cases = lay_out(codes, tables.cards, tables.present)
+                outcome = learn_structures(plan, cases, self._seed, advance)
+        self._set_networks(outcome, tables, codes, weights)
+
+    def _set_networks(
+        self,
+        outcome: Outcome,
+        tables: Tables,
+        codes: list[NDArray[np.int32]],
+        weights: list[NDArray[np.float64]] | None,
+    ) -> None:
+        self.log_score_, self.strength_ = outcome.score, outcome.strength
+        self.penalty_ = penalty_of(outcome.strength)
+        cards, tasks = tables.cards, tables.tasks.tolist()
+        parents = [parents_of(structure) for structure in outcome.structures]
+        shared = None
+        if self.tables == "shared" and self.sharing != "pooled":
+            shared = learn_shared_tables(
+                codes,
+                parents,
+                cards,
+                self.criterion,
+                ess=self.ess,
+                weights_per_task=weights,
+                variables=tables.variables,
+            ).tables
+        if self.sharing == "pooled":
+            codes = [np.concatenate(codes)] * len(tasks)
+            weights = None if weights is None else [np.concatenate(weights)] * len(tasks)
+        self.networks_ = {}
+        for t, name in enumerate(tasks):
+            own = np.flatnonzero(tables.present[t])
+            place = {int(v): i for i, v in enumerate(own)}
+            its_parents = [tuple(place[p] for p in parents[t][v]) for v in own]
+            names = [tables.variables[v] for v in own]
+            if shared is None:
+                its_tables: Sequence[NDArray[np.float64]] = learn_tables(
+                    codes[t][:, own],
+                    its_parents,
+                    cards[own],
+                    self.criterion,
+                    ess=self.ess,
+                    weights=None if weights is None else weights[t],
+                    variables=names,
+                )
+            else:
+                its_tables = [shared[t][v] for v in own]
+            states = [states_of(self._schema.columns[v]) for v in own]
+            self.networks_[name] = make_network(names, states, its_parents, its_tables)
+
+    def _resample(self, plan: Plan, tables: Tables) -> None:
+        if first_missing(tables) is not None:
+            raise ValueError("bootstrap= needs complete rows: fill missing values in first")
+        if plan.learnt:
+            # One strength for all resamples: confidence is about arcs, given how alike the tasks were found to be.
+            plan = plan._replace(strengths=scaled(plan.strengths, self.strength_), learnt=False)
+        with progress_bar("Resampling rows", int(self.bootstrap), bool(self.verbose)) as advance:
+            shares = arc_confidence(
+                plan, tables.codes, tables.cards, tables.present, int(self.bootstrap), self._seed, self.n_jobs, advance
+            )
+        columns: dict[str, list[Any]] = {name: [] for name in ("task", "parent", "child", "confidence", "either_way")}
+        tasks, names = tables.tasks.tolist(), tables.variables
+        for t, i, j in np.argwhere(shares > 0).tolist():
+            either = shares[t, i, j] + shares[t, j, i]
+            for name, value in zip(columns, (tasks[t], names[i], names[j], shares[t, i, j], either), strict=True):
+                columns[name].append(value)
+        self.arc_confidence_ = make_frame(columns, self._backend)
+
+    @property
+    def graphs_(self) -> dict[Any, nx.DiGraph]:
+        """Structure of every task."""
+        check_is_fitted(self)
+        return {name: network.graph() for name, network in self.networks_.items()}
+
+    def score_samples(self, X: Any, *, task: Any = None) -> Any:
+        """Natural log of the probability of each row under its task's network.
+
+        A missing value, or one never seen in training, is summed out. A task never seen is like one of the known ones,
+        each as likely.
+
+        Parameters
+        ----------
+        X : frame or array, or mapping from tasks to these
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or a dict of them by task where a mapping was given
+        """
+        check_is_fitted(self)
+        if by_task(X):
+            place = {name: v for v, name in enumerate(self._schema.names)}
+            answers = {}
+            for name, table in X.items():
+                read = read_table(table)
+                unknown = [column for column in (read.names or map(str, read.places)) if column not in place]
+                if unknown:
+                    raise ValueError(f"task {name!r}: column {unknown[0]!r} was not there in training")
+                codes, _ = encode_part(read, place, self._schema)
+                answers[name] = self._log_probability(codes, name)
+            return answers
+        self._check_columns(X)
+        table, given = receive(X, task, self.task_column)
+        if given is None and len(self.tasks_) > 1:
+            raise ValueError("the model knows several tasks: say with task= which one each row belongs to")
+        codes = self._schema.encode(table)
+        if given is None:
+            return self._log_probability(codes, self.tasks_.tolist()[0])
+        known = self.tasks_.tolist()
+        of_row = encode(given, known)
+        scores = np.empty(table.n_rows)
+        for t in np.unique(of_row):
+            its = of_row == t
+            scores[its] = self._log_probability(codes[its], known[t] if t >= 0 else None)
+        return scores
+
+    def _check_columns(self, X: Any) -> None:
+        if not isinstance(X, Mapping):
+            validate_data(self, X, skip_check_array=True, reset=False)
+        elif list(X) != list(self.feature_names_in_):
+            raise ValueError(f"the columns should be {list(self.feature_names_in_)}, as in fit, not {list(X)}")
+
+    def _log_probability(self, codes: NDArray[np.int32], name: Any) -> NDArray[np.float64]:
+        names = self._schema.names
+
+        def under(network: Network) -> NDArray[np.float64]:
+            return log_probability(network, codes[:, [names.index(variable) for variable in network.variables]])
+
+        if name in self.networks_:
+            return under(self.networks_[name])
+        whole = [network for network in self.networks_.values() if len(network.variables) == len(names)]
+        if not whole:
+            raise ValueError(f"task {name!r} is new, and no known task has all variables: nothing can be said of it")
+        return np.asarray(np.logaddexp.reduce([under(network) for network in whole], axis=0) - math.log(len(whole)))
+
+    def score(self, X: Any, y: None = None, *, task: Any = None) -> float:
+        """Mean of :meth:`score_samples`, over all rows."""
+        scores = self.score_samples(X, task=task)
+        return float(np.mean(np.concatenate(list(scores.values())) if isinstance(scores, dict) else scores))
+
+    def sample(self, n_rows: int = 1, *, task: Any = None, random_state: Any = None) -> Any:
+        """Draw rows of one task's network as a frame of its variables' states.
+
+        Parameters
+        ----------
+        n_rows : int
+        task : optional
+            May be left out where there is only one.
+        random_state : int, RandomState or None
+        """
+        network = self._network(task)
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        codes = network.sample(n_rows, np.random.default_rng(seed))
+        columns = {
+            name: [states[code] for code in codes[:, v].tolist()]
+            for v, (name, states) in enumerate(zip(network.variables, network.states, strict=True))
+        }
+        return make_frame(columns, self._backend)
+
+    def _network(self, task: Any) -> Network:
+        check_is_fitted(self)
+        if task is None and len(self.networks_) == 1:
+            return next(iter(self.networks_.values()))
+        if task not in self.networks_:
+            raise ValueError(f"task={task!r}: one of the tasks {list(self.networks_)} is needed")
+        return self.networks_[task]
+
+    def to_bif(self, path: Any, *, task: Any = None) -> None:
+        """Write one task's network to a BIF file."""
+        write_bif(self._network(task), path)
+
+    def to_pgmpy(self, *, task: Any = None) -> Any:
+        """One task's network as a pgmpy model; pgmpy must be installed."""
+        return to_pgmpy(self._network(task))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "networks_")

@@ -1,0 +1,298 @@
+"""Greedy search over equivalence classes of one task's structures (Chickering 2002), if a class has but one score.
+
+A move takes some member of the class, adds an arc to it or removes one, and goes on with the class of what comes out.
+All members are considered at once: Y's parents in a member are the class's own and a clique C of its neighbours, and
+
+- Insert(X, Y, T) has C = NA(Y, X) ∪ T: X is not adjacent to Y, what Y's neighbours and X's adjacent variables have in
+  common, NA(Y, X), is within C, and C blocks every path from Y to X that follows no arc backwards (theorem 15);
+- Delete(X, Y, H) has C = NA(Y, X) − H, with X itself if that is a neighbour (theorem 17).
+
+Either is worth what one column of gains says, that of Y with its parents and C, for all X together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from kinfolk.networks.cases import Cases
+from kinfolk.networks.climbing import TIE, Climb
+from kinfolk.networks.columns import Columns, column
+from kinfolk.networks.families import Rule
+from kinfolk.networks.pdag import Bits, Pdag, among, cliques_around, complete, extend, include, no_pdag, reach
+from kinfolk.networks.search import Problem
+
+# Cliques among one variable's neighbours that are looked at, small ones first; ten neighbours never have more.
+MOST_CLIQUES = 1 << 10
+
+PH = 3
+_INSERT, _DELETE, _TURN = 0, 1, 2
+
+
+def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = None) -> Climb:
+    """Search one task's equivalence classes by adding arcs until nothing gains, removing them likewise, and so on.
+
+    The score must be the same for all members of a class, as BDeu and BIC are, and no arc required or forbidden. The
+    limit on parents is kept to: if one member of a class is within it, then all are, since they differ by reversals of
+    arcs that leave the numbers of parents as they are, but for exchanging two of them.
+    Where more than ``MOST_CLIQUES`` cliques are among a variable's neighbours, large ones are left out.
+
+    Parameters
+    ----------
+    problem : Problem
+        Cases, score and limit on parents.
+    task : int
+        Which task.
+    start : bool ndarray, optional
+        A structure, not above the limit on parents, whose class is the start; without arcs by default.
+
+    Returns
+    -------
+    Climb
+        A member of the class found, earliest variables first, its score, and the number of moves.
+
+    References
+    ----------
+    .. [1] D. M. Chickering, "Optimal structure identification with greedy search", JMLR 3, 2002.
+
+    Examples
+    --------
+    >>> from kinfolk.networks.cases import lay_out
+    >>> from kinfolk.networks.search import Constraints, make_problem
+    >>> rows = np.repeat([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]], 25, axis=0)
+    >>> rows[:20, 2] = 1
+    >>> free = Constraints(~np.eye(3, dtype=bool), np.zeros((3, 3), dtype=bool), 3)
+    >>> found = search_class(make_problem(lay_out([rows], np.array([2, 2, 2])), "bdeu", 1.0, free), 0)
+    >>> found.adjacency.astype(int).tolist()
+    [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
+    """
+    cases, rule, _, columns = problem
+    n = cases.n_variables
+    first = np.zeros((n, n), dtype=bool) if start is None else np.array(start, dtype=bool)
+    return Climb(*_search(cases, rule, columns, task, first, PH))
+
+
+@njit(cache=True, nogil=True)
+def _search(
+    cases: Cases, rule: Rule, columns: Columns, task: int, adjacency: NDArray[np.bool_], n_phases: int
+) -> tuple[NDArray[np.bool_], float, int]:
+    """Move from the class of one structure, which is overwritten, to a class that no move betters."""
+    n, n_words = len(adjacency), columns.parents.shape[2]
+    pdag, before = no_pdag(n), no_pdag(n)
+    complete(adjacency, pdag)
+    score = _score(cases, rule, columns, task, adjacency)
+    cliques = np.zeros((MOST_CLIQUES, n_words), dtype=np.uint64)
+    chosen = np.zeros((1, n_words), dtype=np.uint64)
+    ceiling = np.full((3, n), -np.inf)
+    stale = np.ones((3, n), dtype=np.bool_)
+    n_steps, phase, resting = 0, _INSERT, 0
+    while resting < n_phases:
+        best, best_x, best_y = 0.0, -1, -1
+        for y in range(n):
+            if not cases.present[task, y]:
+                continue
+            if stale[phase, y]:
+                ceiling[phase, y] = _best_at(cases, rule, columns, task, pdag, y, phase, 0.0, False, cliques)[0]
+                stale[phase, y] = False
+            if ceiling[phase, y] <= best + TIE:
+                continue
+            gain, x, place = _best_at(cases, rule, columns, task, pdag, y, phase, best, True, cliques)
+            if x >= 0:
+                best, best_x, best_y = gain, x, y
+                chosen[0] = cliques[place]
+        if best_x < 0:
+            resting += 1
+            phase = (phase + 1) % n_phases
+            continue
+        resting = 0
+        n_steps += 1
+        score += best
+        extend(pdag, _in_order(chosen, best_y, best_x if phase == _TURN else -1), adjacency)
+        adjacency[best_y, best_x] = False
+        adjacency[best_x, best_y] = phase != _DELETE
+        before.parents[:], before.neighbours[:] = pdag.parents, pdag.neighbours
+        complete(adjacency, pdag)
+        _mark(before, pdag, best_x, best_y, stale)
+    extend(pdag, np.empty(0, dtype=np.int64), adjacency)
+    return adjacency, score, n_steps
+
+
+@njit(cache=True, nogil=True)
+def _mark(before: Pdag, pdag: Pdag, x: int, y: int, stale: NDArray[np.bool_]) -> None:
+    """Mark the variables for which a move between X and Y changed what moves there are, paths aside.
+
+    That hangs on a variable's parents and neighbours and on what is adjacent to neighbours, and for turning on those of
+    the variables that it has arcs or edges to.
+    """
+    n, n_words = pdag.parents.shape
+    changed = np.zeros(n, dtype=np.bool_)
+    for v in range(n):
+        changed[v] = among(pdag.neighbours, v, x) or among(pdag.neighbours, v, y)
+        for w in range(n_words):
+            if pdag.parents[v, w] != before.parents[v, w] or pdag.neighbours[v, w] != before.neighbours[v, w]:
+                changed[v] = True
+    for v in range(n):
+        if changed[v]:
+            for u in range(n):
+                if u == v or among(pdag.onward, u, v):
+                    stale[_TURN, u] = True
+            stale[_INSERT, v] = stale[_DELETE, v] = True
+
+
+@njit(cache=True, nogil=True)
+def _score(cases: Cases, rule: Rule, columns: Columns, task: int, adjacency: NDArray[np.bool_]) -> float:
+    """Score a structure."""
+    family = np.zeros((1, columns.parents.shape[2]), dtype=np.uint64)
+    score = 0.0
+    for v in range(len(adjacency)):
+        if cases.present[task, v]:
+            family[:] = np.uint64(0)
+            for p in range(len(adjacency)):
+                if adjacency[p, v]:
+                    family[0, p >> 6] |= np.uint64(1) << np.uint64(p & 63)
+            score += columns.score[task, column(cases, rule, columns, task, v, family[0])]
+    return score
+
+
+@njit(cache=True, nogil=True)
+def _in_order(clique: Bits, y: int, x: int) -> NDArray[np.int64]:
+    """List a set's variables, then Y, then X if there is one."""
+    out = np.empty(64 * clique.shape[1] + 2, dtype=np.int64)
+    size = 0
+    for v in range(64 * clique.shape[1]):
+        if among(clique, 0, v):
+            out[size] = v
+            size += 1
+    out[size], out[size + 1] = y, x
+    return out[: size + 1 + (x >= 0)]
+
+
+@njit(cache=True, nogil=True)
+def _best_at(
+    cases: Cases,
+    rule: Rule,
+    columns: Columns,
+    task: int,
+    pdag: Pdag,
+    y: int,
+    phase: int,
+    floor: float,
+    paths: bool,
+    cliques: Bits,
+) -> tuple[float, int, int]:
+    """Find the best move at Y that gains more than ``floor``: its gain, X (−1 if there is none), and place of C.
+
+    Whether paths allow a move is looked at only if ``paths`` says so: all else changes only near a move.
+    """
+    n, n_words = len(cases.cards), cliques.shape[1]
+    n_parents = 0
+    for p in range(n):
+        n_parents += among(pdag.parents, y, p)
+    n_cliques = cliques_around(pdag, y, columns.most_parents - n_parents, cliques)
+    family = np.empty(n_words, dtype=np.uint64)
+    reached = np.empty(n, dtype=np.bool_)
+    gains = np.empty(n)
+    best, best_x, best_place = floor, -1, -1
+    for place in range(n_cliques):
+        for w in range(n_words):
+            family[w] = pdag.parents[y, w] | cliques[place, w]
+        slot = column(cases, rule, columns, task, y, family)
+        for x in range(n):
+            gains[x] = columns.gains[task, slot, x]
+        if phase == _TURN:
+            _add_other_ends(cases, rule, columns, task, pdag, y, cliques, place, gains)
+        knows_paths = False
+        for x in range(n):
+            if gains[x] <= best + TIE or x == y:
+                continue
+            if phase == _DELETE:
+                if not (among(cliques, place, x) or among(pdag.parents, y, x)):
+                    continue
+            elif phase == _INSERT:
+                if among(pdag.adjacent, y, x) or _left_over(pdag, y, x, cliques, place):
+                    continue
+            if paths and phase != _DELETE:
+                if among(pdag.neighbours, y, x):
+                    if not _parts(pdag, y, x, cliques, place, reached):
+                        continue
+                    knows_paths = False
+                else:
+                    if not knows_paths:
+                        reach(pdag, y, cliques, place, reached)
+                        knows_paths = True
+                    if phase == _INSERT and reached[x]:
+                        continue
+                    if phase == _TURN and _other_way(pdag, y, x, reached):
+                        continue
+            best, best_x, best_place = gains[x], x, place
+    return best, best_x, best_place
+
+
+@njit(cache=True, nogil=True)
+def _left_over(pdag: Pdag, y: int, x: int, cliques: Bits, place: int) -> bool:
+    """Tell whether some neighbour of Y that is adjacent to X is outside C."""
+    for w in range(cliques.shape[1]):
+        if pdag.neighbours[y, w] & pdag.adjacent[x, w] & ~cliques[place, w]:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _other_way(pdag: Pdag, y: int, x: int, reached: NDArray[np.bool_]) -> bool:
+    """Tell whether Y's paths lead to X by another parent of it."""
+    for p in range(len(reached)):
+        if p != y and reached[p] and among(pdag.parents, x, p):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _parts(pdag: Pdag, y: int, x: int, cliques: Bits, place: int, reached: NDArray[np.bool_]) -> bool:
+    """Tell whether Y and what C has adjacent to its neighbour X part X from the rest of C."""
+    blocked = np.empty((1, cliques.shape[1]), dtype=np.uint64)
+    for w in range(cliques.shape[1]):
+        blocked[0, w] = cliques[place, w] & pdag.adjacent[x, w]
+    include(blocked, 0, y)
+    reach(pdag, x, blocked, 0, reached)
+    for c in range(len(reached)):
+        if reached[c] and among(cliques, place, c):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _add_other_ends(
+    cases: Cases,
+    rule: Rule,
+    columns: Columns,
+    task: int,
+    pdag: Pdag,
+    y: int,
+    cliques: Bits,
+    place: int,
+    gains: NDArray[np.float64],
+) -> None:
+    """Add to what Y gains by each X as a parent what that X gains without Y; −inf where Y has no arc or edge to X."""
+    n_words = cliques.shape[1]
+    family = np.empty(n_words, dtype=np.uint64)
+    for x in range(len(gains)):
+        if gains[x] == -np.inf:
+            continue
+        loose = False
+        for w in range(n_words):
+            family[w] = pdag.parents[x, w]
+            if cliques[place, w] & ~pdag.adjacent[x, w]:
+                loose = True
+        if among(pdag.neighbours, y, x):
+            for w in range(n_words):
+                family[w] |= cliques[place, w] & pdag.adjacent[x, w]
+            family[y >> 6] |= np.uint64(1) << np.uint64(y & 63)
+            # With all of C adjacent to X, the arc turned leaves the class as it is.
+            if among(cliques, place, x) or not loose:
+                gains[x] = -np.inf
+                continue
+        elif not among(pdag.onward, y, x):
+            gains[x] = -np.inf
+            continue
+        gains[x] += columns.gains[task, column(cases, rule, columns, task, x, family), y]

@@ -1,0 +1,154 @@
+"""From coded tables to the structures of all tasks, by the way of sharing that was asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.networks.cases import Cases, lay_out
+from kinfolk.networks.climbing import Prior
+from kinfolk.networks.configurations import edit_costs, edits, pair_costs, paired_penalty
+from kinfolk.networks.learning import learn_separately, learn_together
+from kinfolk.networks.penalty import best_strength, log_strength_posterior, pair_spectrum
+from kinfolk.networks.priors import joint_prior, no_sharing
+from kinfolk.networks.search import Constraints, Effort, Problem, Structures, make_problem
+
+_MOST_TURNS = 20
+
+
+class Plan(NamedTuple):
+    """All that decides how structures are learnt from given cases.
+
+    ``strengths`` is λ for every pair of variables; where ``learnt`` it is a factor on the λ to be inferred. ``starts``
+    are structures of every task to begin with; ``by_classes`` has each task's own search begin with its classes.
+    """
+
+    sharing: str
+    prior: str
+    costs: Mapping[str, float]
+    criterion: str
+    ess: float
+    constraints: Constraints
+    log_odds: NDArray[np.float64]
+    strengths: NDArray[np.float64]
+    task_strengths: NDArray[np.float64] | None
+    learnt: bool
+    starts: Structures
+    effort: Effort
+    by_classes: bool
+    n_jobs: int | None
+
+
+class Outcome(NamedTuple):
+    """Structures of all tasks, their log score up to the prior's normaliser, and the λ that held them together."""
+
+    structures: Structures
+    score: float
+    strength: float
+
+
+def learn_structures(
+    plan: Plan, cases: Cases, seed: int, advance: Callable[[int], None] = lambda steps: None
+) -> Outcome:
+    """Learn the structures of all tasks."""
+    rng = np.random.default_rng(seed)
+    seeds = rng.integers(1 << 32, size=cases.n_tasks, dtype=np.uint32)
+    joint_seed = int(rng.integers(1 << 32))
+    if plan.sharing == "pooled":
+        return _learn_pooled(plan, cases, joint_seed, advance)
+    if plan.sharing == "identical" or _is_total(plan):
+        # At δ = 1 the joint prior leaves identical structures alone, and the score is that of the paper's TSK.
+        return _learn_identical(plan, cases, joint_seed, advance)
+    problem = make_problem(cases, plan.criterion, plan.ess, plan.constraints)
+    alone = no_sharing(cases.n_tasks, plan.log_odds)
+    separate = learn_separately(problem, alone, plan.starts, plan.effort, seeds, plan.n_jobs, advance)
+    if plan.sharing == "none" or cases.n_tasks == 1 or _is_nothing(plan):
+        return Outcome(*separate, 0.0)
+    starts = [separate.structures]
+    if plan.effort.tabu or plan.effort.restarts:
+        # Tasks searched separately may all miss what they would find as one; a plain climb has the paper's start alone.
+        starts.append(_learn_identical(plan, cases, joint_seed, advance).structures)
+    if plan.learnt:
+        ends = [_learn_with_strength(plan, problem, start, joint_seed, advance) for start in starts]
+        return max(ends, key=lambda end: end[1])[0]
+    together = learn_together(problem, _prior(plan, cases), starts, plan.effort, joint_seed, advance)
+    return Outcome(*together, float(plan.strengths.max()))
+
+
+def _is_total(plan: Plan) -> bool:
+    return plan.sharing == "joint" and plan.task_strengths is None and bool(np.isinf(plan.strengths).all())
+
+
+def _is_nothing(plan: Plan) -> bool:
+    between = plan.strengths if plan.task_strengths is None else plan.task_strengths
+    return not plan.learnt and not between.any()
+
+
+def _prior(plan: Plan, cases: Cases, factor: float = 1.0) -> Prior:
+    return joint_prior(
+        plan.prior, factor * plan.strengths, cases.n_tasks, plan.log_odds, plan.costs, plan.task_strengths
+    )
+
+
+def _learn_pooled(plan: Plan, cases: Cases, seed: int, advance: Callable[[int], None]) -> Outcome:
+    """Take all rows as one table's."""
+    n = cases.n_variables
+    columns = [
+        cases.codes[start : start + rows * n].reshape(n, rows).T
+        for start, rows in zip(cases.code_start, cases.n_rows, strict=True)
+    ]
+    weights = [cases.weights] if len(cases.weights) else None
+    pooled = lay_out([np.concatenate(columns)], cases.cards, None, weights)
+    problem = make_problem(pooled, plan.criterion, plan.ess, plan.constraints)
+    found = learn_together(problem, no_sharing(1, plan.log_odds), [plan.starts[:1]], plan.effort, seed, advance)
+    return Outcome(np.repeat(found.structures, cases.n_tasks, axis=0), found.score, math.inf)
+
+
+def _learn_identical(plan: Plan, cases: Cases, seed: int, advance: Callable[[int], None]) -> Outcome:
+    """Let all tasks have one structure and tables of their own (section 3.1).
+
+    With the task as a parent of every variable, BDeu with n_tasks · ess and K2 are the sums of the tasks' own scores,
+    so the joint search under an infinite penalty is the paper's construction; where a task lacks a variable, its
+    structure is the common one without it.
+    """
+    problem = make_problem(cases, plan.criterion, plan.ess, plan.constraints, one_table=True)
+    n = cases.n_variables
+    prior = joint_prior("edit", np.full((n, n), math.inf), cases.n_tasks, plan.log_odds, {})
+    found = learn_together(problem, prior, [plan.starts], plan.effort, seed, advance)
+    return Outcome(*found, math.inf)
+
+
+def _learn_with_strength(
+    plan: Plan, problem: Problem, start: Structures, seed: int, advance: Callable[[int], None]
+) -> tuple[Outcome, float]:
+    """Improve structures and the prior's strength in turn (see ``penalty``); also give their joint log posterior."""
+    cases = problem.cases
+    costs = edit_costs(**plan.costs) if plan.prior == "edit" else pair_costs(**plan.costs)
+    divisor = 1.0 if plan.prior == "edit" else max(cases.n_tasks - 1, 1)
+    both = np.triu(cases.present.T.astype(int) @ cases.present.astype(int), 1)
+    sizes, numbers = np.unique(both[both > 1], return_counts=True)
+    spectra = [pair_spectrum(plan.prior, int(k), costs, divisor) for k in sizes]
+    structures = start
+    for _ in range(_MOST_TURNS):
+        cost = total_cost(plan.prior, costs, structures, cases.present) / divisor
+        strength = best_strength(cost, spectra, numbers.tolist())
+        found = learn_together(problem, _prior(plan, cases, strength), [structures], plan.effort, seed, advance)
+        if np.array_equal(found.structures, structures):
+            break
+        structures = found.structures
+    # The score has the penalty already; what is left of λ's posterior is its prior and the normaliser.
+    return Outcome(*found, strength), found.score + log_strength_posterior(strength, 0.0, spectra, numbers.tolist())
+
+
+def total_cost(kind: str, costs: NDArray[np.float64], structures: Structures, present: NDArray[np.bool_]) -> float:
+    """What the structures' differences cost, over all pairs of variables, each among the tasks that have the pair."""
+    total = 0.0
+    states = structures + 2 * structures.transpose(0, 2, 1)
+    for i, j in np.argwhere(np.triu(states.max(axis=0), 1)):
+        its = states[present[:, i] & present[:, j], i, j].astype(np.int64)
+        total += edits(its, costs) if kind == "edit" else paired_penalty(its, costs)
+    return float(total)

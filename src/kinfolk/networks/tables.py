@@ -1,0 +1,188 @@
+"""The tables of several tasks, which need not have the same columns, as codes over all variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.networks.cases import MOST_STATES
+from kinfolk.tasks.door import receive, task_ids
+from kinfolk.tasks.labels import as_column
+from kinfolk.tasks.schema import Codes, Column, Schema, encode, learn_schema
+from kinfolk.tasks.statistics import as_ids
+from kinfolk.tasks.table import Table, declared_categories, read_table
+
+
+class Tables(NamedTuple):
+    """Coded rows of every task over the variables of all of them; −1 stands for a missing value.
+
+    ``present[t, v]`` tells whether task t has variable v at all; ``rows[t]`` are the places of its rows in the table
+    that was given, or in its own where each task came with one.
+    """
+
+    tasks: NDArray[Any]
+    schema: Schema
+    codes: list[Codes]
+    present: NDArray[np.bool_]
+    rows: list[NDArray[np.int64]]
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of all variables."""
+        return self.schema.names
+
+    @property
+    def cards(self) -> NDArray[np.int64]:
+        """Number of states of each variable."""
+        return self.schema.n_values
+
+
+def by_task(X: Any) -> bool:
+    """Tell whether data came as one table for each task, in a mapping."""
+    if not isinstance(X, Mapping) or not X:
+        return False
+    return all(isinstance(table, Mapping) or len(getattr(table, "shape", ())) == 2 for table in X.values())
+
+
+def learn_tables_of(
+    X: Any, task: Any, task_column: str | int | None, categorical_features: str | Sequence[Any], bins: Any
+) -> Tables:
+    """Read tables and learn the states of every variable from all tasks that have it."""
+    if by_task(X):
+        if task is not None or task_column is not None:
+            raise ValueError("tables came one for each task, by name: task= and task_column= say it a second time")
+        parts = {name: read_table(table) for name, table in X.items()}
+        union, place = _union(parts)
+        declared = _declared(X, parts, union)
+        schema = learn_schema(union, None, categorical_features, bins, declared)
+        tasks = task_ids(as_column(list(parts), "task"))
+        present = np.zeros((len(tasks), len(schema.columns)), dtype=bool)
+        codes, rows = [], []
+        for t, name in enumerate(tasks.tolist()):
+            coded, here = encode_part(parts[name], place, schema)
+            codes.append(coded)
+            present[t] = here
+            rows.append(np.arange(len(coded)))
+    else:
+        table, given = receive(X, task, task_column)
+        schema = learn_schema(table, None, categorical_features, bins, declared_categories(X))
+        tasks = task_ids(given)
+        everything = schema.encode(table)
+        of_row = np.zeros(table.n_rows, dtype=np.int64) if given is None else encode(given, tasks.tolist())
+        rows = [np.flatnonzero(of_row == t) for t in range(len(tasks))]
+        codes = [np.asfortranarray(everything[its]) for its in rows]
+        present = np.ones((len(tasks), len(schema.columns)), dtype=bool)
+    tables = Tables(tasks, schema, codes, present, rows)
+    _check_sizes(tables)
+    return tables
+
+
+def encode_part(table: Table, place: Mapping[str, int], schema: Schema) -> tuple[Codes, NDArray[np.bool_]]:
+    """Code one task's own table over the variables of all tasks; also tell which of them it has."""
+    codes = np.full((table.n_rows, len(schema.columns)), -1, dtype=np.int32, order="F")
+    here = np.zeros(len(schema.columns), dtype=bool)
+    for values, name in zip(table.columns, _names(table), strict=True):
+        v = place[name]
+        codes[:, v] = schema.columns[v].encode(values)
+        here[v] = True
+    return codes, here
+
+
+def states_of(column: Column) -> tuple[Any, ...]:
+    """What the codes of a column stand for: its categories, or the names of its bins."""
+    return tuple(column.value_names) if column.categories is None else column.categories
+
+
+def _names(table: Table) -> list[str]:
+    return [str(place) for place in table.places] if table.names is None else table.names
+
+
+def _union(parts: Mapping[Any, Table]) -> tuple[Table, dict[str, int]]:
+    """All rows of all tables under each other, a value missing where a table has no such column."""
+    place: dict[str, int] = {}
+    for name, table in parts.items():
+        if table.n_rows == 0:
+            raise ValueError(f"task {name!r} has no rows: a network needs at least 2")
+        for column in _names(table):
+            place.setdefault(column, len(place))
+    pieces: list[list[NDArray[Any]]] = [[] for _ in place]
+    for table in parts.values():
+        for column, values in zip(_names(table), table.columns, strict=True):
+            pieces[place[column]].append(values)
+    n_rows = sum(table.n_rows for table in parts.values())
+    columns = []
+    for own in pieces:
+        text = any(piece.dtype == object for piece in own)
+        joined = np.concatenate([piece.astype(object) for piece in own] if text else own)
+        if len(joined) < n_rows:
+            # Where the missing ones stand does not matter: this table is for learning states alone.
+            gap: NDArray[Any] = np.full(n_rows - len(joined), None if text else np.nan, dtype=object if text else float)
+            joined = np.concatenate([joined, gap])
+        columns.append(joined)
+    return Table(list(place), columns, list(range(len(place))), len(place), n_rows), place
+
+
+def _declared(X: Mapping[Any, Any], parts: Mapping[Any, Table], union: Table) -> dict[int, list[Any]]:
+    """Categories that any task's categorical columns declare, each once, in order of appearance."""
+    assert union.names is not None
+    found: dict[int, list[Any]] = {}
+    for name, table in parts.items():
+        for own, categories in declared_categories(X[name]).items():
+            known = found.setdefault(union.names.index(_names(table)[own]), [])
+            known += [category for category in categories if category not in known]
+    for v, known in found.items():
+        # A task may hold plain text where another declares categories.
+        seen = {value for value in union.columns[v].tolist() if value is not None and value == value}
+        found[v] = known + sorted((value for value in seen if value not in known), key=str)
+    return found
+
+
+def _check_sizes(tables: Tables) -> None:
+    for t, codes in enumerate(tables.codes):
+        if len(codes) < 2:
+            many = "no rows" if not len(codes) else "1 sample (row)"
+            raise ValueError(f"task {tables.tasks.tolist()[t]!r} has {many}: a network needs at least 2")
+    for v, column in enumerate(tables.schema.columns):
+        if column.n_values > MOST_STATES:
+            raise ValueError(
+                f"column {column.name!r} has {column.n_values} states: at most {MOST_STATES} fit, group them or leave "
+                "it out"
+            )
+        seen = np.zeros(column.n_values, dtype=bool)
+        for codes in tables.codes:
+            seen[codes[codes[:, v] >= 0, v]] = True
+        if seen.sum() < 2:
+            shown = column.value_names[int(np.argmax(seen))] if seen.any() else "nothing"
+            raise ValueError(f"column {column.name!r} holds {shown!r} in every row: leave it out, it tells nothing")
+
+
+def check_overlap(tables: Tables) -> None:
+    """Refuse a task that has no variable in common with any other: nothing can be shared with it."""
+    common = tables.present.astype(int) @ tables.present.T.astype(int)
+    np.fill_diagonal(common, 0)
+    alone = np.flatnonzero(common.max(axis=1) == 0)
+    if len(tables.tasks) > 1 and len(alone):
+        name = tables.tasks.tolist()[alone[0]]
+        raise ValueError(f"task {name!r} has no variable in common with any other task: leave it out")
+
+
+def first_missing(tables: Tables) -> str | None:
+    """Say where a value is missing; None where none is."""
+    for t, codes in enumerate(tables.codes):
+        gaps = (codes < 0) & tables.present[t]
+        if gaps.any():
+            v = int(np.argmax(gaps.any(axis=0)))
+            row = int(tables.rows[t][np.argmax(gaps[:, v])])
+            return f"column {tables.variables[v]!r}, row {row} (task {tables.tasks.tolist()[t]!r})"
+    return None
+
+
+def known_task(tasks: NDArray[Any], name: Any) -> int:
+    """Place of a task given by name."""
+    known = tasks.tolist()
+    if name not in known:
+        raise ValueError(f"task {name!r} is not one of the tasks that were fitted: {as_ids(known).tolist()}")
+    return int(known.index(name))
