@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
     from kinfolk.naive_bayes.no_sharing import NoSharingNB
     from kinfolk.naive_bayes.prototype import PrototypeNB
+    from kinfolk.networks.bayes_nets import BayesNets
     from kinfolk.posterior import load, save
     from kinfolk.tasks.scorers import task_scorer
     from kinfolk.tasks.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "BayesNets": "kinfolk.networks.bayes_nets",
     "ClusteredNB": "kinfolk.naive_bayes.clustered",
     "CompleteSharingNB": "kinfolk.naive_bayes.complete_sharing",
     "DecisionClassifier": "kinfolk.decisions",
@@ -40,6 +42,7 @@ _HOME = {
 }
 
 __all__ = [
+    "BayesNets",
     "ClusteredNB",
     "CompleteSharingNB",
     "DecisionClassifier",

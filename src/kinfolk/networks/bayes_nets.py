@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
+from kinfolk.networks.answers import Answers
 from kinfolk.networks.arcs import make_constraints, make_starts, task_strengths, variable_strengths
-from kinfolk.networks.bif import write_bif
 from kinfolk.networks.bootstrap import arc_confidence
 from kinfolk.networks.cases import lay_out
-from kinfolk.networks.elimination import log_probability
 from kinfolk.networks.fitting import Outcome, Plan, learn_structures
 from kinfolk.networks.incomplete import learn_from_incomplete
-from kinfolk.networks.network import Network, make_network, parents_of
+from kinfolk.networks.network import make_network, parents_of
 from kinfolk.networks.parameters import learn_tables
-from kinfolk.networks.pgmpy_model import to_pgmpy
 from kinfolk.networks.priors import penalty_of, strength, structure_log_odds
 from kinfolk.networks.search import Effort
 from kinfolk.networks.shared_parameters import learn_shared_tables
@@ -29,20 +27,13 @@ from kinfolk.networks.tables import (
     Tables,
     by_task,
     check_overlap,
-    encode_part,
     first_missing,
     learn_tables_of,
     states_of,
 )
 from kinfolk.networks.validation import GRID, choose_strength, scaled
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.door import receive
 from kinfolk.tasks.frames import backend_of, make_frame
-from kinfolk.tasks.schema import encode
-from kinfolk.tasks.table import read_table
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 _CHOICES = {
     "sharing": ("joint", "none", "identical", "pooled"),
@@ -54,7 +45,7 @@ _CHOICES = {
 }
 
 
-class BayesNets(BaseEstimator):
+class BayesNets(Answers, BaseEstimator):
     """Bayes nets of several related tasks, one a task, whose structures are learnt together.
 
     Parameters
@@ -398,113 +389,6 @@ class BayesNets(BaseEstimator):
             for name, value in zip(columns, (tasks[t], names[i], names[j], shares[t, i, j], either), strict=True):
                 columns[name].append(value)
         self.arc_confidence_ = make_frame(columns, self._backend)
-
-    @property
-    def graphs_(self) -> dict[Any, nx.DiGraph]:
-        """Structure of every task."""
-        check_is_fitted(self)
-        return {name: network.graph() for name, network in self.networks_.items()}
-
-    def score_samples(self, X: Any, *, task: Any = None) -> Any:
-        """Natural log of the probability of each row under its task's network.
-
-        A missing value, or one never seen in training, is summed out. A task never seen is like one of the known ones,
-        each as likely.
-
-        Parameters
-        ----------
-        X : frame or array, or mapping from tasks to these
-        task : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), or a dict of them by task where a mapping was given
-        """
-        check_is_fitted(self)
-        if by_task(X):
-            place = {name: v for v, name in enumerate(self._schema.names)}
-            answers = {}
-            for name, table in X.items():
-                read = read_table(table)
-                unknown = [column for column in (read.names or map(str, read.places)) if column not in place]
-                if unknown:
-                    raise ValueError(f"task {name!r}: column {unknown[0]!r} was not there in training")
-                codes, _ = encode_part(read, place, self._schema)
-                answers[name] = self._log_probability(codes, name)
-            return answers
-        self._check_columns(X)
-        table, given = receive(X, task, self.task_column)
-        if given is None and len(self.tasks_) > 1:
-            raise ValueError("the model knows several tasks: say with task= which one each row belongs to")
-        codes = self._schema.encode(table)
-        if given is None:
-            return self._log_probability(codes, self.tasks_.tolist()[0])
-        known = self.tasks_.tolist()
-        of_row = encode(given, known)
-        scores = np.empty(table.n_rows)
-        for t in np.unique(of_row):
-            its = of_row == t
-            scores[its] = self._log_probability(codes[its], known[t] if t >= 0 else None)
-        return scores
-
-    def _check_columns(self, X: Any) -> None:
-        if not isinstance(X, Mapping):
-            validate_data(self, X, skip_check_array=True, reset=False)
-        elif list(X) != list(self.feature_names_in_):
-            raise ValueError(f"the columns should be {list(self.feature_names_in_)}, as in fit, not {list(X)}")
-
-    def _log_probability(self, codes: NDArray[np.int32], name: Any) -> NDArray[np.float64]:
-        names = self._schema.names
-
-        def under(network: Network) -> NDArray[np.float64]:
-            return log_probability(network, codes[:, [names.index(variable) for variable in network.variables]])
-
-        if name in self.networks_:
-            return under(self.networks_[name])
-        whole = [network for network in self.networks_.values() if len(network.variables) == len(names)]
-        if not whole:
-            raise ValueError(f"task {name!r} is new, and no known task has all variables: nothing can be said of it")
-        return np.asarray(np.logaddexp.reduce([under(network) for network in whole], axis=0) - math.log(len(whole)))
-
-    def score(self, X: Any, y: None = None, *, task: Any = None) -> float:
-        """Mean of :meth:`score_samples`, over all rows."""
-        scores = self.score_samples(X, task=task)
-        return float(np.mean(np.concatenate(list(scores.values())) if isinstance(scores, dict) else scores))
-
-    def sample(self, n_rows: int = 1, *, task: Any = None, random_state: Any = None) -> Any:
-        """Draw rows of one task's network as a frame of its variables' states.
-
-        Parameters
-        ----------
-        n_rows : int
-        task : optional
-            May be left out where there is only one.
-        random_state : int, RandomState or None
-        """
-        network = self._network(task)
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        codes = network.sample(n_rows, np.random.default_rng(seed))
-        columns = {
-            name: [states[code] for code in codes[:, v].tolist()]
-            for v, (name, states) in enumerate(zip(network.variables, network.states, strict=True))
-        }
-        return make_frame(columns, self._backend)
-
-    def _network(self, task: Any) -> Network:
-        check_is_fitted(self)
-        if task is None and len(self.networks_) == 1:
-            return next(iter(self.networks_.values()))
-        if task not in self.networks_:
-            raise ValueError(f"task={task!r}: one of the tasks {list(self.networks_)} is needed")
-        return self.networks_[task]
-
-    def to_bif(self, path: Any, *, task: Any = None) -> None:
-        """Write one task's network to a BIF file."""
-        write_bif(self._network(task), path)
-
-    def to_pgmpy(self, *, task: Any = None) -> Any:
-        """One task's network as a pgmpy model; pgmpy must be installed."""
-        return to_pgmpy(self._network(task))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "networks_")

@@ -1,13 +1,17 @@
 """Greedy search over equivalence classes of one task's structures (Chickering 2002), if a class has but one score.
 
-A move takes some member of the class, adds an arc to it or removes one, and goes on with the class of what comes out.
-All members are considered at once: Y's parents in a member are the class's own and a clique C of its neighbours, and
+A move takes some member of the class, changes one arc of it, and goes on with the class of what comes out. All members
+are considered at once: Y's parents in a member are the class's own and a clique C of Y's neighbours, and
 
-- Insert(X, Y, T) has C = NA(Y, X) ∪ T: X is not adjacent to Y, what Y's neighbours and X's adjacent variables have in
-  common, NA(Y, X), is within C, and C blocks every path from Y to X that follows no arc backwards (theorem 15);
-- Delete(X, Y, H) has C = NA(Y, X) − H, with X itself if that is a neighbour (theorem 17).
+- Insert(X, Y, T) has C = NA(Y, X) ∪ T: X is not adjacent to Y, the neighbours of Y that are adjacent to X, NA(Y, X),
+  are within C, and C blocks every path from Y to X that follows no arc backwards (theorem 15);
+- Delete(X, Y, H) has C = NA(Y, X) − H, with X itself if that is a neighbour (theorem 17);
+- Turn(Y, X, C) makes X → Y of Y → X, where a member has that (Hauser and Bühlmann 2012). If X is a child of Y in the
+  class, then C must block every other path from Y to X. If it is a neighbour, then some of C must not be adjacent to X,
+  and what else is in C, with Y, must part that from X.
 
-Either is worth what one column of gains says, that of Y with its parents and C, for all X together.
+The first two are worth what one column of gains says, that of Y with its parents and C, for all X together; turning
+asks for X's column as well.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from numpy.typing import NDArray
 
 from kinfolk.networks.cases import Cases
 from kinfolk.networks.climbing import TIE, Climb
-from kinfolk.networks.columns import Columns, column
+from kinfolk.networks.columns import Columns, column, put
 from kinfolk.networks.families import Rule
 from kinfolk.networks.pdag import Bits, Pdag, among, cliques_around, complete, extend, include, no_pdag, reach
 from kinfolk.networks.search import Problem
@@ -27,16 +31,17 @@ from kinfolk.networks.search import Problem
 MOST_CLIQUES = 1 << 10
 
 PH = 3
-_INSERT, _DELETE, _TURN = 0, 1, 2
+_INSERT, _DELETE, _TURN, _N_PHASES = 0, 1, 2, 3
 
 
 def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = None) -> Climb:
-    """Search one task's equivalence classes by adding arcs until nothing gains, removing them likewise, and so on.
+    """Search one task's classes: insert arcs until nothing gains, then delete, then turn, and again until nothing does.
 
-    The score must be the same for all members of a class, as BDeu and BIC are, and no arc required or forbidden. The
-    limit on parents is kept to: if one member of a class is within it, then all are, since they differ by reversals of
-    arcs that leave the numbers of parents as they are, but for exchanging two of them.
-    Where more than ``MOST_CLIQUES`` cliques are among a variable's neighbours, large ones are left out.
+    The score must be the same for all members of a class, as BDeu and BIC are, and no arc required or forbidden. No
+    change of one arc betters any member of the class found, so that a climb from it ends at once. The limit on parents
+    is kept to: if one member of a class is within it, then all are, since they differ by reversals that exchange the
+    numbers of parents of two variables. Where more than ``MOST_CLIQUES`` cliques are among a variable's neighbours,
+    large ones are left out.
 
     Parameters
     ----------
@@ -55,6 +60,8 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
     References
     ----------
     .. [1] D. M. Chickering, "Optimal structure identification with greedy search", JMLR 3, 2002.
+    .. [2] A. Hauser and P. Bühlmann, "Characterization and greedy learning of interventional Markov equivalence classes
+       of directed acyclic graphs", JMLR 13, 2012.
 
     Examples
     --------
@@ -70,40 +77,45 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
     cases, rule, _, columns = problem
     n = cases.n_variables
     first = np.zeros((n, n), dtype=bool) if start is None else np.array(start, dtype=bool)
-    return Climb(*_search(cases, rule, columns, task, first, PH))
+    return Climb(*_search(cases, rule, columns, task, first))
 
 
 @njit(cache=True, nogil=True)
 def _search(
-    cases: Cases, rule: Rule, columns: Columns, task: int, adjacency: NDArray[np.bool_], n_phases: int
+    cases: Cases, rule: Rule, columns: Columns, task: int, adjacency: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], float, int]:
     """Move from the class of one structure, which is overwritten, to a class that no move betters."""
     n, n_words = len(adjacency), columns.parents.shape[2]
-    pdag, before = no_pdag(n), no_pdag(n)
+    pdag, after = no_pdag(n), no_pdag(n)
     complete(adjacency, pdag)
     score = _score(cases, rule, columns, task, adjacency)
     cliques = np.zeros((MOST_CLIQUES, n_words), dtype=np.uint64)
     chosen = np.zeros((1, n_words), dtype=np.uint64)
-    ceiling = np.full((3, n), -np.inf)
-    stale = np.ones((3, n), dtype=np.bool_)
-    n_steps, phase, resting = 0, _INSERT, 0
-    while resting < n_phases:
+    ceiling = np.full((_N_PHASES, n), -np.inf)
+    stale = np.ones((_N_PHASES, n), dtype=np.bool_)
+    n_steps, n_ended, resting = 0, 0, 0
+    while resting < _N_PHASES:
+        phase = n_ended % _N_PHASES
         best, best_x, best_y = 0.0, -1, -1
         for y in range(n):
             if not cases.present[task, y]:
                 continue
-            if stale[phase, y]:
-                ceiling[phase, y] = _best_at(cases, rule, columns, task, pdag, y, phase, 0.0, False, cliques)[0]
+            # A variable, not True and False: numba compiles a function anew for each constant that it is given.
+            paths = not stale[phase, y]
+            if not paths:
+                ceiling[phase, y] = _best_at(cases, rule, columns, task, pdag, y, phase, 0.0, paths, cliques)[0]
                 stale[phase, y] = False
+                paths = True
             if ceiling[phase, y] <= best + TIE:
                 continue
-            gain, x, place = _best_at(cases, rule, columns, task, pdag, y, phase, best, True, cliques)
+            gain, x, place = _best_at(cases, rule, columns, task, pdag, y, phase, best, paths, cliques)
             if x >= 0:
                 best, best_x, best_y = gain, x, y
-                chosen[0] = cliques[place]
+                for w in range(n_words):
+                    chosen[0, w] = cliques[place, w]
         if best_x < 0:
             resting += 1
-            phase = (phase + 1) % n_phases
+            n_ended += 1
             continue
         resting = 0
         n_steps += 1
@@ -111,9 +123,9 @@ def _search(
         extend(pdag, _in_order(chosen, best_y, best_x if phase == _TURN else -1), adjacency)
         adjacency[best_y, best_x] = False
         adjacency[best_x, best_y] = phase != _DELETE
-        before.parents[:], before.neighbours[:] = pdag.parents, pdag.neighbours
-        complete(adjacency, pdag)
-        _mark(before, pdag, best_x, best_y, stale)
+        complete(adjacency, after)
+        _mark(pdag, after, best_x, best_y, stale)
+        pdag, after = after, pdag
     extend(pdag, np.empty(0, dtype=np.int64), adjacency)
     return adjacency, score, n_steps
 
@@ -143,15 +155,15 @@ def _mark(before: Pdag, pdag: Pdag, x: int, y: int, stale: NDArray[np.bool_]) ->
 @njit(cache=True, nogil=True)
 def _score(cases: Cases, rule: Rule, columns: Columns, task: int, adjacency: NDArray[np.bool_]) -> float:
     """Score a structure."""
-    family = np.zeros((1, columns.parents.shape[2]), dtype=np.uint64)
+    family = np.zeros(columns.parents.shape[2], dtype=np.uint64)
     score = 0.0
     for v in range(len(adjacency)):
         if cases.present[task, v]:
             family[:] = np.uint64(0)
             for p in range(len(adjacency)):
                 if adjacency[p, v]:
-                    family[0, p >> 6] |= np.uint64(1) << np.uint64(p & 63)
-            score += columns.score[task, column(cases, rule, columns, task, v, family[0])]
+                    put(family, p)
+            score += columns.score[task, column(cases, rule, columns, task, v, family)]
     return score
 
 
@@ -209,21 +221,17 @@ def _best_at(
             if phase == _DELETE:
                 if not (among(cliques, place, x) or among(pdag.parents, y, x)):
                     continue
-            elif phase == _INSERT:
-                if among(pdag.adjacent, y, x) or _left_over(pdag, y, x, cliques, place):
-                    continue
+            elif phase == _INSERT and (among(pdag.adjacent, y, x) or _left_over(pdag, y, x, cliques, place)):
+                continue
             if paths and phase != _DELETE:
                 if among(pdag.neighbours, y, x):
-                    if not _parts(pdag, y, x, cliques, place, reached):
+                    if not _parts(pdag, y, x, cliques, place):
                         continue
-                    knows_paths = False
                 else:
                     if not knows_paths:
                         reach(pdag, y, cliques, place, reached)
                         knows_paths = True
-                    if phase == _INSERT and reached[x]:
-                        continue
-                    if phase == _TURN and _other_way(pdag, y, x, reached):
+                    if _other_way(pdag, y, x, reached) if phase == _TURN else reached[x]:
                         continue
             best, best_x, best_place = gains[x], x, place
     return best, best_x, best_place
@@ -232,33 +240,34 @@ def _best_at(
 @njit(cache=True, nogil=True)
 def _left_over(pdag: Pdag, y: int, x: int, cliques: Bits, place: int) -> bool:
     """Tell whether some neighbour of Y that is adjacent to X is outside C."""
+    left = np.uint64(0)
     for w in range(cliques.shape[1]):
-        if pdag.neighbours[y, w] & pdag.adjacent[x, w] & ~cliques[place, w]:
-            return True
-    return False
+        left |= pdag.neighbours[y, w] & pdag.adjacent[x, w] & ~cliques[place, w]
+    return bool(left)
 
 
 @njit(cache=True, nogil=True)
 def _other_way(pdag: Pdag, y: int, x: int, reached: NDArray[np.bool_]) -> bool:
     """Tell whether Y's paths lead to X by another parent of it."""
+    found = False
     for p in range(len(reached)):
-        if p != y and reached[p] and among(pdag.parents, x, p):
-            return True
-    return False
+        found |= p != y and reached[p] and among(pdag.parents, x, p)
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _parts(pdag: Pdag, y: int, x: int, cliques: Bits, place: int, reached: NDArray[np.bool_]) -> bool:
+def _parts(pdag: Pdag, y: int, x: int, cliques: Bits, place: int) -> bool:
     """Tell whether Y and what C has adjacent to its neighbour X part X from the rest of C."""
     blocked = np.empty((1, cliques.shape[1]), dtype=np.uint64)
     for w in range(cliques.shape[1]):
         blocked[0, w] = cliques[place, w] & pdag.adjacent[x, w]
     include(blocked, 0, y)
+    reached = np.empty(len(pdag.adjacent), dtype=np.bool_)
     reach(pdag, x, blocked, 0, reached)
+    parted = True
     for c in range(len(reached)):
-        if reached[c] and among(cliques, place, c):
-            return False
-    return True
+        parted &= not (reached[c] and among(cliques, place, c))
+    return parted
 
 
 @njit(cache=True, nogil=True)
@@ -287,7 +296,7 @@ def _add_other_ends(
         if among(pdag.neighbours, y, x):
             for w in range(n_words):
                 family[w] |= cliques[place, w] & pdag.adjacent[x, w]
-            family[y >> 6] |= np.uint64(1) << np.uint64(y & 63)
+            put(family, y)
             # With all of C adjacent to X, the arc turned leaves the class as it is.
             if among(cliques, place, x) or not loose:
                 gains[x] = -np.inf

@@ -18,6 +18,7 @@ from kinfolk.networks.cases import Cases
 from kinfolk.networks.columns import Columns, column, put
 from kinfolk.networks.configurations import best_edit, best_paired, edits, paired_penalty
 from kinfolk.networks.families import Rule
+from kinfolk.networks.kernels import inner, spliced
 
 EDIT, PAIRED, PAIRED_BY_TASKS = 0, 1, 2
 
@@ -50,7 +51,7 @@ class Climb(NamedTuple):
     n_steps: int
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _ancestors(adjacency: NDArray[np.bool_], out: NDArray[np.uint64]) -> None:
     """Find every variable's ancestors, parents before children."""
     n = len(adjacency)
@@ -80,13 +81,13 @@ def _ancestors(adjacency: NDArray[np.bool_], out: NDArray[np.uint64]) -> None:
 
 
 # Kernels below take whole arrays and the place of a task in them: slices in inner loops cost more than the work done.
-@njit(cache=True, nogil=True)
+@inner
 def _descends(ancestors: NDArray[np.uint64], m: int, v: int, ancestor: int) -> bool:
     """Tell whether a variable descends from another in one task."""
     return bool((ancestors[m, v, ancestor >> 6] >> np.uint64(ancestor & 63)) & np.uint64(1))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _other_path(adjacency: NDArray[np.bool_], ancestors: NDArray[np.uint64], m: int, i: int, j: int) -> bool:
     """Tell whether a path leads from i to j beside the arc i → j, so that reversing it would close a cycle."""
     for p in range(adjacency.shape[1]):  # noqa: SIM110 - numba has no any()
@@ -95,7 +96,7 @@ def _other_path(adjacency: NDArray[np.bool_], ancestors: NDArray[np.uint64], m: 
     return False
 
 
-@njit(cache=True, nogil=True)
+@spliced
 def _refresh(
     cases: Cases,
     rule: Rule,
@@ -121,7 +122,7 @@ def _refresh(
     return float(columns.score[task, slot] + odds)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def joint_penalty(
     prior: Prior, members: NDArray[np.int64], states: NDArray[np.int64], who: NDArray[np.int64], i: int, j: int
 ) -> float:
@@ -141,7 +142,7 @@ def joint_penalty(
     return prior.penalty[i, j] * cost if cost > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _best_states(
     prior: Prior,
     members: NDArray[np.int64],

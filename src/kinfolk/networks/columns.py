@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from kinfolk.networks.cases import Cases
 from kinfolk.networks.families import Rule, family_gains
+from kinfolk.networks.kernels import inner
 
 _MEMORY = 128 * 2**20
 _MOST_SLOTS = 1 << 13
@@ -48,25 +48,25 @@ def no_columns(cases: Cases, allowed: NDArray[np.bool_], most_parents: int) -> C
     )
 
 
-@njit(cache=True, nogil=True)
+@inner
 def has(bits: NDArray[np.uint64], v: int) -> bool:
     """Tell whether a set of variables has one."""
     return bool((bits[v >> 6] >> np.uint64(v & 63)) & np.uint64(1))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def put(bits: NDArray[np.uint64], v: int) -> None:
     """Put a variable into a set."""
     bits[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def take(bits: NDArray[np.uint64], v: int) -> None:
     """Take a variable out of a set."""
     bits[v >> 6] &= ~(np.uint64(1) << np.uint64(v & 63))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def column(cases: Cases, rule: Rule, columns: Columns, task: int, child: int, parents: NDArray[np.uint64]) -> int:
     """Find the slot that holds a family's score and gains, counting only if it is not there already."""
     mix = np.uint64(child) * np.uint64(0x9E3779B97F4A7C15)

@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from kinfolk.networks.cases import Cases
+from kinfolk.networks.kernels import inner
 
 BDEU, K2, BIC = 0, 1, 2
 SCORES = {"bdeu": BDEU, "k2": K2, "bic": BIC}
@@ -68,7 +69,7 @@ def _count_ones(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _log_gamma(x: float) -> float:
     """Natural log of the gamma function: Stirling's series where it is exact to the last digits."""
     if x < 16.0:
@@ -79,7 +80,7 @@ def _log_gamma(x: float) -> float:
     return (x - 0.5) * math.log(x) - x + _HALF_LOG_2_PI + series
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _slot_of(rule: Rule, task: int, level: int, prior: float) -> int:
     """Find the slot of log Γ(prior + n) − log Γ(prior), filled anew if another prior is there."""
     slot = int(1e6 / prior) % _SLOTS
@@ -92,7 +93,7 @@ def _slot_of(rule: Rule, task: int, level: int, prior: float) -> int:
     return slot
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _rise(rule: Rule, task: int, level: int, slot: int, prior: float, n: float, whole: bool) -> float:
     """Natural log of Γ(prior + n) / Γ(prior)."""
     if whole and n < _SMALL:
@@ -100,7 +101,7 @@ def _rise(rule: Rule, task: int, level: int, slot: int, prior: float, n: float, 
     return float(_log_gamma(prior + n) - rule.rises[task, level, slot, _SMALL])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _table_score(
     counts: NDArray[Any], shape: tuple[int, int, int], q: float, rule: Rule, task: int, whole: bool
 ) -> float:
@@ -140,7 +141,7 @@ def _table_score(
     return score
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _refine(
     number: NDArray[np.int32], n_numbers: int, codes: NDArray[np.uint8], card: int, out: NDArray[np.int32]
 ) -> int:
@@ -233,17 +234,17 @@ def family_gains(
                 _tally(joint, weights, False, weighted)
                 gained = _table_score(weighted, shape, q * card, rule, task, False)
         out[p] = gained - score
-    return score
+    return float(score)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _tally(cell: NDArray[np.int32], weights: NDArray[np.float64], whole: bool, counts: NDArray[np.float64]) -> None:
     """Add up rows, or their weights, by cell."""
     for row in range(len(cell)):
         counts[cell[row]] += 1.0 if whole else weights[row]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _count_bits(
     cases: Cases,
     task: int,
@@ -266,7 +267,7 @@ def _count_bits(
         table[cell * card + card - 1] = left
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _gains_of_removing(
     cases: Cases,
     rule: Rule,

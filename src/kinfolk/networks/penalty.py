@@ -1,14 +1,14 @@
 """The strength λ of the joint prior inferred from the data, without rows held out (left open by the paper's section 5).
 
 If acyclicity is left aside, the joint prior factorises over pairs of variables, and so does its normaliser: for one
-pair that k tasks have, Z(λ) = Σ_s exp(−λ · cost(s)) over the 3^k ways to give each task a state, whose cost depends only
-on how many tasks are in each. Given structures whose differences cost E in total, λ then maximises
+pair that k tasks have, Z(λ) = Σ_s exp(−λ · cost(s)) over the 3^k ways to give each task a state, whose cost depends
+only on how many tasks are in each. Given structures whose differences cost E in total, λ then maximises
 
     −λ·E − Σ_pairs log Z(λ) − λ,
 
-the last term an exponential prior worth one edit, which keeps λ finite where all structures agree. This is concave in λ,
-since log Z, the log of a sum of exponentials, is convex. Structures and λ are improved in turn, and no turn lowers their
-joint posterior.
+the last term an exponential prior worth one edit, which keeps λ finite where all structures agree. This is concave in
+λ, since log Z, the log of a sum of exponentials, is convex. Structures and λ are improved in turn, and no turn lowers
+their joint posterior.
 """
 
 from __future__ import annotations

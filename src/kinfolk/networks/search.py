@@ -13,6 +13,7 @@ from kinfolk.networks.cases import Cases
 from kinfolk.networks.climbing import TIE, Climb, Prior, climb
 from kinfolk.networks.columns import Columns, no_columns
 from kinfolk.networks.families import Rule, make_rule
+from kinfolk.networks.kernels import inner
 
 Structures = NDArray[np.bool_]
 
@@ -104,7 +105,7 @@ def _disturb(
                 _add(adjacency[t], constraints, i, j)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _add(adjacency: NDArray[np.bool_], constraints: Constraints, parent: int, child: int) -> None:
     """Add an arc if the constraints and acyclicity let it be."""
     n = len(adjacency)
