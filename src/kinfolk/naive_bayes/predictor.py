@@ -72,7 +72,7 @@ class NaiveBayesPredictor:
             task, table = table.columns[index], table.without(index)
         if table.names is not None and set(self._schema.names) <= set(table.names):
             order = [table.names.index(name) for name in self._schema.names]
-            table = table._replace(names=self._schema.names, columns=[table.columns[i] for i in order])
+            table = table.take(order)._replace(names=self._schema.names)
         elif table.names is not None and not _nameless(self._schema):
             absent = [name for name in self._schema.names if name not in table.names]
             raise ValueError(f"column {absent[0]!r} is not in the table, and the model needs it")

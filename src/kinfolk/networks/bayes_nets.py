@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kinfolk.networks.answers import Answers
+from kinfolk.networks.archive import from_archive, to_archive
 from kinfolk.networks.arcs import make_constraints, make_starts, task_strengths, variable_strengths
 from kinfolk.networks.bootstrap import arc_confidence
 from kinfolk.networks.cases import lay_out
 from kinfolk.networks.fitting import Outcome, Plan, learn_structures
 from kinfolk.networks.incomplete import learn_from_incomplete
-from kinfolk.networks.network import make_network, parents_of
+from kinfolk.networks.network import Network, parents_of
 from kinfolk.networks.parameters import learn_tables
 from kinfolk.networks.priors import penalty_of, strength, structure_log_odds
 from kinfolk.networks.search import Effort
@@ -32,6 +33,7 @@ from kinfolk.networks.tables import (
     states_of,
 )
 from kinfolk.networks.validation import GRID, choose_strength, scaled
+from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.frames import backend_of, make_frame
 
@@ -137,6 +139,10 @@ class BayesNets(Answers, BaseEstimator):
     # scikit-learn's metadata routing passes ``task`` on without further requests.
     __metadata_request__fit: ClassVar = {"task": True}
     __metadata_request__score: ClassVar = {"task": True}
+
+    # Fewest rows of a task, and what messages call one: tasks may be the classes of a classifier.
+    _fewest_rows: ClassVar[int] = 2
+    _called: ClassVar[str] = "task"
 
     def __init__(
         self,
@@ -249,7 +255,9 @@ class BayesNets(Answers, BaseEstimator):
     def _learn(self, X: Any, task: Any) -> None:
         if not isinstance(X, Mapping):
             validate_data(self, X, skip_check_array=True)
-        tables = learn_tables_of(X, task, self.task_column, self.categorical_features, self.bins)
+        tables = learn_tables_of(
+            X, task, self.task_column, self.categorical_features, self.bins, self._fewest_rows, self._called
+        )
         self._schema, self.tasks_, self._present = tables.schema, tables.tasks, tables.present
         if isinstance(X, Mapping):
             self.n_features_in_ = len(tables.variables)
@@ -370,7 +378,7 @@ class BayesNets(Answers, BaseEstimator):
             else:
                 its_tables = [shared[t][v] for v in own]
             states = [states_of(self._schema.columns[v]) for v in own]
-            self.networks_[name] = make_network(names, states, its_parents, its_tables)
+            self.networks_[name] = Network(tuple(names), tuple(states), tuple(its_parents), tuple(its_tables))
 
     def _resample(self, plan: Plan, tables: Tables) -> None:
         if first_missing(tables) is not None:
@@ -392,3 +400,11 @@ class BayesNets(Answers, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "networks_")
+
+    def _to_archive(self) -> Archive:
+        check_is_fitted(self)
+        return to_archive(self)
+
+    @classmethod
+    def _from_archive(cls, archive: Archive) -> BayesNets:
+        return from_archive(cls, archive)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kinfolk.networks.cases import MOST_STATES
 from kinfolk.tasks.door import receive, task_ids
 from kinfolk.tasks.labels import as_column
-from kinfolk.tasks.schema import Codes, Column, Schema, encode, learn_schema
+from kinfolk.tasks.schema import Codes, Column, Schema, encode, encode_column, learn_schema
 from kinfolk.tasks.statistics import as_ids
 from kinfolk.tasks.table import Table, declared_categories, read_table
 
@@ -20,7 +20,7 @@ class Tables(NamedTuple):
     """Coded rows of every task over the variables of all of them; −1 stands for a missing value.
 
     ``present[t, v]`` tells whether task t has variable v at all; ``rows[t]`` are the places of its rows in the table
-    that was given, or in its own where each task came with one.
+    that was given, or in its own where each task came with one. ``called`` is what messages call a task.
     """
 
     tasks: NDArray[Any]
@@ -28,6 +28,7 @@ class Tables(NamedTuple):
     codes: list[Codes]
     present: NDArray[np.bool_]
     rows: list[NDArray[np.int64]]
+    called: str = "task"
 
     @property
     def variables(self) -> list[str]:
@@ -42,13 +43,19 @@ class Tables(NamedTuple):
 
 def by_task(X: Any) -> bool:
     """Tell whether data came as one table for each task, in a mapping."""
-    if not isinstance(X, Mapping) or not X:
+    if not isinstance(X, Mapping) or hasattr(X, "toarray") or not X:  # some sparse matrices are mappings too
         return False
     return all(isinstance(table, Mapping) or len(getattr(table, "shape", ())) == 2 for table in X.values())
 
 
 def learn_tables_of(
-    X: Any, task: Any, task_column: str | int | None, categorical_features: str | Sequence[Any], bins: Any
+    X: Any,
+    task: Any,
+    task_column: str | int | None,
+    categorical_features: str | Sequence[Any],
+    bins: Any,
+    fewest_rows: int = 2,
+    called: str = "task",
 ) -> Tables:
     """Read tables and learn the states of every variable from all tasks that have it."""
     if by_task(X):
@@ -75,8 +82,8 @@ def learn_tables_of(
         rows = [np.flatnonzero(of_row == t) for t in range(len(tasks))]
         codes = [np.asfortranarray(everything[its]) for its in rows]
         present = np.ones((len(tasks), len(schema.columns)), dtype=bool)
-    tables = Tables(tasks, schema, codes, present, rows)
-    _check_sizes(tables)
+    tables = Tables(tasks, schema, codes, present, rows, called)
+    _check_sizes(tables, fewest_rows)
     return tables
 
 
@@ -84,9 +91,9 @@ def encode_part(table: Table, place: Mapping[str, int], schema: Schema) -> tuple
     """Code one task's own table over the variables of all tasks; also tell which of them it has."""
     codes = np.full((table.n_rows, len(schema.columns)), -1, dtype=np.int32, order="F")
     here = np.zeros(len(schema.columns), dtype=bool)
-    for values, name in zip(table.columns, _names(table), strict=True):
+    for i, (values, name) in enumerate(zip(table.columns, _names(table), strict=True)):
         v = place[name]
-        codes[:, v] = schema.columns[v].encode(values)
+        codes[:, v] = encode_column(schema.columns[v], values, table.codes_of(i))
         here[v] = True
     return codes, here
 
@@ -110,8 +117,10 @@ def _union(parts: Mapping[Any, Table]) -> tuple[Table, dict[str, int]]:
             place.setdefault(column, len(place))
     pieces: list[list[NDArray[Any]]] = [[] for _ in place]
     for table in parts.values():
-        for column, values in zip(_names(table), table.columns, strict=True):
-            pieces[place[column]].append(values)
+        for i, column in enumerate(_names(table)):
+            coded = table.codes_of(i)
+            # Of text only the different values matter here, of numbers all of them: bins are quantiles.
+            pieces[place[column]].append(table.columns[i] if coded is None else np.array(coded.used(), dtype=object))
     n_rows = sum(table.n_rows for table in parts.values())
     columns = []
     for own in pieces:
@@ -140,9 +149,9 @@ def _declared(X: Mapping[Any, Any], parts: Mapping[Any, Table], union: Table) ->
     return found
 
 
-def _check_sizes(tables: Tables) -> None:
+def _check_sizes(tables: Tables, fewest_rows: int) -> None:
     for t, codes in enumerate(tables.codes):
-        if len(codes) < 2:
+        if len(codes) < fewest_rows:
             many = "no rows" if not len(codes) else "1 sample (row)"
             raise ValueError(f"task {tables.tasks.tolist()[t]!r} has {many}: a network needs at least 2")
     for v, column in enumerate(tables.schema.columns):
@@ -176,7 +185,7 @@ def first_missing(tables: Tables) -> str | None:
         if gaps.any():
             v = int(np.argmax(gaps.any(axis=0)))
             row = int(tables.rows[t][np.argmax(gaps[:, v])])
-            return f"column {tables.variables[v]!r}, row {row} (task {tables.tasks.tolist()[t]!r})"
+            return f"column {tables.variables[v]!r}, row {row} ({tables.called} {tables.tasks.tolist()[t]!r})"
     return None
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.tasks.labels import is_missing
-from kinfolk.tasks.table import Table
+from kinfolk.tasks.table import Coded, Table
 
 MAX_INTEGER_CATEGORIES = 64
 MAX_CATEGORIES = 65_536
@@ -88,8 +88,16 @@ class Schema(NamedTuple):
         codes = np.empty((table.n_rows, len(self.columns)), dtype=np.int32, order="F")
         for i, (column, values) in enumerate(zip(self.columns, table.columns, strict=True)):
             check_finite(values, table.label(i))
-            codes[:, i] = column.encode(values)
+            codes[:, i] = encode_column(column, values, table.codes_of(i))
         return codes
+
+
+def encode_column(column: Column, values: NDArray[Any], coded: Coded | None) -> Codes:
+    """Codes of a column's values: looked up category by category where they came coded, else value by value."""
+    if coded is None or column.categories is None:
+        return column.encode(values)
+    places = encode(np.array(coded.categories, dtype=object), column.categories)
+    return np.append(places, np.int32(-1))[coded.codes]
 
 
 def _number(value: Any) -> float:
@@ -181,6 +189,10 @@ def distinct(values: NDArray[Any], label: str, limit: int = MAX_CATEGORIES) -> t
         if len(found) <= limit + 1:
             missing = is_missing(found)
             found = sort_values([value for value, gone in zip(found, missing, strict=True) if not gone])
+    return _few_enough(found, label, limit)
+
+
+def _few_enough(found: list[Any], label: str, limit: int = MAX_CATEGORIES) -> tuple[Any, ...]:
     if len(found) > limit:
         raise ValueError(
             f"{label} has more than {limit:,} different values: too many to be categories; leave it out, group it, "
@@ -226,7 +238,11 @@ def learn_schema(
         label = table.label(i)
         check_finite(values, label)
         if i not in own_bins and _is_categorical(i, values, place in declared, chosen):
-            categories = tuple(declared[place]) if place in declared else distinct(values, label)
+            coded = table.codes_of(i)
+            if place in declared:
+                categories = tuple(declared[place])
+            else:
+                categories = distinct(values, label) if coded is None else _few_enough(sorted(coded.used()), label)
             if len(categories) > MAX_CATEGORIES:
                 raise ValueError(f"{label} declares {len(categories):,} categories: at most {MAX_CATEGORIES:,} fit")
             columns.append(Column(name, categories, None))
