@@ -94,51 +94,67 @@ def _slot_of(rule: Rule, task: int, level: int, prior: float) -> int:
 
 
 @inner
-def _rise(rule: Rule, task: int, level: int, slot: int, prior: float, n: float, whole: bool) -> float:
-    """Natural log of Γ(prior + n) / Γ(prior)."""
-    if whole and n < _SMALL:
-        return float(rule.rises[task, level, slot, int(n)])
-    return float(_log_gamma(prior + n) - rule.rises[task, level, slot, _SMALL])
+def _bayesian_score(
+    counts: NDArray[np.float64],
+    shape: tuple[int, int, int],
+    cell: float,
+    row: float,
+    cell_rises: NDArray[np.float64],
+    row_rises: NDArray[np.float64],
+    whole: bool,
+) -> float:
+    """Log marginal likelihood of counts under Dirichlet priors of ``cell`` for each value, ``row`` for all of them."""
+    n_numbers, n_values, card = shape
+    base_cell, base_row = cell_rises[_SMALL], row_rises[_SMALL]
+    score = 0.0
+    for u in range(n_numbers):
+        for v in range(card):
+            total = 0.0
+            for x in range(n_values):
+                n = counts[(u * n_values + x) * card + v]
+                if n > 0:
+                    total += n
+                    score += cell_rises[int(n)] if whole and n < _SMALL else _log_gamma(cell + n) - base_cell
+            if total > 0:
+                score -= row_rises[int(total)] if whole and total < _SMALL else _log_gamma(row + total) - base_row
+    return score
+
+
+@inner
+def _maximum_likelihood(counts: NDArray[np.float64], shape: tuple[int, int, int]) -> float:
+    """Log likelihood of counts under the tables that make it largest."""
+    n_numbers, n_values, card = shape
+    fit = 0.0
+    for u in range(n_numbers):
+        for v in range(card):
+            total = 0.0
+            for x in range(n_values):
+                n = counts[(u * n_values + x) * card + v]
+                if n > 0:
+                    fit += n * math.log(n)
+                    total += n
+            if total > 0:
+                fit -= total * math.log(total)
+    return fit
 
 
 @inner
 def _table_score(
-    counts: NDArray[Any], shape: tuple[int, int, int], q: float, rule: Rule, task: int, whole: bool
+    counts: NDArray[np.float64], shape: tuple[int, int, int], q: float, rule: Rule, task: int, whole: bool
 ) -> float:
     """Score a family from its counts by configuration of the parents, own value, and value of one more parent.
 
     ``shape`` are the numbers of the three; ``q`` is the number of configurations that can be, whether or not they
     occur: one that never does adds nothing but, with BIC, its free parameters.
     """
-    n_numbers, n_values, card = shape
+    n_values = shape[1]
     if rule.kind == BIC:
-        fit = 0.0
-        for u in range(n_numbers):
-            for v in range(card):
-                total = 0.0
-                for x in range(n_values):
-                    n = float(counts[(u * n_values + x) * card + v])
-                    if n > 0:
-                        fit += n * math.log(n)
-                        total += n
-                if total > 0:
-                    fit -= total * math.log(total)
-        return float(fit - 0.5 * rule.log_rows[task] * q * (n_values - 1))
+        return float(_maximum_likelihood(counts, shape) - 0.5 * rule.log_rows[task] * q * (n_values - 1))
     cell = rule.ess / (q * n_values) if rule.kind == BDEU else 1.0
     row = cell * n_values
-    cell_slot, row_slot = _slot_of(rule, task, 0, cell), _slot_of(rule, task, 1, row)
-    score = 0.0
-    for u in range(n_numbers):
-        for v in range(card):
-            total = 0.0
-            for x in range(n_values):
-                n = float(counts[(u * n_values + x) * card + v])
-                if n > 0:
-                    total += n
-                    score += _rise(rule, task, 0, cell_slot, cell, n, whole)
-            if total > 0:
-                score -= _rise(rule, task, 1, row_slot, row, total, whole)
-    return score
+    cell_rises = rule.rises[task, 0, _slot_of(rule, task, 0, cell)]
+    row_rises = rule.rises[task, 1, _slot_of(rule, task, 1, row)]
+    return float(_bayesian_score(counts, shape, cell, row, cell_rises, row_rises, whole))
 
 
 @inner
@@ -193,26 +209,22 @@ def family_gains(
     if len(parents):
         _gains_of_removing(cases, rule, task, parents, number, counts, n_values, q, score, whole, out)
     bitmaps = np.zeros((0, n_words), dtype=np.uint64)
-    table = np.zeros(0, dtype=np.int32)
+    table = np.zeros(0)
     joint = np.zeros(0, dtype=np.int32)
     for p in range(len(candidates)):
         if not candidates[p]:
             continue
         card = cases.cards[p]
-        if whole and n_cells * (card - 1) <= _BITMAP_LIMIT:
-            if not len(bitmaps):
-                bitmaps = np.zeros((n_cells, n_words), dtype=np.uint64)
-                for row in range(n_rows):
-                    bitmaps[cell[row], row >> 6] |= np.uint64(1) << np.uint64(row & 63)
-            if len(table) < n_cells * card:
-                table = np.empty(n_cells * card, dtype=np.int32)
-            _count_bits(cases, task, p, bitmaps, counts, table)
-            gained = _table_score(table, (n_numbers, n_values, card), q * card, rule, task, True)
-        else:
+        shape = (n_numbers, n_values, card)
+        by_bits = whole and n_cells * (card - 1) <= _BITMAP_LIMIT
+        if by_bits and not len(bitmaps):
+            bitmaps = np.zeros((n_cells, n_words), dtype=np.uint64)
+            for row in range(n_rows):
+                bitmaps[cell[row], row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+        if not by_bits:
             if not len(joint):
                 joint = np.empty(n_rows, dtype=np.int32)
             codes = cases.codes[start + p * n_rows : start + (p + 1) * n_rows]
-            shape = (n_numbers, n_values, card)
             if n_cells * card <= 4 * n_rows + 1024:
                 for row in range(n_rows):
                     joint[row] = cell[row] * card + codes[row]
@@ -221,19 +233,16 @@ def family_gains(
                 shape = (_refine(number, n_numbers, codes, card, joint), n_values, 1)
                 for row in range(n_rows):
                     joint[row] = joint[row] * n_values + own[row]
-            size = shape[0] * shape[1] * shape[2]
-            if whole:
-                if len(table) < size:
-                    table = np.empty(size, dtype=np.int32)
-                table[:size] = 0
-                for row in range(n_rows):
-                    table[joint[row]] += 1
-                gained = _table_score(table, shape, q * card, rule, task, True)
-            else:
-                weighted = np.zeros(size)
-                _tally(joint, weights, False, weighted)
-                gained = _table_score(weighted, shape, q * card, rule, task, False)
-        out[p] = gained - score
+        size = shape[0] * shape[1] * shape[2]
+        if len(table) < size:
+            table = np.empty(size)
+        if by_bits:
+            first = cases.bit_start[task, p]
+            _count_bits(cases.bits[first : first + card * n_words], n_words, card, bitmaps, counts, table)
+        else:
+            table[:size] = 0.0
+            _tally(joint, weights, whole, table)
+        out[p] = _table_score(table, shape, q * card, rule, task, whole) - score
     return float(score)
 
 
@@ -246,24 +255,22 @@ def _tally(cell: NDArray[np.int32], weights: NDArray[np.float64], whole: bool, c
 
 @inner
 def _count_bits(
-    cases: Cases,
-    task: int,
-    candidate: int,
+    bits: NDArray[np.uint64],
+    n_words: int,
+    card: int,
     bitmaps: NDArray[np.uint64],
     counts: NDArray[np.float64],
-    table: NDArray[np.int32],
+    table: NDArray[np.float64],
 ) -> None:
-    """Split the counts of every cell by a candidate's value; the last value gets what is left over."""
-    card, n_words = cases.cards[candidate], cases.n_words[task]
+    """Split the counts of every cell by the value of one more variable; the last value gets what is left over."""
     for cell in range(len(counts)):
-        left = int(counts[cell])
+        left = counts[cell]
         for value in range(card - 1):
-            first = cases.bit_start[task, candidate] + value * n_words
             ones = np.uint64(0)
             for w in range(n_words):
-                ones += _count_ones(bitmaps[cell, w] & cases.bits[first + w])  # type: ignore[call-arg]
+                ones += _count_ones(bitmaps[cell, w] & bits[value * n_words + w])  # type: ignore[call-arg]
             table[cell * card + value] = ones
-            left -= int(ones)
+            left -= ones
         table[cell * card + card - 1] = left
 
 

@@ -160,8 +160,8 @@ def _coded(column: Any) -> Coded | None:
         if codes.dtype.kind == "f":  # with gaps
             codes = np.where(np.isnan(codes), -1, codes)
     elif kind == "category" and hasattr(column, "cat"):  # pandas
-        categories = column.cat.categories.tolist()
-        codes = column.cat.codes.to_numpy()
+        categories = column.dtype.categories.tolist()
+        codes = np.asarray(column.array.codes)
     elif kind in ("str", "string") and hasattr(column, "factorize"):
         codes, found = column.factorize()
         categories = found.tolist()
