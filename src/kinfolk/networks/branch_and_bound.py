@@ -17,8 +17,11 @@ States, gains, infinite penalties and ties are those of ``kinfolk.networks.confi
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from kinfolk.networks.configurations import TOLERANCE, preferred, weighted
 
@@ -45,9 +48,15 @@ def n_partial_configurations(k: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def bound_edit(  # type: ignore[no-untyped-def]
-    gains, current, penalty, costs, must_change, states_out, floor=-np.inf
-):
+def bound_edit(
+    gains: NDArray[np.float64],
+    current: NDArray[np.integer[Any]],
+    penalty: float,
+    costs: NDArray[np.float64],
+    must_change: bool,
+    states_out: NDArray[np.integer[Any]],
+    floor: float = -np.inf,
+) -> tuple[float, int]:
     """Maximise Σ_t gains[t, s_t] − penalty · edits(s) by branch and bound (002, eq. 9).
 
     Parameters
@@ -128,9 +137,16 @@ def bound_edit(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def bound_paired(  # type: ignore[no-untyped-def]
-    gains, current, penalties, costs, must_change, states_out, floor=-np.inf, look_ahead=True
-):
+def bound_paired(
+    gains: NDArray[np.float64],
+    current: NDArray[np.integer[Any]],
+    penalties: NDArray[np.float64],
+    costs: NDArray[np.float64],
+    must_change: bool,
+    states_out: NDArray[np.integer[Any]],
+    floor: float = -np.inf,
+    look_ahead: bool = True,
+) -> tuple[float, int]:
     """Maximise Σ_t gains[t, s_t] − Σ_{s<t} penalties[s, t] · d(s_s, s_t) by branch and bound (002, eq. 10).
 
     Parameters
@@ -230,7 +246,7 @@ def bound_paired(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _best_of_the_rest(gains):  # type: ignore[no-untyped-def]
+def _best_of_the_rest(gains: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum over tasks l, l + 1, … of the highest gain of each, for every l."""
     k = len(gains)
     rest = np.zeros(k + 1)

@@ -19,6 +19,7 @@ current one first, then 0, 1, 2.
 from __future__ import annotations
 
 from math import isfinite
+from typing import Any
 
 import numba
 import numpy as np
@@ -86,13 +87,13 @@ def _check_costs(**costs: float) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def weighted(penalty, cost):  # type: ignore[no-untyped-def]
+def weighted(penalty: float, cost: float) -> float:
     """Product of the two, where what costs nothing stays free under an infinite penalty."""
     return 0.0 if cost == 0.0 else penalty * cost
 
 
 @numba.njit(cache=True, nogil=True)
-def preferred(value0, value1, value2, current):  # type: ignore[no-untyped-def]
+def preferred(value0: float, value1: float, value2: float, current: int) -> tuple[int, float]:
     """Best of three states and its value: the current one, then 0, 1, 2, each only if better by more than TOLERANCE."""
     state = current
     value = value0 if current == 0 else (value1 if current == 1 else value2)
@@ -106,7 +107,7 @@ def preferred(value0, value1, value2, current):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def edits(states, costs):  # type: ignore[no-untyped-def]
+def edits(states: NDArray[np.integer[Any]], costs: NDArray[np.float64]) -> float:
     """Cost of the edits that make all tasks' states the same: min over c of Σ_t costs[c, states[t]] (002, eq. 7).
 
     Parameters
@@ -135,7 +136,14 @@ def edits(states, costs):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def best_edit(gains, current, penalty, costs, must_change, states_out):  # type: ignore[no-untyped-def]
+def best_edit(
+    gains: NDArray[np.float64],
+    current: NDArray[np.integer[Any]],
+    penalty: float,
+    costs: NDArray[np.float64],
+    must_change: bool,
+    states_out: NDArray[np.integer[Any]],
+) -> float:
     """Maximise Σ_t gains[t, s_t] − penalty · edits(s) over all configurations, exactly, in O(9k).
 
     Consensus states are tried in the order 0, 1, 2. Where something must change and a consensus would leave all as it
@@ -205,7 +213,9 @@ def best_edit(gains, current, penalty, costs, must_change, states_out):  # type:
 
 
 @numba.njit(cache=True, nogil=True)
-def _under(consensus, gains, t, penalty, costs):  # type: ignore[no-untyped-def]
+def _under(
+    consensus: int, gains: NDArray[np.float64], t: int, penalty: float, costs: NDArray[np.float64]
+) -> tuple[float, float, float]:
     """Gains of task t's three states, less what each costs under a consensus."""
     return (
         gains[t, 0] - weighted(penalty, costs[consensus, 0]),
@@ -215,7 +225,7 @@ def _under(consensus, gains, t, penalty, costs):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _second(value0, value1, value2, current):  # type: ignore[no-untyped-def]
+def _second(value0: float, value1: float, value2: float, current: int) -> tuple[int, float]:
     """Best of the two states that are not the current one, and its value; −inf if neither is allowed."""
     if current == 0:
         return preferred(-np.inf, value1, value2, current)
@@ -225,7 +235,7 @@ def _second(value0, value1, value2, current):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def paired_penalty(states, costs):  # type: ignore[no-untyped-def]
+def paired_penalty(states: NDArray[np.integer[Any]], costs: NDArray[np.float64]) -> float:
     """Differences between all pairs of tasks, Σ_{s<t} costs[states[s], states[t]] (002, eq. 8), from counts of states.
 
     Parameters
@@ -249,11 +259,18 @@ def paired_penalty(states, costs):  # type: ignore[no-untyped-def]
         n1 += states[t] == 1
         n2 += states[t] == 2
     n0 = len(states) - n1 - n2
-    return costs[0, 1] * (n0 * n1) + costs[0, 2] * (n0 * n2) + costs[1, 2] * (n1 * n2)
+    return float(costs[0, 1] * (n0 * n1) + costs[0, 2] * (n0 * n2) + costs[1, 2] * (n1 * n2))
 
 
 @numba.njit(cache=True, nogil=True)
-def best_paired(gains, current, penalty, costs, must_change, states_out):  # type: ignore[no-untyped-def]
+def best_paired(
+    gains: NDArray[np.float64],
+    current: NDArray[np.integer[Any]],
+    penalty: float,
+    costs: NDArray[np.float64],
+    must_change: bool,
+    states_out: NDArray[np.integer[Any]],
+) -> float:
     """Maximise Σ_t gains[t, s_t] − penalty · Σ_{s<t} d(s_s, s_t) over all configurations, exactly, in O(k³).
 
     Counts are tried in the order of n₁, then of n₂. With a penalty of 0, or one that forces all tasks into one state,

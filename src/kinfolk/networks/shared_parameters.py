@@ -133,7 +133,7 @@ def learn_shared_tables(
 
 
 @numba.njit(cache=True, nogil=True)
-def borrowed_counts(counts, owners, strength):  # type: ignore[no-untyped-def]
+def borrowed_counts(counts: NDArray[np.float64], owners: NDArray[np.int64], strength: float) -> NDArray[np.float64]:
     """Equation 2 for each owner, from counts laid out as (task, configuration, state). O(counts)."""
     n_tasks, n_configurations, n_states = counts.shape
     borrowed = np.empty((len(owners), n_configurations, n_states))
@@ -161,7 +161,9 @@ def borrowed_counts(counts, owners, strength):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def log_marginal(counts, owners, prior, borrowed):  # type: ignore[no-untyped-def]
+def log_marginal(
+    counts: NDArray[np.float64], owners: NDArray[np.int64], prior: float, borrowed: NDArray[np.float64]
+) -> float:
     """Σ log DM(n | prior + borrowed) over the owners' configurations, rows taken as an ordered sequence."""
     n_states = counts.shape[2]
     total = 0.0
