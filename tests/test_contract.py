@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
+from kinfolk import BayesMultinet, BayesNets, ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
 
 ESTIMATORS = [
     NoSharingNB(),
@@ -13,6 +13,9 @@ ESTIMATORS = [
     ClusteredNB(inference="exact"),
     ClusteredNB(inference="variational", random_state=0),
     PrototypeNB(n_chains=2, n_burn_in=2, n_draws=3, random_state=0),
+    BayesNets(),
+    BayesMultinet(),
+    BayesMultinet(tables="independent"),
 ]
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kinfolk.naive_bayes.no_sharing import NoSharingNB
     from kinfolk.naive_bayes.prototype import PrototypeNB
     from kinfolk.networks.bayes_nets import BayesNets
+    from kinfolk.networks.multinet import BayesMultinet
     from kinfolk.posterior import load, save
     from kinfolk.tasks.scorers import task_scorer
     from kinfolk.tasks.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "BayesMultinet": "kinfolk.networks.multinet",
     "BayesNets": "kinfolk.networks.bayes_nets",
     "ClusteredNB": "kinfolk.naive_bayes.clustered",
     "CompleteSharingNB": "kinfolk.naive_bayes.complete_sharing",
@@ -42,6 +44,7 @@ _HOME = {
 }
 
 __all__ = [
+    "BayesMultinet",
     "BayesNets",
     "ClusteredNB",
     "CompleteSharingNB",

@@ -112,6 +112,25 @@ def changes(member, kind):
             yield changed, y
 
 
+def class_of(adjacency):
+    here = pdag.no_pdag(len(adjacency))
+    pdag.complete(adjacency, here)
+    return here
+
+
+def best_moves(problem, adjacency, kind, paths):
+    """What the best move of a kind at each variable gains, gain or loss; −inf where there is none."""
+    cases, rule, _, columns = problem
+    here = class_of(adjacency)
+    room = np.zeros((class_search.MOST_CLIQUES, 1), dtype=np.uint64)
+    out = np.full(len(adjacency), -np.inf)
+    for y in range(len(adjacency)):
+        gain, x, _ = class_search._best_at(cases, rule, columns, 0, here, y, PHASES[kind], -1e9, paths, room)
+        if x >= 0:
+            out[y] = gain
+    return out
+
+
 @pytest.mark.parametrize("kind", PHASES)
 def test_the_best_move_at_a_variable_is_the_best_over_all_members_of_the_class(kind):
     rng = np.random.default_rng(PHASES[kind])
@@ -129,16 +148,30 @@ def test_the_best_move_at_a_variable_is_the_best_over_all_members_of_the_class(k
         graph = completed(adjacency)
         undirected_cases += (graph & graph.T).any()
 
-        problem = problem_of(codes, cards)
-        here = pdag.no_pdag(n)
-        pdag.complete(adjacency, here)
-        room = np.zeros((class_search.MOST_CLIQUES, 1), dtype=np.uint64)
-        for y in range(n):
-            gain, x, _ = class_search._best_at(
-                problem.cases, problem.rule, problem.columns, 0, here, y, PHASES[kind], -1e9, True, room
-            )
-            assert (gain if x >= 0 else -np.inf) == pytest.approx(expected[y], abs=1e-7)
+        found = best_moves(problem_of(codes, cards), adjacency, kind, True)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
     assert undirected_cases > 5
+
+
+def test_after_a_move_no_variable_that_is_not_marked_has_better_moves_than_before():
+    rng = np.random.default_rng(11)
+    n, cards = 6, CARDS[:6]
+    unmarked = np.zeros(3)
+    for _ in range(150):
+        codes = random_rows(random_structure(n, 0.5, rng), cards, 60, 0.7, rng)
+        problem = problem_of(codes, cards)
+        start = random_structure(n, 0.5, rng)
+        moves = [move for kind in PHASES for move in changes(start, kind)]
+        end, y = moves[rng.integers(len(moves))]
+        x = next(v for v in range(n) if (start[v, y], start[y, v]) != (end[v, y], end[y, v]))
+        stale = np.zeros((3, n), dtype=bool)
+        class_search._mark(class_of(start), class_of(end), x, y, stale)
+        for kind, phase in PHASES.items():
+            kept = ~stale[phase]
+            before, after = (best_moves(problem, a, kind, False)[kept] for a in (start, end))
+            assert (after <= before + 1e-7).all()
+            unmarked[phase] += kept.sum()
+    assert (unmarked > 100).all()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -199,12 +232,17 @@ def test_with_much_data_the_true_class_is_found_and_no_less_often_than_by_climbi
 
 @pytest.mark.parametrize("score", ["bdeu", "bic"])
 def test_a_climb_from_the_class_found_ends_at_once(score):
-    for seed in range(10):
+    n = 12
+    cards = np.resize(CARDS, n)
+    moved = 0
+    for seed in range(60):
         rng = np.random.default_rng(seed)
-        codes = random_rows(random_structure(7, 0.6, rng), CARDS, 200, 0.5, rng)
-        problem = problem_of(codes, CARDS, score=score)
-        found = search_class(problem, 0)
+        codes = random_rows(random_structure(n, 0.4, rng), cards, 250, 0.5, rng)
+        problem = problem_of(codes, cards, 5, score=score)
+        found = search_class(problem, 0, random_structure(n, 0.2, rng))
+        moved += found.n_steps
         assert hill_climb(problem, found.adjacency).n_steps == 0
+    assert moved > 60 * n
 
 
 def test_neither_the_order_of_rows_nor_what_was_searched_before_matters():
@@ -261,8 +299,7 @@ def test_completing_and_extending_agree_with_the_plain_implementation(n):
     rng = np.random.default_rng(n)
     for density in np.repeat([0.5, 1.5, 3.0], 10) / n:
         adjacency = random_structure(n, density, rng)
-        here = pdag.no_pdag(n)
-        pdag.complete(adjacency, here)
+        here = class_of(adjacency)
         onward = np.array([[pdag.among(here.onward, i, j) for j in range(n)] for i in range(n)])
         np.testing.assert_array_equal(onward, completed(adjacency))
         out = np.empty((n, n), dtype=bool)

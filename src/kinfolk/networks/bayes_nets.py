@@ -41,7 +41,7 @@ _CHOICES = {
     "sharing": ("joint", "none", "identical", "pooled"),
     "prior": ("edit", "paired"),
     "criterion": ("bdeu", "k2", "bic"),
-    "search": ("climb", "classes"),
+    "search": ("auto", "classes", "climb"),
     "missing": ("error", "em"),
     "tables": ("independent", "shared"),
 }
@@ -72,9 +72,10 @@ class BayesNets(Answers, BaseEstimator):
         many steps; 0 stops at the first optimum.
     restarts : int, default=0
         How often the best structures are disturbed and searched from again; ``restarts=0, tabu=0`` is one plain climb.
-    search : {"climb", "classes"}, default="climb"
-        Where each task's own search begins: at ``start``, or at what a greedy search over equivalence classes (GES)
-        finds from there, which needs "bdeu" or "bic" and no required or forbidden arcs.
+    search : {"auto", "classes", "climb"}, default="auto"
+        Where the search of a single structure begins: at what a greedy search over equivalence classes (GES) finds from
+        ``start``, or at ``start`` itself. Classes need "bdeu" or "bic", no ``structure_prior``, and no required or
+        forbidden arcs; "auto" uses them where they can be, unless one plain climb is asked for.
     start : graph, list of arcs, or mapping from tasks to these, optional
         Structures to begin with; empty ones by default.
     required, forbidden : list of arcs, optional
@@ -155,7 +156,7 @@ class BayesNets(Answers, BaseEstimator):
         max_parents: int | None = None,
         tabu: int = 10,
         restarts: int = 0,
-        search: str = "climb",
+        search: str = "auto",
         start: Any = None,
         required: Any = None,
         forbidden: Any = None,
@@ -247,10 +248,16 @@ class BayesNets(Answers, BaseEstimator):
             raise ValueError('task_penalty needs prior="paired" and a number as penalty')
         if self.task_penalty and self.arc_penalty:
             raise ValueError("task_penalty and arc_penalty were both given: one of them is needed")
-        if self.search == "classes" and (self.criterion == "k2" or self.structure_prior is not None):
-            raise ValueError('search="classes" needs the criterion "bdeu" or "bic" and no structure_prior')
-        if self.search == "classes" and (self.required is not None or self.forbidden is not None):
-            raise ValueError('search="classes" takes no required and no forbidden arcs')
+        if self.search == "classes" and not self._classes_can_be():
+            raise ValueError(
+                'search="classes" needs the criterion "bdeu" or "bic", no structure_prior, '
+                "and no required or forbidden arcs"
+            )
+
+    def _classes_can_be(self) -> bool:
+        """Whether all structures of an equivalence class are worth the same, and all are allowed."""
+        free = self.structure_prior is None and self.required is None and self.forbidden is None
+        return free and self.criterion != "k2"
 
     def _learn(self, X: Any, task: Any) -> None:
         if not isinstance(X, Mapping):
@@ -300,7 +307,8 @@ class BayesNets(Answers, BaseEstimator):
             learnt,
             make_starts(self.start, tasks, tables.present, variables, constraints),
             Effort(int(self.tabu), int(self.restarts), max(5, len(variables) // 4)),
-            self.search == "classes",
+            self.search == "classes"
+            or (self.search == "auto" and self._classes_can_be() and bool(self.tabu or self.restarts)),
             self.n_jobs,
         )
 

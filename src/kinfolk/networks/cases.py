@@ -18,7 +18,8 @@ class Cases(NamedTuple):
 
     Task t's column of variable v is ``codes[code_start[t] + v · n_rows[t] :][: n_rows[t]]``; its rows with value x are
     the set bits of ``bits[bit_start[t, v] + x · n_words[t] :][: n_words[t]]``. ``weights`` is empty where every row
-    counts once.
+    counts once. ``strata``, where not empty, numbers the part that each row belongs to: all families are then counted
+    part by part, as if the part were a parent of every variable.
     """
 
     cards: NDArray[np.int64]
@@ -31,6 +32,8 @@ class Cases(NamedTuple):
     n_words: NDArray[np.int64]
     weights: NDArray[np.float64]
     weight_start: NDArray[np.int64]
+    strata: NDArray[np.int32]
+    n_strata: int
 
     @property
     def n_tasks(self) -> int:
@@ -55,6 +58,7 @@ def lay_out(
     cards: NDArray[np.int64],
     present: NDArray[np.bool_] | None = None,
     weights: Sequence[NDArray[np.float64]] | None = None,
+    strata: Sequence[NDArray[np.int32]] | None = None,
 ) -> Cases:
     """Lay out complete coded tables, one for each task, each with a column for every variable.
 
@@ -68,6 +72,8 @@ def lay_out(
         Which variables each task has; all by default.
     weights : sequence of float arrays, optional
         How much each row counts; once by default.
+    strata : sequence of int arrays, optional
+        Part 0, 1, … that each row belongs to; one part by default.
     """
     n_tasks, n = len(codes), len(cards)
     if present is None:
@@ -89,6 +95,8 @@ def lay_out(
         n_words=n_words,
         weights=np.zeros(0) if weights is None else np.concatenate(weights).astype(np.float64),
         weight_start=np.cumsum(n_rows) - n_rows,
+        strata=np.zeros(0, dtype=np.int32) if strata is None else np.concatenate(strata).astype(np.int32),
+        n_strata=1 if strata is None else 1 + max(int(own.max()) for own in strata),
     )
     _set_bits(cases)
     return cases

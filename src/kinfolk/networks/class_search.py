@@ -3,8 +3,8 @@
 A move takes some member of the class, changes one arc of it, and goes on with the class of what comes out. All members
 are considered at once: Y's parents in a member are the class's own and a clique C of Y's neighbours, and
 
-- Insert(X, Y, T) has C = NA(Y, X) ∪ T: X is not adjacent to Y, the neighbours of Y that are adjacent to X, NA(Y, X),
-  are within C, and C blocks every path from Y to X that follows no arc backwards (theorem 15);
+- Insert(X, Y, T) has C = NA(Y, X) ∪ T: X is not adjacent to Y, and C blocks every path from Y to X that follows no arc
+  backwards, among them those through NA(Y, X), the neighbours of Y that are adjacent to X (theorem 15);
 - Delete(X, Y, H) has C = NA(Y, X) − H, with X itself if that is a neighbour (theorem 17);
 - Turn(Y, X, C) makes X → Y of Y → X, where a member has that (Hauser and Bühlmann 2012). If X is a child of Y in the
   class, then C must block every other path from Y to X. If it is a neighbour, then some of C must not be adjacent to X,
@@ -134,13 +134,13 @@ def _search(
 def _mark(before: Pdag, pdag: Pdag, x: int, y: int, stale: NDArray[np.bool_]) -> None:
     """Mark the variables for which a move between X and Y changed what moves there are, paths aside.
 
-    That hangs on a variable's parents and neighbours and on what is adjacent to neighbours, and for turning on those of
-    the variables that it has arcs or edges to.
+    That hangs on what a variable is adjacent to and how, and on which of its neighbours are adjacent; for turning, on
+    the same of the variables that it has arcs or edges to.
     """
     n, n_words = pdag.parents.shape
     changed = np.zeros(n, dtype=np.bool_)
     for v in range(n):
-        changed[v] = among(pdag.neighbours, v, x) or among(pdag.neighbours, v, y)
+        changed[v] = v in (x, y) or (among(pdag.neighbours, v, x) and among(pdag.neighbours, v, y))
         for w in range(n_words):
             if pdag.parents[v, w] != before.parents[v, w] or pdag.neighbours[v, w] != before.neighbours[v, w]:
                 changed[v] = True
@@ -221,7 +221,7 @@ def _best_at(
             if phase == _DELETE:
                 if not (among(cliques, place, x) or among(pdag.parents, y, x)):
                     continue
-            elif phase == _INSERT and (among(pdag.adjacent, y, x) or _left_over(pdag, y, x, cliques, place)):
+            elif phase == _INSERT and among(pdag.adjacent, y, x):
                 continue
             if paths and phase != _DELETE:
                 if among(pdag.neighbours, y, x):
@@ -235,15 +235,6 @@ def _best_at(
                         continue
             best, best_x, best_place = gains[x], x, place
     return best, best_x, best_place
-
-
-@njit(cache=True, nogil=True)
-def _left_over(pdag: Pdag, y: int, x: int, cliques: Bits, place: int) -> bool:
-    """Tell whether some neighbour of Y that is adjacent to X is outside C."""
-    left = np.uint64(0)
-    for w in range(cliques.shape[1]):
-        left |= pdag.neighbours[y, w] & pdag.adjacent[x, w] & ~cliques[place, w]
-    return bool(left)
 
 
 @njit(cache=True, nogil=True)

@@ -11,6 +11,8 @@ from kinfolk.networks.cases import Cases
 from kinfolk.networks.families import Rule, family_gains
 from kinfolk.networks.kernels import inner
 
+# Most cells of a family's table (8 MB): noise in many bins would otherwise ask for tables that no memory holds.
+MOST_CELLS = 1 << 20
 _MEMORY = 128 * 2**20
 _MOST_SLOTS = 1 << 13
 
@@ -84,15 +86,15 @@ def column(cases: Cases, rule: Rule, columns: Columns, task: int, child: int, pa
     n = len(cases.cards)
     places = np.empty(n, dtype=np.int64)
     candidates = np.empty(n, dtype=np.bool_)
-    n_parents = 0
+    n_parents, n_cells = 0, float(cases.cards[child])
     for v in range(n):
-        candidates[v] = columns.allowed[v, child] and cases.present[task, v]
         if has(parents, v):
             places[n_parents] = v
             n_parents += 1
-            candidates[v] = False
-    if n_parents >= columns.most_parents:
-        candidates[:] = False
+            n_cells *= cases.cards[v]
+    for v in range(n):
+        fits = n_parents < columns.most_parents and n_cells * cases.cards[v] <= MOST_CELLS
+        candidates[v] = fits and columns.allowed[v, child] and cases.present[task, v] and not has(parents, v)
     columns.child[task, slot] = child
     columns.parents[task, slot] = parents
     columns.score[task, slot] = family_gains(

@@ -44,16 +44,12 @@ class Rule(NamedTuple):
     rises: NDArray[np.float64]
 
 
-def make_rule(score: str, ess: float, cases: Cases, one_table: bool = False) -> Rule:
-    """Set up a score by name; with ``one_table``, BIC counts the rows of all tasks as one table's.
-
-    That is what it does in the paper's construction of identical structures, where the task is a variable like others.
-    """
-    rows = np.maximum(cases.total_weight, 1.0)
+def make_rule(score: str, ess: float, cases: Cases) -> Rule:
+    """Set up a score by name."""
     return Rule(
         SCORES[score],
         float(ess),
-        np.log(np.full(len(rows), rows.sum()) if one_table else rows),
+        np.log(np.maximum(cases.total_weight, 1.0)),
         np.full((cases.n_tasks, 2, _SLOTS), -1.0),
         np.empty((cases.n_tasks, 2, _SLOTS, _SMALL + 1)),
     )
@@ -192,7 +188,9 @@ def family_gains(
     weights = cases.weights[cases.weight_start[task] : cases.weight_start[task] + n_rows]
 
     number = np.zeros(n_rows, dtype=np.int32)
-    n_numbers, q = 1, 1.0
+    n_numbers, q = cases.n_strata, float(cases.n_strata)
+    if len(cases.strata):
+        number[:] = cases.strata[cases.weight_start[task] : cases.weight_start[task] + n_rows]
     for p in parents:
         codes = cases.codes[start + p * n_rows : start + (p + 1) * n_rows]
         n_numbers = _refine(number, n_numbers, codes, cases.cards[p], number)
@@ -297,7 +295,10 @@ def _gains_of_removing(
     codes = np.empty(n_numbers, dtype=np.uint8)
     for removed in parents:
         merged = np.zeros(n_numbers, dtype=np.int32)
-        n_merged = 1
+        n_merged = cases.n_strata
+        if len(cases.strata):
+            for u in range(n_numbers):
+                merged[u] = cases.strata[cases.weight_start[task] + first_row[u]]
         for p in parents:
             if p != removed:
                 for u in range(n_numbers):

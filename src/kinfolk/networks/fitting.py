@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kinfolk.networks.cases import Cases, lay_out
+from kinfolk.networks.class_search import search_class
 from kinfolk.networks.climbing import Prior
 from kinfolk.networks.configurations import edit_costs, edits, pair_costs, paired_penalty
 from kinfolk.networks.learning import learn_separately, learn_together
@@ -59,24 +61,36 @@ def learn_structures(
     seeds = rng.integers(1 << 32, size=cases.n_tasks, dtype=np.uint32)
     joint_seed = int(rng.integers(1 << 32))
     if plan.sharing == "pooled":
-        return _learn_pooled(plan, cases, joint_seed, advance)
+        return _learn_as_one(plan, cases, joint_seed, advance, own_tables=False)
     if plan.sharing == "identical" or _is_total(plan):
         # At δ = 1 the joint prior leaves identical structures alone, and the score is that of the paper's TSK.
         return _learn_identical(plan, cases, joint_seed, advance)
     problem = make_problem(cases, plan.criterion, plan.ess, plan.constraints)
     alone = no_sharing(cases.n_tasks, plan.log_odds)
-    separate = learn_separately(problem, alone, plan.starts, plan.effort, seeds, plan.n_jobs, advance)
+    starts = _class_starts(plan, problem) if plan.by_classes else plan.starts
+    separate = learn_separately(problem, alone, starts, plan.effort, seeds, plan.n_jobs, advance)
     if plan.sharing == "none" or cases.n_tasks == 1 or _is_nothing(plan):
         return Outcome(*separate, 0.0)
-    starts = [separate.structures]
+    ends = [separate.structures]
     if plan.effort.tabu or plan.effort.restarts:
         # Tasks searched separately may all miss what they would find as one; a plain climb has the paper's start alone.
-        starts.append(_learn_identical(plan, cases, joint_seed, advance).structures)
+        ends.append(_learn_identical(plan, cases, joint_seed, advance).structures)
     if plan.learnt:
-        ends = [_learn_with_strength(plan, problem, start, joint_seed, advance) for start in starts]
-        return max(ends, key=lambda end: end[1])[0]
-    together = learn_together(problem, _prior(plan, cases), starts, plan.effort, joint_seed, advance)
+        tried = [_learn_with_strength(plan, problem, end, joint_seed, advance) for end in ends]
+        return max(tried, key=lambda one: one[1])[0]
+    together = learn_together(problem, _prior(plan, cases), ends, plan.effort, joint_seed, advance)
     return Outcome(*together, float(plan.strengths.max()))
+
+
+def _class_starts(plan: Plan, problem: Problem) -> Structures:
+    """A member of the class that a search over equivalence classes finds for each task, from its own start."""
+
+    def one(t: int) -> NDArray[np.bool_]:
+        start = plan.starts[t]
+        return search_class(problem, t, start if start.any() else None).adjacency
+
+    found = Parallel(n_jobs=plan.n_jobs, prefer="threads")(delayed(one)(t) for t in range(problem.cases.n_tasks))
+    return np.stack(found)
 
 
 def _is_total(plan: Plan) -> bool:
@@ -94,31 +108,44 @@ def _prior(plan: Plan, cases: Cases, factor: float = 1.0) -> Prior:
     )
 
 
-def _learn_pooled(plan: Plan, cases: Cases, seed: int, advance: Callable[[int], None]) -> Outcome:
-    """Take all rows as one table's."""
-    n = cases.n_variables
+def _learn_as_one(plan: Plan, cases: Cases, seed: int, advance: Callable[[int], None], own_tables: bool) -> Outcome:
+    """Learn one structure from the rows of all tasks, which have the same variables.
+
+    With tables of their own, the rows are counted task by task, as if the task were a parent of every variable: the
+    paper's TSK (section 3.1). With n_tasks · ess for all, each task's part of a family's prior is then what it would be
+    for the task alone, so that BDeu and K2 are the sums of the tasks' scores. Without, rows are simply pooled.
+    """
+    n, k = cases.n_variables, cases.n_tasks
     columns = [
         cases.codes[start : start + rows * n].reshape(n, rows).T
         for start, rows in zip(cases.code_start, cases.n_rows, strict=True)
     ]
     weights = [cases.weights] if len(cases.weights) else None
-    pooled = lay_out([np.concatenate(columns)], cases.cards, None, weights)
-    problem = make_problem(pooled, plan.criterion, plan.ess, plan.constraints)
-    found = learn_together(problem, no_sharing(1, plan.log_odds), [plan.starts[:1]], plan.effort, seed, advance)
-    return Outcome(np.repeat(found.structures, cases.n_tasks, axis=0), found.score, math.inf)
+    strata = [np.repeat(np.arange(k, dtype=np.int32), cases.n_rows)] if own_tables else None
+    table = lay_out([np.concatenate(columns)], cases.cards, None, weights, strata)
+    problem = make_problem(table, plan.criterion, plan.ess * (k if own_tables else 1), plan.constraints)
+    start = _class_starts(plan, problem) if plan.by_classes else plan.starts[:1]
+    found = learn_together(problem, no_sharing(1, plan.log_odds), [start], plan.effort, seed, advance)
+    return Outcome(np.repeat(found.structures, k, axis=0), found.score, math.inf)
 
 
 def _learn_identical(plan: Plan, cases: Cases, seed: int, advance: Callable[[int], None]) -> Outcome:
-    """Let all tasks have one structure and tables of their own (section 3.1).
+    """Let all tasks have one structure and tables of their own.
 
-    With the task as a parent of every variable, BDeu with n_tasks · ess and K2 are the sums of the tasks' own scores,
-    so the joint search under an infinite penalty is the paper's construction; where a task lacks a variable, its
-    structure is the common one without it.
+    Where a task lacks a variable the construction with a task variable does not apply, and the joint search under an
+    infinite penalty does the same: each task's structure is the common one without the variables it lacks.
     """
-    problem = make_problem(cases, plan.criterion, plan.ess, plan.constraints, one_table=True)
+    if cases.present.all() and (plan.starts == plan.starts[0]).all():
+        return _learn_as_one(plan, cases, seed, advance, own_tables=True)
+    problem = make_problem(cases, plan.criterion, plan.ess, plan.constraints)
+    # BIC counts the rows of all tasks, as it does where the task is a variable.
+    log_rows = np.full(cases.n_tasks, math.log(cases.total_weight.sum()))
+    problem = problem._replace(rule=problem.rule._replace(log_rows=log_rows))
     n = cases.n_variables
     prior = joint_prior("edit", np.full((n, n), math.inf), cases.n_tasks, plan.log_odds, {})
-    found = learn_together(problem, prior, [plan.starts], plan.effort, seed, advance)
+    both = cases.present[:, :, None] & cases.present[:, None, :]
+    start = (plan.constraints.required | plan.starts.all(axis=0)) & both
+    found = learn_together(problem, prior, [start], plan.effort, seed, advance)
     return Outcome(*found, math.inf)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kinfolk.networks.cases import Cases
 from kinfolk.networks.climbing import TIE, Climb, Prior, climb
-from kinfolk.networks.columns import Columns, no_columns
+from kinfolk.networks.columns import MOST_CELLS, Columns, no_columns
 from kinfolk.networks.families import Rule, make_rule
 from kinfolk.networks.kernels import inner
 
@@ -43,10 +43,10 @@ class Problem(NamedTuple):
     columns: Columns
 
 
-def make_problem(cases: Cases, score: str, ess: float, constraints: Constraints, one_table: bool = False) -> Problem:
+def make_problem(cases: Cases, score: str, ess: float, constraints: Constraints) -> Problem:
     """Set up a search problem."""
     columns = no_columns(cases, constraints.allowed, constraints.most_parents)
-    return Problem(cases, make_rule(score, ess, cases, one_table), constraints, columns)
+    return Problem(cases, make_rule(score, ess, cases), constraints, columns)
 
 
 def search(
@@ -64,7 +64,7 @@ def search(
     for _ in range(effort.restarts):
         disturbed = best.adjacency.copy()
         uniforms = rng.random((effort.changes, 3))
-        _disturb(disturbed, problem.constraints, problem.cases.present[members], uniforms)
+        _disturb(disturbed, problem.constraints, problem.cases.cards, problem.cases.present[members], uniforms)
         found = _climb(problem, prior, members, disturbed, effort.tabu)
         if found.score > best.score + TIE:
             best = found
@@ -81,6 +81,7 @@ def _climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: St
 def _disturb(
     adjacency: NDArray[np.bool_],
     constraints: Constraints,
+    cards: NDArray[np.int64],
     present: NDArray[np.bool_],
     uniforms: NDArray[np.float64],
 ) -> None:
@@ -100,19 +101,23 @@ def _disturb(
                     continue
                 adjacency[t, i, j] = False
                 if not remove:
-                    _add(adjacency[t], constraints, j, i)
+                    _add(adjacency[t], constraints, cards, j, i)
             elif not adjacency[t, j, i]:
-                _add(adjacency[t], constraints, i, j)
+                _add(adjacency[t], constraints, cards, i, j)
 
 
 @inner
-def _add(adjacency: NDArray[np.bool_], constraints: Constraints, parent: int, child: int) -> None:
-    """Add an arc if the constraints and acyclicity let it be."""
+def _add(
+    adjacency: NDArray[np.bool_], constraints: Constraints, cards: NDArray[np.int64], parent: int, child: int
+) -> None:
+    """Add an arc if the constraints, the size of its family's table and acyclicity let it be."""
     n = len(adjacency)
-    n_parents = 0
+    n_parents, n_cells = 0, float(cards[child] * cards[parent])
     for p in range(n):
-        n_parents += adjacency[p, child]
-    if not constraints.allowed[parent, child] or n_parents >= constraints.most_parents:
+        if adjacency[p, child]:
+            n_parents += 1
+            n_cells *= cards[p]
+    if not constraints.allowed[parent, child] or n_parents >= constraints.most_parents or n_cells > MOST_CELLS:
         return
     reached = np.zeros(n, dtype=np.bool_)
     stack = np.empty(n, dtype=np.int64)
