@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kinfolk.datasets.meetings import MEETING_FEATURES, TEAM, make_meetings
-    from kinfolk.datasets.networks import load_network, make_random_network, make_related_networks, sample_tasks
+    from kinfolk.datasets.networks import load_network, make_random_network, sample_tasks
     from kinfolk.datasets.real import load_real
+    from kinfolk.datasets.related_networks import make_related_networks
 
 _HOME = {
     "MEETING_FEATURES": "kinfolk.datasets.meetings",
@@ -17,7 +18,7 @@ _HOME = {
     "load_real": "kinfolk.datasets.real",
     "make_meetings": "kinfolk.datasets.meetings",
     "make_random_network": "kinfolk.datasets.networks",
-    "make_related_networks": "kinfolk.datasets.networks",
+    "make_related_networks": "kinfolk.datasets.related_networks",
     "sample_tasks": "kinfolk.datasets.networks",
 }
 
