@@ -188,6 +188,7 @@ def sample_tasks(
 
     Examples
     --------
+    >>> from kinfolk.datasets import make_related_networks
     >>> tables = sample_tasks(make_related_networks("asia", 2, random_state=0), 100, random_state=0)
     >>> {task: table.shape for task, table in tables.items()}
     {0: (100, 8), 1: (100, 8)}
