@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.files import whole_file
+from kinfolk.tasks.schema import Column, Schema
 
 FORMAT_VERSION = 1
 _MODEL_FILE = "model.json"
 # Who can make a predictor of a family of models, and which estimators a file may name.
-_PREDICTORS = {"naive_bayes": ("kinfolk.naive_bayes.predictor", "NaiveBayesPredictor")}
-_ESTIMATORS = ("NoSharingNB", "CompleteSharingNB", "ClusteredNB", "PrototypeNB")
+_PREDICTORS = {
+    "naive_bayes": ("kinfolk.naive_bayes.predictor", "NaiveBayesPredictor"),
+    "networks": ("kinfolk.networks.predictor", "NetworksPredictor"),
+}
+_ESTIMATORS = ("NoSharingNB", "CompleteSharingNB", "ClusteredNB", "PrototypeNB", "BayesNets")
 
 
 class Archive(NamedTuple):
@@ -99,7 +103,7 @@ def load(path: str | os.PathLike[str], estimator: bool = False) -> Any:
             return getattr(import_module(module), name).from_archive(archive)
         model_class = getattr(import_module("kinfolk"), _named(archive, "estimator", _ESTIMATORS))
         return model_class._from_archive(archive)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{os.fspath(path)} is damaged: {_sentence(error)}") from None
 
 
@@ -210,3 +214,50 @@ def unplain(value: Any) -> Any:
     if isinstance(value, list):
         return [unplain(item) for item in value]
     return value
+
+
+def ids(values: list[Any]) -> NDArray[Any]:
+    """Labels or tasks as an array, of objects where numpy would mix their types up."""
+    if not values or len({type(value) for value in values}) > 1 or not isinstance(values[0], bool | int | float | str):
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
+    return np.array(values)
+
+
+def names_from(values: Any, what: str) -> list[Any]:
+    """Labels, tasks or categories of a saved model: different from each other, and none of them nested."""
+    if not isinstance(values, list) or not all(isinstance(value, bool | int | float | str) for value in values):
+        raise ValueError(f"its {what} are not a list of text, numbers and booleans")
+    if len(set(values)) < len(values):
+        raise ValueError(f"one of its {what} stands there twice")
+    return values
+
+
+def schema_about(schema: Schema) -> list[dict[str, Any]]:
+    """A schema as JSON holds it."""
+    return [
+        {
+            "name": column.name,
+            "categories": None
+            if column.categories is None
+            else plain_names(column.categories, f"column {column.name!r}"),
+            "edges": None if column.edges is None else plain(column.edges, f"column {column.name!r}"),
+        }
+        for column in schema.columns
+    ]
+
+
+def schema_from(archive: Archive) -> Schema:
+    """The columns of a saved model."""
+    columns = []
+    for about in archive.about["schema"]:
+        name, categories, edges = about["name"], about["categories"], about["edges"]
+        if not isinstance(name, str) or (categories is None) == (edges is None):
+            raise ValueError(f"its column {name!r} has no name, or neither categories nor bins, or both")
+        known = None if categories is None else tuple(names_from(categories, f"values of column {name!r}"))
+        bounds = None if edges is None else np.asarray(edges, dtype=np.float64)
+        if bounds is not None and not (bounds.ndim == 1 and np.isfinite(bounds).all() and (np.diff(bounds) > 0).all()):
+            raise ValueError(f"the bins of its column {name!r} do not rise")
+        columns.append(Column(name, known, bounds))
+    return Schema(tuple(columns))

@@ -1,5 +1,7 @@
 """What a saved model says about the rows of a new table.
 
+A model of labels gives their probabilities, Bayes nets the log probability of the row as a whole.
+
 A column may look different in a new file: task 7 is a number where all tasks are, and text beside a task "seven". The
 model remembers the types that it was fitted to, and the new table is brought to those.
 """
@@ -14,33 +16,60 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-import kinfolk
 from kinfolk.cli.tables import need_columns, need_plain_types, present, read_table, shown
+from kinfolk.networks.predictor import NetworksPredictor
 
 if TYPE_CHECKING:
     from kinfolk.naive_bayes.predictor import NaiveBayesPredictor
     from kinfolk.tasks.schema import Column
 
+    Predictor = NaiveBayesPredictor | NetworksPredictor
+
+
+class Rows(NamedTuple):
+    """Rows of a table: their tasks as it has them and as the model knows them, None where that has but one."""
+
+    tasks: pl.Series | None
+    known_tasks: list[Any] | None
+    features: pl.DataFrame
+
 
 class Answers(NamedTuple):
-    """The tasks of rows, as their table has them (None for a model of one nameless task), and their probabilities."""
+    """The tasks of rows, as their table has them, and the probabilities of labels."""
 
     tasks: pl.Series | None
     classes: list[Any]
     probabilities: NDArray[np.float64]
 
 
-def ask(model: Path, table: Path, task: str | None) -> Answers:
-    """Predict for every row of a table.
+def ask(predictor: Predictor, model: Path, table: Path, task: str | None) -> Answers:
+    """Predict the label of every row of a table.
 
     Parameters
     ----------
+    predictor : predictor
+        What was loaded from the file ``model``.
     model, table : Path
-        A saved model, and a file that :func:`kinfolk.cli.tables.read_table` reads.
+        The saved model, and a file that :func:`kinfolk.cli.tables.read_table` reads.
     task : str, optional
         The table's task column, if it is not called as it was at fit.
     """
-    predictor: NaiveBayesPredictor = kinfolk.load(model)
+    if isinstance(predictor, NetworksPredictor):
+        raise ValueError(f"{model} holds Bayes nets, which have no label to decide about: 'kinfolk predict' rates rows")
+    rows = read_rows(predictor, model, table, task)
+    probabilities = predictor.predict_proba(rows.features, rows.known_tasks)
+    return Answers(rows.tasks, predictor.classes_.tolist(), probabilities)
+
+
+def rate(predictor: NetworksPredictor, model: Path, table: Path, task: str | None) -> pl.DataFrame:
+    """Tell how probable Bayes nets find every row of a table: its task, and the natural log of its probability."""
+    rows = read_rows(predictor, model, table, task)
+    scores = pl.Series("log_probability", predictor.score_samples(rows.features, rows.known_tasks))
+    return pl.DataFrame([scores] if rows.tasks is None else [rows.tasks.alias("task"), scores])
+
+
+def read_rows(predictor: Predictor, model: Path, table: Path, task: str | None) -> Rows:
+    """Read a table and bring it to the types that a model was fitted to."""
     columns = predictor._schema.columns
     known = predictor.tasks_.tolist()
     task_column = predictor._task_column if task is None else task
@@ -50,20 +79,19 @@ def ask(model: Path, table: Path, task: str | None) -> Answers:
     frame = read_table(table, text)
     tasks = _tasks(frame, task_column, known, model, table)
     features = _features(frame, tasks, columns, table)
-    probabilities = predictor.predict_proba(features, None if tasks is None else _as_known(tasks, known))
-    return Answers(tasks, predictor.classes_.tolist(), probabilities)
+    return Rows(tasks, None if tasks is None else _as_known(tasks, known), features)
 
 
 def as_table(answers: Answers, columns: Mapping[str, list[Any]]) -> pl.DataFrame:
     """A row for every row: the task, columns of a command's own, and the probability of each label."""
     parts = [] if answers.tasks is None else [answers.tasks.alias("task")]
-    parts += [_series(name, values) for name, values in columns.items()]
+    parts += [series(name, values) for name, values in columns.items()]
     for label, values in zip(answers.classes, answers.probabilities.T, strict=True):
         parts.append(pl.Series(f"probability_{shown(label)}", values))
     return pl.DataFrame(parts)
 
 
-def _series(name: str, values: list[Any]) -> pl.Series:
+def series(name: str, values: list[Any]) -> pl.Series:
     """A column; of text where values differ in type, as labels 0 and 1 do from "ask"."""
     if len({type(value) for value in values}) > 1:
         values = [shown(value) for value in values]

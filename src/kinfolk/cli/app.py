@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import kinfolk
-from kinfolk.cli import decide, fit, inspection, predict, studies
+from kinfolk.cli import bif, decide, fit, inspection, predict, sample, studies
 from kinfolk.cli.commands import Commands
 
 app = typer.Typer(
@@ -32,6 +32,8 @@ app.command("fit", epilog=fit.EXAMPLE)(fit.fit)
 app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
 app.command("decide", epilog=decide.EXAMPLE)(decide.decide)
 app.command("inspect", epilog=inspection.EXAMPLE)(inspection.inspect)
+app.command("bif", epilog=bif.EXAMPLE)(bif.bif)
+app.command("sample", epilog=sample.EXAMPLE)(sample.sample)
 app.command("demo", epilog=studies.DEMO_EXAMPLE)(studies.demo)
 app.command("reproduce", epilog=studies.REPRODUCE_EXAMPLE)(studies.reproduce)
 

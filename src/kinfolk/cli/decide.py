@@ -51,6 +51,7 @@ def decide(
     costs 1 and the right one nothing. Gives a table with the task, the decision, its expected loss, the expected loss
     of each action and the probability of each label, in the order of the rows.
     """
+    import kinfolk
     from kinfolk.cli.answers import as_table, ask
     from kinfolk.cli.results import check_table_target, write_rows
     from kinfolk.cli.tables import shown
@@ -62,7 +63,7 @@ def decide(
     if positive is not None and asymmetric is None:
         raise ValueError("--positive belongs to --asymmetric, which was not given")
     check_table_target(output, as_json)
-    answers = ask(model, table, task)
+    answers = ask(kinfolk.load(model), model, table, task)
     price = _price(answers.classes, loss, asymmetric, positive)
     if ask_cost is not None:
         price = price.with_ask(ask_cost)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
+from warnings import WarningMessage
 
 import typer
 
@@ -17,6 +18,12 @@ INTERRUPTED = 130
 def say(sentence: str) -> None:
     """Print a note or an error on standard error, as one line."""
     print(f"kinfolk: {' '.join(sentence.split())}", file=sys.stderr)
+
+
+def told_by(caught: Sequence[WarningMessage]) -> list[str]:
+    """What warnings say to a user, each once."""
+    meant = [warning for warning in caught if not issubclass(warning.category, DeprecationWarning)]
+    return list(dict.fromkeys(str(warning.message) for warning in meant))
 
 
 def run(command: Callable[[], Any]) -> int:

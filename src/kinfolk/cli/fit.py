@@ -5,11 +5,31 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kinfolk.cli.options import AsJson
+from kinfolk.cli.network_options import (
+    BootstrapOption,
+    CriterionOption,
+    EssOption,
+    ExpertFactorOption,
+    ExpertOption,
+    ForbidOption,
+    MaxParentsOption,
+    MissingOption,
+    NetworkOptions,
+    PenaltyOption,
+    PriorOption,
+    RequireOption,
+    RestartsOption,
+    SearchOption,
+    SharingOption,
+    StartOption,
+    TablesOption,
+    TabuOption,
+)
+from kinfolk.cli.options import AsJson, was_given
 
 if TYPE_CHECKING:
     from kinfolk.cli.training import Training
@@ -19,7 +39,9 @@ EXAMPLE = """\b
 Example:
   kinfolk fit meetings.csv --task person --label answer -o team.kin
   kinfolk fit meetings.parquet --task person --label answer \\
-      --inference gibbs --evidence --seed 1 -o team.kin"""
+      --inference gibbs --evidence --seed 1 -o team.kin
+  kinfolk fit birds.csv --task region --model bayesnets \\
+      --require "season->robin" -o birds.kin"""
 
 
 class Model(StrEnum):
@@ -29,6 +51,7 @@ class Model(StrEnum):
     no_sharing = "no-sharing"
     complete_sharing = "complete-sharing"
     prototype = "prototype"
+    bayesnets = "bayesnets"
 
 
 class Inference(StrEnum):
@@ -42,6 +65,7 @@ class Inference(StrEnum):
 
 
 def fit(
+    context: typer.Context,
     table: Annotated[
         Path,
         typer.Argument(
@@ -49,10 +73,19 @@ def fit(
         ),
     ],
     task: Annotated[str, typer.Option(metavar="COL", help="Column that tells which task a row belongs to.")],
-    label: Annotated[str, typer.Option(metavar="COL", help="Column to be predicted; empty where it is unknown.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to save the model in.")],
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column to be predicted; empty where it is unknown. All models need one, except Bayes nets.",
+        ),
+    ] = None,
     model: Annotated[
-        Model, typer.Option(help="Share among kin tasks, among none, among all, or with a prototype.")
+        Model,
+        typer.Option(
+            help="Share among kin tasks, among none, among all, or with a prototype; or learn a Bayes net a task."
+        ),
     ] = Model.clustered,
     inference: Annotated[
         Inference | None,
@@ -92,8 +125,27 @@ def fit(
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Estimate the evidence even where that takes a long run of its own.")
     ] = False,
+    sharing: SharingOption = None,
+    prior: PriorOption = None,
+    penalty: PenaltyOption = None,
+    criterion: CriterionOption = None,
+    ess: EssOption = None,
+    max_parents: MaxParentsOption = None,
+    tabu: TabuOption = None,
+    restarts: RestartsOption = None,
+    search: SearchOption = None,
+    missing: MissingOption = None,
+    tables: TablesOption = None,
+    bootstrap: BootstrapOption = None,
+    require: RequireOption = None,
+    forbid: ForbidOption = None,
+    start: StartOption = None,
+    expert: ExpertOption = None,
+    expert_factor: ExpertFactorOption = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of all that is random.", min=0)] = 0,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Chains to run side by side; -1 for all cores.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", help="Chains, or tasks of Bayes nets, to run side by side; -1 for all cores.")
+    ] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Learn from a table with rows of many tasks, and save the model.
@@ -107,10 +159,36 @@ def fit(
     from kinfolk.cli.training import Roles, read_training
 
     check_target(output)
-    options = _options_of_model(model, inference, concentration, share_labels)
-    training = read_training(table, Roles(task, label, weight, feature or (), drop or ()), unlabelled)
+    _check_options(context, model)
+    roles = Roles(task, label, weight, feature or (), drop or ())
+    if model is Model.bayesnets:
+        from kinfolk.cli.networks import fit_networks
+
+        network_options = NetworkOptions(
+            sharing,
+            prior,
+            penalty,
+            criterion,
+            ess,
+            max_parents,
+            tabu,
+            restarts,
+            search,
+            missing,
+            tables,
+            bootstrap,
+            require,
+            forbid,
+            start,
+            expert,
+            expert_factor,
+        )
+        fit_networks(table, roles, network_options, bins, seed, jobs, output, as_json)
+        return
+    own = {"inference": inference, "concentration": concentration, "share_labels": share_labels}
+    training = read_training(table, roles, unlabelled)
     estimator: SharingNB = getattr(kinfolk, _ESTIMATORS[model])(
-        **options,
+        **{name: value for name, value in own.items() if value is not None},
         task_column=task,
         label_prior=label_prior,
         feature_prior=feature_prior,
@@ -136,27 +214,34 @@ _ESTIMATORS = {
 }
 
 
-def _options_of_model(
-    model: Model, inference: Inference | None, concentration: float | None, share_labels: bool | None
-) -> dict[str, Any]:
-    """Parameters that only one of the models has; given for another, they are a mistake worth telling."""
-    options: dict[str, Any] = {}
-    for name, value, owner in (
-        ("inference", None if inference is None else inference.value, Model.clustered),
-        ("concentration", concentration, Model.clustered),
-        ("share_labels", share_labels, Model.complete_sharing),
-    ):
-        if value is None:
-            continue
-        if model is not owner:
-            raise ValueError(f"--{name.replace('_', '-')} belongs to --model {owner}, and --model is {model}")
-        options[name] = value
-    return options
+_WITH_LABELS = tuple(_ESTIMATORS)
+_OWNERS: dict[str, tuple[Model, ...]] = {
+    "inference": (Model.clustered,),
+    "concentration": (Model.clustered,),
+    "share_labels": (Model.complete_sharing,),
+    **dict.fromkeys(("weight", "unlabelled", "label_prior", "feature_prior", "temper", "evidence"), _WITH_LABELS),
+    **dict.fromkeys(NetworkOptions._fields, (Model.bayesnets,)),
+}
+
+
+def _check_options(context: typer.Context, model: Model) -> None:
+    """Refuse options that the chosen model does not have: given for another, they are a mistake worth telling."""
+    given = [name for name in context.params if was_given(context, name)]
+    if model is Model.bayesnets and "label" in given:
+        raise ValueError("--label does not go with --model bayesnets: every column is a variable, none is predicted")
+    for name in given:
+        owners = _OWNERS.get(name, (model,))
+        if model not in owners:
+            *others, last = owners
+            listed = f"{', '.join(others)} or {last}" if others else last
+            raise ValueError(f"--{name.replace('_', '-')} belongs to --model {listed}, and --model is {model}")
 
 
 def _fit(estimator: SharingNB, training: Training, evidence: bool) -> list[str]:
     """Fit; give the warnings, which are told only once all has gone well."""
     import warnings
+
+    from kinfolk.cli.errors import told_by
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -164,10 +249,10 @@ def _fit(estimator: SharingNB, training: Training, evidence: bool) -> list[str]:
         # Sampling leaves no evidence behind; everything else has it, or computes it at once.
         if evidence or estimator.posterior_.log_joint is None:
             estimator.log_evidence_  # noqa: B018 - computed here in order to be saved
-    told = [str(warning.message) for warning in caught if not issubclass(warning.category, DeprecationWarning)]
+    told = told_by(caught)
     if len(estimator.classes_) == 1:
         told.append(f"every label is {estimator.classes_[0]!s}: there is nothing to tell apart")
-    return list(dict.fromkeys(told))
+    return told
 
 
 def _report(estimator: SharingNB, training: Training, table: Path, output: Path, as_json: bool) -> None:

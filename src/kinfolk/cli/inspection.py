@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kinfolk.cli.options import AsJson, ModelFile
+from kinfolk.cli.options import AsJson, ModelFile, was_given
 
 if TYPE_CHECKING:
     from kinfolk.naive_bayes.base import SharingNB
+    from kinfolk.networks.bayes_nets import BayesNets
 
 EXAMPLE = """\b
 Example:
@@ -21,6 +22,7 @@ _LEAST_SIMILARITY = 0.005
 
 
 def inspect(
+    context: typer.Context,
     model: ModelFile,
     task: Annotated[
         str | None, typer.Option(metavar="ID", help="Tell about this one task, and who its kin are.")
@@ -30,19 +32,24 @@ def inspect(
     ] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a model found: who is kin, what tells labels apart.
+    """Show what a model found: who is kin, what tells labels apart; which arcs Bayes nets have.
 
     Clusters hold tasks that are kin. A log ratio above zero means that a feature's value speaks for the one label, one
-    below zero that it speaks for the other.
+    below zero that it speaks for the other. An arc of a Bayes net stands there with the tasks that have it.
     """
     import kinfolk
     from kinfolk.cli.description import describe
     from kinfolk.cli.results import json_text
     from kinfolk.cli.tables import named
 
-    estimator: SharingNB = kinfolk.load(model, estimator=True)
+    estimator = kinfolk.load(model, estimator=True)
     # Tables come in polars, whichever library the model was fitted with, which need not be installed here.
     estimator._backend = "polars"
+    if hasattr(estimator, "networks_"):
+        if was_given(context, "features"):
+            raise ValueError(f"--features was given, but {model} holds Bayes nets, which have no labels to tell apart")
+        typer.echo(_networks(estimator, task, as_json), nl=False)
+        return
     about = describe(estimator)
     if task is None:
         document = _all(estimator, about, features)
@@ -51,6 +58,20 @@ def inspect(
         document = _one(estimator, about, named(task, estimator.tasks_.tolist(), "task"), features)
         text = _one_text
     typer.echo(json_text(document) if as_json else text(document), nl=False)
+
+
+def _networks(estimator: BayesNets, task: str | None, as_json: bool) -> str:
+    """Arcs of all tasks, or of one."""
+    from kinfolk.cli.network_structures import describe_network, describe_networks, network_text, networks_text
+    from kinfolk.cli.results import json_text
+    from kinfolk.cli.tables import named
+
+    if task is None:
+        about = describe_networks(estimator)
+        return json_text(about) if as_json else networks_text(about)
+    tasks = estimator.tasks_.tolist()
+    document = describe_network(estimator, named(task, tasks, "task"))
+    return json_text(document) if as_json else network_text(document, len(tasks))
 
 
 def _all(estimator: SharingNB, about: dict[str, Any], n_features: int) -> dict[str, Any]:

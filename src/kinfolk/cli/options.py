@@ -26,3 +26,9 @@ ResultFile = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs to read.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that all works.")]
+
+
+def was_given(context: typer.Context, option: str) -> bool:
+    """Tell whether an option was written out, be it with its default."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"

@@ -1,4 +1,4 @@
-"""``kinfolk predict``: labels and their probabilities for the rows of a table."""
+"""``kinfolk predict``: labels for the rows of a table, or how probable the rows are."""
 
 from __future__ import annotations
 
@@ -14,16 +14,22 @@ Example:
 def predict(
     model: ModelFile, table: NewTable, task: TaskColumn = None, output: ResultFile = None, as_json: AsJson = False
 ) -> None:
-    """Predict the label of every row of a table.
+    """Predict the label of every row of a table; with Bayes nets, tell how probable it is.
 
-    Gives a table with the task, the most probable label, and the probability of each label, in the order of the rows.
-    Columns that the model does not know are left aside. A task never seen before is predicted as a new one, from what
-    is known of all others.
+    Gives a table with the task, the most probable label, and the probability of each label, in the order of the rows;
+    with Bayes nets, with the task and the natural log of the row's probability. Columns that the model does not know
+    are left aside. A task never seen before is predicted as a new one, from what is known of all others.
     """
-    from kinfolk.cli.answers import as_table, ask
+    import kinfolk
+    from kinfolk.cli.answers import as_table, ask, rate
     from kinfolk.cli.results import check_table_target, write_rows
+    from kinfolk.networks.predictor import NetworksPredictor
 
     check_table_target(output, as_json)
-    answers = ask(model, table, task)
+    predictor = kinfolk.load(model)
+    if isinstance(predictor, NetworksPredictor):
+        write_rows(rate(predictor, model, table, task), {}, output, as_json)
+        return
+    answers = ask(predictor, model, table, task)
     best = [answers.classes[place] for place in answers.probabilities.argmax(axis=1)]
     write_rows(as_table(answers, {"predicted": best}), {"labels": answers.classes}, output, as_json)

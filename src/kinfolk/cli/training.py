@@ -17,10 +17,13 @@ from kinfolk.cli.tables import need_columns, need_plain_types, present, read_tab
 
 
 class Roles(NamedTuple):
-    """Which column of a table is what; ``features`` or ``drop`` may be empty, meaning all others and none."""
+    """Which column of a table is what; ``features`` or ``drop`` may be empty, meaning all others and none.
+
+    A table to learn Bayes nets from has neither labels nor weights.
+    """
 
     task: str
-    label: str
+    label: str | None
     weight: str | None
     features: Sequence[str]
     drop: Sequence[str]
@@ -40,8 +43,19 @@ class Training(NamedTuple):
         return sum(label is None or label == self.unlabelled for label in self.labels)
 
 
+def read_variables(path: Path, roles: Roles) -> pl.DataFrame:
+    """Read a table that has no label: its task and its features."""
+    frame = read_table(path)
+    frame = frame.select(roles.task, *_features(frame, roles, path))
+    need_plain_types(frame, path)
+    _need_tasks(frame[roles.task])
+    return frame
+
+
 def read_training(path: Path, roles: Roles, unlabelled: str | None) -> Training:
     """Read a table and take it apart."""
+    if roles.label is None:
+        raise ValueError("--label is needed, the column to be predicted: only --model bayesnets goes without")
     frame = read_table(path)
     features = _features(frame, roles, path)
     need_plain_types(frame.select(roles.task, roles.label, *features), path)
@@ -53,10 +67,14 @@ def read_training(path: Path, roles: Roles, unlabelled: str | None) -> Training:
     weights = None if roles.weight is None else _weights(frame[roles.weight])
     if weights is not None and not weights[known.to_numpy()].any():
         raise ValueError(f"weight column {roles.weight!r} is zero in every row with a label: at least one must count")
-    missing = ~present(frame[roles.task])
-    if missing.any():
-        raise ValueError(f"task column {roles.task!r}, row {missing.arg_max()}: a task is missing, every row needs one")
+    _need_tasks(frame[roles.task])
     return Training(frame.select(roles.task, *features), labels.to_list(), weights, mark)
+
+
+def _need_tasks(tasks: pl.Series) -> None:
+    missing = ~present(tasks)
+    if missing.any():
+        raise ValueError(f"task column {tasks.name!r}, row {missing.arg_max()}: a task is missing, every row needs one")
 
 
 def _features(frame: pl.DataFrame, roles: Roles, path: Path) -> list[str]:

@@ -8,10 +8,10 @@ import numpy as np
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.fitted import Blocks, Fitted
-from kinfolk.naive_bayes.predictor import ids, mixture_arrays, mixture_from, names_from, schema_about, schema_from
+from kinfolk.naive_bayes.predictor import mixture_arrays, mixture_from
 from kinfolk.partition.crp import canonical
 from kinfolk.partition.tree import TaskTree
-from kinfolk.posterior import Archive, plain, plain_names, unplain
+from kinfolk.posterior import Archive, ids, names_from, plain, plain_names, schema_about, schema_from, unplain
 from kinfolk.tasks.statistics import Layout, Rows, Statistics
 
 if TYPE_CHECKING:

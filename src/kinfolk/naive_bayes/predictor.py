@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.mixture import Mixture
-from kinfolk.posterior import Archive, plain, plain_names
+from kinfolk.posterior import Archive, ids, names_from, schema_from
 from kinfolk.tasks.labels import as_column, is_missing
-from kinfolk.tasks.schema import Column, Schema, encode
+from kinfolk.tasks.schema import Schema, encode
 from kinfolk.tasks.table import read_table
 
 
@@ -112,53 +112,6 @@ class NaiveBayesPredictor:
 
 def _nameless(schema: Schema) -> bool:
     return all(name.isdecimal() for name in schema.names)
-
-
-def ids(values: list[Any]) -> NDArray[Any]:
-    """Labels or tasks as an array, of objects where numpy would mix their types up."""
-    if not values or len({type(value) for value in values}) > 1 or not isinstance(values[0], bool | int | float | str):
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        return array
-    return np.array(values)
-
-
-def names_from(values: Any, what: str) -> list[Any]:
-    """Labels, tasks or categories of a saved model: different from each other, and none of them nested."""
-    if not isinstance(values, list) or not all(isinstance(value, bool | int | float | str) for value in values):
-        raise ValueError(f"its {what} are not a list of text, numbers and booleans")
-    if len(set(values)) < len(values):
-        raise ValueError(f"one of its {what} stands there twice")
-    return values
-
-
-def schema_about(schema: Schema) -> list[dict[str, Any]]:
-    """A schema as JSON holds it."""
-    return [
-        {
-            "name": column.name,
-            "categories": None
-            if column.categories is None
-            else plain_names(column.categories, f"column {column.name!r}"),
-            "edges": None if column.edges is None else plain(column.edges, f"column {column.name!r}"),
-        }
-        for column in schema.columns
-    ]
-
-
-def schema_from(archive: Archive) -> Schema:
-    """The schema of a saved model."""
-    columns = []
-    for about in archive.about["schema"]:
-        categories, edges = about["categories"], about["edges"]
-        if (categories is None) == (edges is None):
-            raise ValueError(f"its column {about['name']!r} has neither categories nor bins, or both")
-        known = None if categories is None else tuple(names_from(categories, f"values of column {about['name']!r}"))
-        bounds = None if edges is None else np.asarray(edges, dtype=np.float64)
-        if bounds is not None and not (np.isfinite(bounds).all() and (np.diff(bounds) > 0).all()):
-            raise ValueError(f"the bins of its column {about['name']!r} do not rise")
-        columns.append(Column(str(about["name"]), known, bounds))
-    return Schema(tuple(columns))
 
 
 def mixture_arrays(mixture: Mixture) -> dict[str, NDArray[Any]]:

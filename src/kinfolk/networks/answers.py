@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kinfolk.networks.bif import write_bif
-from kinfolk.networks.elimination import log_probability
+from kinfolk.networks.bif import read_bif, write_bif
 from kinfolk.networks.network import Network
 from kinfolk.networks.pgmpy_model import to_pgmpy
-from kinfolk.networks.tables import by_task, encode_part
-from kinfolk.tasks.door import receive
+from kinfolk.networks.rows import by_task, check_known, encode_part, score_rows
+from kinfolk.tasks.door import ONE_TASK, receive
 from kinfolk.tasks.frames import Backend, make_frame
-from kinfolk.tasks.schema import Schema, encode
+from kinfolk.tasks.schema import Column, Schema, encode
+from kinfolk.tasks.statistics import as_ids
 from kinfolk.tasks.table import read_table
 
 if TYPE_CHECKING:
@@ -31,10 +31,15 @@ class Answers:
 
     networks_: dict[Any, Network]
     tasks_: NDArray[Any]
+    n_features_in_: int
     feature_names_in_: NDArray[Any]
     task_column: str | int | None
     _schema: Schema
     _backend: Backend
+    _seed: int
+    log_score_: float
+    strength_: float
+    penalty_: float
 
     @property
     def graphs_(self) -> dict[Any, nx.DiGraph]:
@@ -59,15 +64,12 @@ class Answers:
         """
         check_is_fitted(self)
         if by_task(X):
-            place = {name: v for v, name in enumerate(self._schema.names)}
             answers = {}
-            for name, table in X.items():
-                read = read_table(table)
-                unknown = [column for column in (read.names or map(str, read.places)) if column not in place]
-                if unknown:
-                    raise ValueError(f"task {name!r}: column {unknown[0]!r} was not there in training")
-                codes, _ = encode_part(read, place, self._schema)
-                answers[name] = self._log_probability(codes, name)
+            for name, own in X.items():
+                table = read_table(own)
+                check_known(table, self._schema, name)
+                codes, _ = encode_part(table, self._schema)
+                answers[name] = score_rows(self.networks_, self._schema.names, codes, name)
             return answers
         self._check_columns(X)
         table, given = receive(X, task, self.task_column)
@@ -75,13 +77,14 @@ class Answers:
             raise ValueError("the model knows several tasks: say with task= which one each row belongs to")
         codes = self._schema.encode(table)
         if given is None:
-            return self._log_probability(codes, self.tasks_.tolist()[0])
+            return score_rows(self.networks_, self._schema.names, codes, self.tasks_.tolist()[0])
         known = self.tasks_.tolist()
         of_row = encode(given, known)
         scores = np.empty(table.n_rows)
         for t in np.unique(of_row):
             its = of_row == t
-            scores[its] = self._log_probability(codes[its], known[t] if t >= 0 else None)
+            name = known[t] if t >= 0 else given[its][0]
+            scores[its] = score_rows(self.networks_, self._schema.names, codes[its], name)
         return scores
 
     def _check_columns(self, X: Any) -> None:
@@ -89,19 +92,6 @@ class Answers:
             validate_data(self, X, skip_check_array=True, reset=False)
         elif list(X) != list(self.feature_names_in_):
             raise ValueError(f"the columns should be {list(self.feature_names_in_)}, as in fit, not {list(X)}")
-
-    def _log_probability(self, codes: NDArray[np.int32], name: Any) -> NDArray[np.float64]:
-        names = self._schema.names
-
-        def under(network: Network) -> NDArray[np.float64]:
-            return log_probability(network, codes[:, [names.index(variable) for variable in network.variables]])
-
-        if name in self.networks_:
-            return under(self.networks_[name])
-        whole = [network for network in self.networks_.values() if len(network.variables) == len(names)]
-        if not whole:
-            raise ValueError(f"task {name!r} is new, and no known task has all variables: nothing can be said of it")
-        return np.asarray(np.logaddexp.reduce([under(network) for network in whole], axis=0) - math.log(len(whole)))
 
     def score(self, X: Any, y: None = None, *, task: Any = None) -> float:
         """Mean of :meth:`score_samples`, over all rows."""
@@ -147,6 +137,42 @@ class Answers:
             Whether names that hold blanks or commas are put in quotes, which not every program reads.
         """
         write_bif(self._network(task), path, quote=quote)
+
+    @classmethod
+    def from_bif(cls, paths: Any, **parameters: Any) -> Self:
+        """Build a fitted estimator from BIF files.
+
+        Parameters
+        ----------
+        paths : path, or mapping from tasks to paths
+            A variable that several files have must have the same states in all of them.
+        **parameters
+            Of the estimator.
+
+        Returns
+        -------
+        estimator
+        """
+        if not isinstance(paths, Mapping):
+            paths = {ONE_TASK: paths}
+        networks = {name: read_bif(path) for name, path in paths.items()}
+        states: dict[str, tuple[Any, ...]] = {}
+        for name, network in networks.items():
+            for variable, its in zip(network.variables, network.states, strict=True):
+                if states.setdefault(variable, its) != its:
+                    raise ValueError(
+                        f"task {name!r}: variable {variable!r} has the states {list(its)}, in another file "
+                        f"{list(states[variable])}; they must be the same"
+                    )
+        model = cls(**parameters)
+        model.networks_ = networks
+        model.tasks_ = as_ids(list(networks))
+        model._schema = Schema(tuple(Column(variable, its, None) for variable, its in states.items()))
+        model._backend, model._seed = "polars", 0
+        # Nothing was learnt: neither has a value.
+        model.log_score_ = model.strength_ = model.penalty_ = math.nan
+        model.n_features_in_, model.feature_names_in_ = len(states), np.array(list(states), dtype=object)
+        return model
 
     def to_pgmpy(self, *, task: Any = None) -> Any:
         """One task's network as a pgmpy model; pgmpy must be installed."""

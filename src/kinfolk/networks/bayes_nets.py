@@ -22,15 +22,14 @@ from kinfolk.networks.incomplete import learn_from_incomplete
 from kinfolk.networks.network import Network, parents_of
 from kinfolk.networks.parameters import learn_tables
 from kinfolk.networks.priors import penalty_of, strength, structure_log_odds
+from kinfolk.networks.rows import by_task, states_of
 from kinfolk.networks.search import Effort
 from kinfolk.networks.shared_parameters import learn_shared_tables
 from kinfolk.networks.tables import (
     Tables,
-    by_task,
     check_overlap,
     first_missing,
     learn_tables_of,
-    states_of,
 )
 from kinfolk.networks.validation import GRID, choose_strength, scaled
 from kinfolk.posterior import Archive

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.networks.cases import MOST_STATES
+from kinfolk.networks.rows import by_task, encode_part, names_of
 from kinfolk.tasks.door import receive, task_ids
 from kinfolk.tasks.labels import as_column
-from kinfolk.tasks.schema import Codes, Column, Schema, encode, encode_column, learn_schema
-from kinfolk.tasks.statistics import as_ids
+from kinfolk.tasks.schema import Codes, Schema, encode, learn_schema
 from kinfolk.tasks.table import Table, declared_categories, read_table
 
 
@@ -41,13 +41,6 @@ class Tables(NamedTuple):
         return self.schema.n_values
 
 
-def by_task(X: Any) -> bool:
-    """Tell whether data came as one table for each task, in a mapping."""
-    if not isinstance(X, Mapping) or hasattr(X, "toarray") or not X:  # some sparse matrices are mappings too
-        return False
-    return all(isinstance(table, Mapping) or len(getattr(table, "shape", ())) == 2 for table in X.values())
-
-
 def learn_tables_of(
     X: Any,
     task: Any,
@@ -62,14 +55,14 @@ def learn_tables_of(
         if task is not None or task_column is not None:
             raise ValueError("tables came one for each task, by name: task= and task_column= say it a second time")
         parts = {name: read_table(table) for name, table in X.items()}
-        union, place = _union(parts)
+        union = _union(parts)
         declared = _declared(X, parts, union)
         schema = learn_schema(union, None, categorical_features, bins, declared)
         tasks = task_ids(as_column(list(parts), "task"))
         present = np.zeros((len(tasks), len(schema.columns)), dtype=bool)
         codes, rows = [], []
         for t, name in enumerate(tasks.tolist()):
-            coded, here = encode_part(parts[name], place, schema)
+            coded, here = encode_part(parts[name], schema)
             codes.append(coded)
             present[t] = here
             rows.append(np.arange(len(coded)))
@@ -87,37 +80,17 @@ def learn_tables_of(
     return tables
 
 
-def encode_part(table: Table, place: Mapping[str, int], schema: Schema) -> tuple[Codes, NDArray[np.bool_]]:
-    """Code one task's own table over the variables of all tasks; also tell which of them it has."""
-    codes = np.full((table.n_rows, len(schema.columns)), -1, dtype=np.int32, order="F")
-    here = np.zeros(len(schema.columns), dtype=bool)
-    for i, (values, name) in enumerate(zip(table.columns, _names(table), strict=True)):
-        v = place[name]
-        codes[:, v] = encode_column(schema.columns[v], values, table.codes_of(i))
-        here[v] = True
-    return codes, here
-
-
-def states_of(column: Column) -> tuple[Any, ...]:
-    """What the codes of a column stand for: its categories, or the names of its bins."""
-    return tuple(column.value_names) if column.categories is None else column.categories
-
-
-def _names(table: Table) -> list[str]:
-    return [str(place) for place in table.places] if table.names is None else table.names
-
-
-def _union(parts: Mapping[Any, Table]) -> tuple[Table, dict[str, int]]:
+def _union(parts: Mapping[Any, Table]) -> Table:
     """All rows of all tables under each other, a value missing where a table has no such column."""
     place: dict[str, int] = {}
     for name, table in parts.items():
         if table.n_rows == 0:
             raise ValueError(f"task {name!r} has no rows: a network needs at least 2")
-        for column in _names(table):
+        for column in names_of(table):
             place.setdefault(column, len(place))
     pieces: list[list[NDArray[Any]]] = [[] for _ in place]
     for table in parts.values():
-        for i, column in enumerate(_names(table)):
+        for i, column in enumerate(names_of(table)):
             coded = table.codes_of(i)
             # Of text only the different values matter here, of numbers all of them: bins are quantiles.
             pieces[place[column]].append(table.columns[i] if coded is None else np.array(coded.used(), dtype=object))
@@ -131,7 +104,7 @@ def _union(parts: Mapping[Any, Table]) -> tuple[Table, dict[str, int]]:
             gap: NDArray[Any] = np.full(n_rows - len(joined), None if text else np.nan, dtype=object if text else float)
             joined = np.concatenate([joined, gap])
         columns.append(joined)
-    return Table(list(place), columns, list(range(len(place))), len(place), n_rows), place
+    return Table(list(place), columns, list(range(len(place))), len(place), n_rows)
 
 
 def _declared(X: Mapping[Any, Any], parts: Mapping[Any, Table], union: Table) -> dict[int, list[Any]]:
@@ -140,7 +113,7 @@ def _declared(X: Mapping[Any, Any], parts: Mapping[Any, Table], union: Table) ->
     found: dict[int, list[Any]] = {}
     for name, table in parts.items():
         for own, categories in declared_categories(X[name]).items():
-            known = found.setdefault(union.names.index(_names(table)[own]), [])
+            known = found.setdefault(union.names.index(names_of(table)[own]), [])
             known += [category for category in categories if category not in known]
     for v, known in found.items():
         # A task may hold plain text where another declares categories.
@@ -187,11 +160,3 @@ def first_missing(tables: Tables) -> str | None:
             row = int(tables.rows[t][np.argmax(gaps[:, v])])
             return f"column {tables.variables[v]!r}, row {row} ({tables.called} {tables.tasks.tolist()[t]!r})"
     return None
-
-
-def known_task(tasks: NDArray[Any], name: Any) -> int:
-    """Place of a task given by name."""
-    known = tasks.tolist()
-    if name not in known:
-        raise ValueError(f"task {name!r} is not one of the tasks that were fitted: {as_ids(known).tolist()}")
-    return int(known.index(name))
