@@ -36,8 +36,9 @@ class Criterion(StrEnum):
 class Search(StrEnum):
     """Where each task's own search begins."""
 
-    climb = "climb"
+    auto = "auto"
     classes = "classes"
+    climb = "climb"
 
 
 class Missing(StrEnum):
@@ -108,7 +109,7 @@ RestartsOption = Annotated[
 ]
 SearchOption = Annotated[
     Search | None,
-    typer.Option(help="Bayes nets: climb at once, or first search equivalence classes.  [default: climb]"),
+    typer.Option(help="Bayes nets: search equivalence classes first, or climb at once.  [default: auto]"),
 ]
 MissingOption = Annotated[
     Missing | None,
