@@ -198,11 +198,11 @@ def test_among_equal_consensus_states_the_lowest_wins():
     np.testing.assert_array_equal(states, [0, 0])
 
 
-def test_among_equal_counts_the_fewest_forward_then_backward_arcs_win():
+def test_among_equal_counts_the_fewest_backward_then_forward_arcs_win():
     states = np.zeros(2, dtype=np.int64)
     gains = np.array([[-9.0, 0.0, 0.0], [-9.0, 0.0, 1e-10]])
-    best_paired(gains, np.array([1, 1]), 10.0, pair_costs(), False, states)
-    np.testing.assert_array_equal(states, [2, 2])
+    best_paired(gains, np.array([2, 2]), 10.0, pair_costs(), False, states)
+    np.testing.assert_array_equal(states, [1, 1])
 
 
 def test_a_change_that_is_owed_and_costs_the_same_everywhere_falls_to_the_first_task_and_lowest_state():

@@ -187,9 +187,9 @@ def climb(
 ) -> tuple[NDArray[np.bool_], float, int]:
     """Search from given structures of some tasks, ``members``; see :class:`Climb` for what comes back.
 
-    With ``tabu`` = 0 the search ends when no move gains. Otherwise it takes the best move there is, gain or loss, never
-    going back to a state of a pair that a task left in the last ``tabu`` steps, until ``tabu`` steps have passed
-    without a new best.
+    With ``tabu`` = 0 the search ends when no move gains. Otherwise it takes the best move there is, gain or loss, until
+    ``tabu`` steps have passed without a new best; it goes back to a state of a pair that a task left in the last
+    ``tabu`` steps only where that gives a new best, so that it never ends below the plain climb.
     """
     k, n = len(members), len(cases.cards)
     allowed, present = columns.allowed, cases.present
@@ -225,7 +225,7 @@ def climb(
             for j in range(i + 1, n):
                 if not (allowed[i, j] or allowed[j, i]):
                     continue
-                n_who, ceiling, change = 0, penalties[i, j], -np.inf
+                n_who, ceiling, change, closed = 0, penalties[i, j], -np.inf, False
                 for m in range(k):
                     if not (present[members[m], i] and present[members[m], j]):
                         continue
@@ -248,23 +248,28 @@ def climb(
                         if _descends(ancestors, m, j, i):
                             against = -np.inf
                     state_gains[n_who, 0], state_gains[n_who, 1], state_gains[n_who, 2] = none, along, against
-                    if tabu:
-                        for s in range(3):
-                            if s != state and closed_until[m, s, i, j] > n_steps:
-                                state_gains[n_who, s] = -np.inf
                     who[n_who], current[n_who] = m, state
                     for s in range(3):
                         if s != state:
                             change = max(change, state_gains[n_who, s])
-                    ceiling += max(state_gains[n_who, 0], state_gains[n_who, 1], state_gains[n_who, 2])
+                            closed = closed or (tabu > 0 and closed_until[m, s, i, j] > n_steps)
+                    ceiling += max(none, along, against)
                     n_who += 1
                 # No joint prior can make more of a pair than every task's best state without any penalty.
                 if change == -np.inf or ceiling <= best_gain + TIE or (ceiling <= TIE and not tabu):
                     continue
-                value = _best_states(
+                gain = penalties[i, j] + _best_states(
                     prior, members, who[:n_who], state_gains[:n_who], current[:n_who], i, j, states[:n_who]
                 )
-                gain = value + penalties[i, j]
+                if closed and score + gain <= best_score + TIE:
+                    # What was left lately is closed, unless it leads to a new best.
+                    for a in range(n_who):
+                        for s in range(3):
+                            if s != current[a] and closed_until[who[a], s, i, j] > n_steps:
+                                state_gains[a, s] = -np.inf
+                    gain = penalties[i, j] + _best_states(
+                        prior, members, who[:n_who], state_gains[:n_who], current[:n_who], i, j, states[:n_who]
+                    )
                 if gain > best_gain + TIE:
                     best_gain, best_i, best_j, n_chosen = gain, i, j, n_who
                     chosen[:n_who], chosen_who[:n_who] = states[:n_who], who[:n_who]

@@ -273,8 +273,9 @@ def best_paired(
 ) -> float:
     """Maximise Σ_t gains[t, s_t] − penalty · Σ_{s<t} d(s_s, s_t) over all configurations, exactly, in O(k³).
 
-    Counts are tried in the order of n₁, then of n₂. With a penalty of 0, or one that forces all tasks into one state,
-    the consensus of ``best_edit`` says the same in O(9k), and its order of ties holds.
+    Counts are tried in the order of n₂, then of n₁, so that of two equal arcs the first wins. With a penalty of 0, or
+    one that forces all tasks into one state, the consensus of ``best_edit`` says the same in O(9k), and its order of
+    ties holds.
 
     Parameters
     ----------
@@ -335,8 +336,8 @@ def best_paired(
     )
     highest = -np.inf
     c1 = c2 = -1
-    for n1 in range(k + 1):
-        for n2 in range(k + 1 - n1):
+    for n2 in range(k + 1):
+        for n1 in range(k + 1 - n2):
             n0 = k - n1 - n2
             value = best[n1, n2] - weighted(price01, n0 * n1) - weighted(price02, n0 * n2) - weighted(price12, n1 * n2)
             if value > highest + TOLERANCE:

@@ -72,9 +72,12 @@ def learn_structures(
     if plan.sharing == "none" or cases.n_tasks == 1 or _is_nothing(plan):
         return Outcome(*separate, 0.0)
     ends = [separate.structures]
-    if plan.effort.tabu or plan.effort.restarts:
+    if plan.effort.tabu or plan.effort.restarts or _is_partly_total(plan):
         # Tasks searched separately may all miss what they would find as one; a plain climb has the paper's start alone.
         ends.append(_learn_identical(plan, cases, joint_seed, advance).structures)
+    if _is_partly_total(plan):
+        # Separate structures may differ where they must not: no score could compare them with any other.
+        ends = ends[1:]
     if plan.learnt:
         tried = [_learn_with_strength(plan, problem, end, joint_seed, advance) for end in ends]
         return max(tried, key=lambda one: one[1])[0]
@@ -94,7 +97,15 @@ def _class_starts(plan: Plan, problem: Problem) -> Structures:
 
 
 def _is_total(plan: Plan) -> bool:
-    return plan.sharing == "joint" and plan.task_strengths is None and bool(np.isinf(plan.strengths).all())
+    """Whether all structures must be identical."""
+    every = plan.task_strengths is None and bool(np.isinf(plan.strengths).all())
+    return plan.sharing == "joint" and every and all(cost > 0 for cost in plan.costs.values())
+
+
+def _is_partly_total(plan: Plan) -> bool:
+    """Whether some differences between structures must not be."""
+    between = plan.strengths if plan.task_strengths is None else plan.task_strengths
+    return bool(np.isinf(between).any())
 
 
 def _is_nothing(plan: Plan) -> bool:
@@ -157,11 +168,12 @@ def _learn_with_strength(
     costs = edit_costs(**plan.costs) if plan.prior == "edit" else pair_costs(**plan.costs)
     divisor = 1.0 if plan.prior == "edit" else max(cases.n_tasks - 1, 1)
     both = np.triu(cases.present.T.astype(int) @ cases.present.astype(int), 1)
-    sizes, numbers = np.unique(both[both > 1], return_counts=True)
-    spectra = [pair_spectrum(plan.prior, int(k), costs, divisor) for k in sizes]
+    kinds, numbers = np.unique(np.stack([both, plan.strengths], axis=-1)[both > 1], axis=0, return_counts=True)
+    spectra = [pair_spectrum(plan.prior, int(k), costs, divisor / factor) for k, factor in kinds if factor > 0]
+    numbers = numbers[kinds[:, 1] > 0]
     structures = start
     for _ in range(_MOST_TURNS):
-        cost = total_cost(plan.prior, costs, structures, cases.present) / divisor
+        cost = total_cost(plan.prior, costs, structures, cases.present, plan.strengths) / divisor
         strength = best_strength(cost, spectra, numbers.tolist())
         found = learn_together(problem, _prior(plan, cases, strength), [structures], plan.effort, seed, advance)
         if np.array_equal(found.structures, structures):
@@ -171,11 +183,17 @@ def _learn_with_strength(
     return Outcome(*found, strength), found.score + log_strength_posterior(strength, 0.0, spectra, numbers.tolist())
 
 
-def total_cost(kind: str, costs: NDArray[np.float64], structures: Structures, present: NDArray[np.bool_]) -> float:
+def total_cost(
+    kind: str,
+    costs: NDArray[np.float64],
+    structures: Structures,
+    present: NDArray[np.bool_],
+    factors: NDArray[np.float64],
+) -> float:
     """What the structures' differences cost, over all pairs of variables, each among the tasks that have the pair."""
     total = 0.0
     states = structures + 2 * structures.transpose(0, 2, 1)
     for i, j in np.argwhere(np.triu(states.max(axis=0), 1)):
         its = states[present[:, i] & present[:, j], i, j].astype(np.int64)
-        total += edits(its, costs) if kind == "edit" else paired_penalty(its, costs)
+        total += factors[i, j] * (edits(its, costs) if kind == "edit" else paired_penalty(its, costs))
     return float(total)
