@@ -11,20 +11,27 @@ from matplotlib.figure import Figure
 from kinfolk.experiments.publishing import About, Study
 from kinfolk.experiments.registry import EXPERIMENTS, Experiment, find
 
-NAMES = ["ijcai-figure-3", "ijcai-figure-4", "ijcai-figure-5", "thesis-table-4-1"]
+ON_MEETINGS = ["ijcai-figure-3", "ijcai-figure-4", "ijcai-figure-5", "thesis-table-4-1"]
+ON_NETWORKS = [f"networks-figure-{number}" for number in (1, 2, 3, 4, 5, 7, 8)]
 
 
-def test_experiments_are_listed_under_their_names_in_a_fixed_order():
-    assert list(EXPERIMENTS) == NAMES
-    assert [experiment.name for experiment in EXPERIMENTS.values()] == NAMES
+def test_experiments_are_listed_under_their_names_in_alphabetical_order():
+    assert list(EXPERIMENTS) == sorted(EXPERIMENTS)
+    assert [experiment.name for experiment in EXPERIMENTS.values()] == list(EXPERIMENTS)
+    assert {*ON_MEETINGS, *ON_NETWORKS} <= {*EXPERIMENTS}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_experiment_says_what_the_paper_did_and_found_and_what_data_stands_in(name):
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_says_what_the_paper_did_and_found_and_on_what_data(name):
     about = find(name).about
     assert about.did
-    assert "not public" in about.stands_in
+    assert about.stands_in
     assert all(about.found)
+
+
+@pytest.mark.parametrize("name", ON_MEETINGS)
+def test_experiments_on_meetings_say_that_the_papers_data_are_not_public(name):
+    assert "not public" in find(name).about.stands_in
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():

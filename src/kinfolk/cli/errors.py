@@ -62,6 +62,9 @@ def _sentence(error: Exception) -> str | None:
     if isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
         return f"{where}{error.strerror or error}"
+    # An ImportError of our own says which optional package is missing; Python's own are of a subclass.
+    if type(error) is ImportError:
+        return str(error)
     return str(error) if isinstance(error, ValueError | TypeError) else None
 
 
