@@ -108,6 +108,8 @@ class Answers:
             May be left out where there is only one.
         random_state : int, RandomState or None
         """
+        if isinstance(n_rows, bool) or not isinstance(n_rows, int | np.integer) or n_rows < 1:
+            raise ValueError(f"n_rows={n_rows!r}: a whole number of at least 1 is needed")
         network = self._network(task)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         codes = network.sample(n_rows, np.random.default_rng(seed))

@@ -19,7 +19,7 @@ def adjacency_from(arcs: Any, variables: Sequence[str], what: str) -> Adjacency:
     adjacency = np.zeros((len(variables), len(variables)), dtype=bool)
     graph = arcs.graph() if hasattr(arcs, "tables") and callable(getattr(arcs, "graph", None)) else arcs
     try:
-        listed = [tuple(arc)[:2] for arc in (graph.edges if hasattr(graph, "edges") else graph)]
+        listed = list(graph.edges if hasattr(graph, "edges") else graph)
     except TypeError:
         raise ValueError(f"{what}={arcs!r}: a graph or a list of arcs, pairs of variables, is needed") from None
     for arc in listed:

@@ -21,7 +21,7 @@ from kinfolk.networks.fitting import Outcome, Plan, learn_structures
 from kinfolk.networks.incomplete import learn_from_incomplete
 from kinfolk.networks.network import Network, parents_of
 from kinfolk.networks.parameters import learn_tables
-from kinfolk.networks.priors import penalty_of, strength, structure_log_odds
+from kinfolk.networks.priors import check_costs, penalty_of, strength, structure_log_odds
 from kinfolk.networks.rows import by_task, states_of
 from kinfolk.networks.search import Effort
 from kinfolk.networks.shared_parameters import learn_shared_tables
@@ -236,13 +236,19 @@ class BayesNets(Answers, BaseEstimator):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name}={value!r}: a whole number of at least {least} is needed")
-        if not (isinstance(self.ess, int | float | np.number) and 0 < self.ess < math.inf):
+        if isinstance(self.ess, bool) or not (
+            isinstance(self.ess, int | float | np.number) and 0 < self.ess < math.inf
+        ):
             raise ValueError(f"ess={self.ess!r}: a positive number is needed")
         if not (isinstance(self.validation, float | np.floating) and 0 < self.validation < 1):
             raise ValueError(f"validation={self.validation!r}: a share between 0 and 1 is needed")
         number = isinstance(self.penalty, int | float | np.number) and not isinstance(self.penalty, bool)
         if self.penalty not in ("learn", "validate") and not (number and 0 <= float(self.penalty) <= 1):
             raise ValueError(f'penalty={self.penalty!r}: a number from 0 to 1, "learn" or "validate" is needed')
+        for name in ("costs", "arc_penalty", "task_penalty"):
+            if not isinstance(getattr(self, name), Mapping | None):
+                raise ValueError(f"{name}={getattr(self, name)!r}: a mapping is needed")
+        check_costs(self.prior, self.costs or {})
         if self.task_penalty and not (self.prior == "paired" and number):
             raise ValueError('task_penalty needs prior="paired" and a number as penalty')
         if self.task_penalty and self.arc_penalty:
@@ -259,6 +265,8 @@ class BayesNets(Answers, BaseEstimator):
         return free and self.criterion != "k2"
 
     def _learn(self, X: Any, task: Any) -> None:
+        for name in ("arc_confidence_", "penalty_curve_", "n_iter_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         if not isinstance(X, Mapping):
             validate_data(self, X, skip_check_array=True)
         tables = learn_tables_of(
@@ -275,6 +283,8 @@ class BayesNets(Answers, BaseEstimator):
             raise ValueError(
                 f'{gap}: a value is missing; fill it in, or learn with missing="em" (Input X contains NaN)'
             )
+        if gap is not None and self.bootstrap:
+            raise ValueError(f"{gap}: a value is missing, and bootstrap= needs complete rows: fill it in first")
         if self.sharing in ("joint", "identical"):
             check_overlap(tables)
         elif self.sharing == "pooled" and not tables.present.all():
@@ -388,8 +398,6 @@ class BayesNets(Answers, BaseEstimator):
             self.networks_[name] = Network(tuple(names), tuple(states), tuple(its_parents), tuple(its_tables))
 
     def _resample(self, plan: Plan, tables: Tables) -> None:
-        if first_missing(tables) is not None:
-            raise ValueError("bootstrap= needs complete rows: fill missing values in first")
         if plan.learnt:
             # One strength for all resamples: confidence is about arcs, given how alike the tasks were found to be.
             plan = plan._replace(strengths=scaled(plan.strengths, self.strength_), learnt=False)

@@ -84,7 +84,7 @@ def _slot_of(rule: Rule, task: int, level: int, prior: float) -> int:
         rule.priors[task, level, slot] = prior
         rule.rises[task, level, slot, 0] = 0.0
         for n in range(1, _SMALL):
-            rule.rises[task, level, slot, n] = rule.rises[task, level, slot, n - 1] + math.log(prior + n - 1)
+            rule.rises[task, level, slot, n] = rule.rises[task, level, slot, n - 1] + math.log(prior + (n - 1))
         rule.rises[task, level, slot, _SMALL] = math.lgamma(prior)
     return slot
 

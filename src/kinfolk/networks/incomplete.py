@@ -14,7 +14,10 @@ from kinfolk.networks.fitting import Outcome, Plan, learn_structures
 from kinfolk.networks.network import Network
 from kinfolk.networks.parameters import network_of_task
 
-MOST_ROUNDS = 25
+MOST_ROUNDS = 50
+_STILL = 1e-4
+# Fewer complete rows say too little about structure to start from.
+_FEWEST_COMPLETE = 10
 
 
 class Filled(NamedTuple):
@@ -36,37 +39,68 @@ def learn_from_incomplete(
 ) -> Filled:
     """Fill rows in by the networks so far, learn structures from the weighted rows, and again until they stay.
 
-    The first networks have no arcs and tables from the values that are there. A structure that came up before ends the
-    rounds too: where completions are drawn rather than listed, the last few may take turns.
+    The first structures are those of the complete rows, where every task has some, else empty; tables come from the
+    values that are there. A structure that came up before ends the search too: where completions are drawn rather than
+    listed, the last few may take turns. Tables are then improved alone until they stay.
     """
-    n = len(cards)
-    structures = np.zeros((len(codes), n, n), dtype=bool)
-    networks = [
-        network_of_task(structures[t], codes[t], cards, here, plan.criterion, plan.ess)
-        for t, here in enumerate(present)
-    ]
+    structures = _first_structures(plan, codes, cards, present, seed)
+    networks = _networks(plan, structures, codes, cards, present, None)
     seen: set[bytes] = set()
     outcome = Outcome(structures, -np.inf, 0.0)
-    filled, weights, n_rounds = list(codes), [np.ones(len(table)) for table in codes], 0
+    n_rounds, settled = 0, False
     while n_rounds < MOST_ROUNDS:
         n_rounds += 1
         # The same draws in every round, so that only what was learnt makes a difference.
         rng = np.random.default_rng(seed)
-        for t, table in enumerate(codes):
-            filled[t], weights[t] = _complete(networks[t], table, present[t], rng)
-        cases = lay_out(filled, cards, present, weights)
-        outcome = learn_structures(plan._replace(starts=_restart(plan, structures)), cases, seed)
-        structures = outcome.structures
-        networks = [
-            network_of_task(structures[t], filled[t], cards, here, plan.criterion, plan.ess, weights[t])
-            for t, here in enumerate(present)
-        ]
+        completed = [_complete(*part, rng) for part in zip(networks, codes, present, strict=True)]
+        filled, weights = [rows for rows, _ in completed], [weight for _, weight in completed]
+        if not settled:
+            cases = lay_out(filled, cards, present, weights)
+            outcome = learn_structures(plan._replace(starts=_restart(plan, structures)), cases, seed)
+            structures = outcome.structures
+            settled = structures.tobytes() in seen
+            seen.add(structures.tobytes())
+        before, networks = networks, _networks(plan, structures, filled, cards, present, weights)
         advance(1)
-        key = structures.tobytes()
-        if key in seen:
+        if settled and _change(before, networks) < _STILL:
             break
-        seen.add(key)
     return Filled(outcome, filled, weights, n_rounds)
+
+
+def _networks(
+    plan: Plan,
+    structures: NDArray[np.bool_],
+    codes: list[NDArray[np.int32]],
+    cards: NDArray[np.int64],
+    present: NDArray[np.bool_],
+    weights: list[NDArray[np.float64]] | None,
+) -> list[Network]:
+    return [
+        network_of_task(
+            structures[t], codes[t], cards, here, plan.criterion, plan.ess, None if weights is None else weights[t]
+        )
+        for t, here in enumerate(present)
+    ]
+
+
+def _change(before: list[Network], after: list[Network]) -> float:
+    """Largest change of a probability; any at all where structures differ."""
+    if [network.parents for network in before] != [network.parents for network in after]:
+        return np.inf
+    return max(
+        float(np.abs(old - new).max())
+        for one, other in zip(before, after, strict=True)
+        for old, new in zip(one.tables, other.tables, strict=True)
+    )
+
+
+def _first_structures(
+    plan: Plan, codes: list[NDArray[np.int32]], cards: NDArray[np.int64], present: NDArray[np.bool_], seed: int
+) -> NDArray[np.bool_]:
+    complete = [table[(table[:, here] >= 0).all(axis=1)] for table, here in zip(codes, present, strict=True)]
+    if min(map(len, complete)) < _FEWEST_COMPLETE:
+        return np.zeros((len(codes), len(cards), len(cards)), dtype=bool)
+    return learn_structures(plan, lay_out(complete, cards, present), seed).structures
 
 
 def _restart(plan: Plan, structures: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -28,6 +28,16 @@ def penalty_of(strength: float) -> float:
     return -math.expm1(-strength)
 
 
+def check_costs(kind: str, costs: Mapping[str, Any]) -> None:
+    """Refuse costs of kinds of edits that a prior does not know, or that are not numbers."""
+    known = ("add", "remove", "reverse") if kind == "edit" else ("arc", "reverse")
+    for name, cost in costs.items():
+        if name not in known:
+            raise ValueError(f"costs: {name!r} is not a kind of edit of the prior {kind!r}; {', '.join(known)} are")
+        if isinstance(cost, bool) or not isinstance(cost, int | float | np.number):
+            raise ValueError(f"costs: the cost {cost!r} of {name!r} is not a number")
+
+
 def no_sharing(n_tasks: int, log_odds: NDArray[np.float64]) -> Prior:
     """Structures that have nothing to do with each other."""
     n = len(log_odds)
@@ -119,6 +129,8 @@ def structure_log_odds(prior: Any, variables: Sequence[str]) -> NDArray[np.float
 def arc_places(arc: Any, place: Mapping[str, int], what: str) -> tuple[int, int]:
     """Places of an arc's two variables, given by name."""
     try:
+        if isinstance(arc, str):  # two letters would pass for two names
+            raise TypeError
         first, second = arc
     except (TypeError, ValueError):
         raise ValueError(f"{what}: {arc!r} is not an arc, a pair of variables is") from None
