@@ -26,8 +26,9 @@ _MODEL_FILE = "model.json"
 _PREDICTORS = {
     "naive_bayes": ("kinfolk.naive_bayes.predictor", "NaiveBayesPredictor"),
     "networks": ("kinfolk.networks.predictor", "NetworksPredictor"),
+    "multinet": ("kinfolk.networks.predictor", "MultinetPredictor"),
 }
-_ESTIMATORS = ("NoSharingNB", "CompleteSharingNB", "ClusteredNB", "PrototypeNB", "BayesNets")
+_ESTIMATORS = ("NoSharingNB", "CompleteSharingNB", "ClusteredNB", "PrototypeNB", "BayesNets", "BayesMultinet")
 
 
 class Archive(NamedTuple):

@@ -143,6 +143,7 @@ class BayesNets(Answers, BaseEstimator):
     # Fewest rows of a task, and what messages call one: tasks may be the classes of a classifier.
     _fewest_rows: ClassVar[int] = 2
     _called: ClassVar[str] = "task"
+    _constant_columns: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -270,7 +271,14 @@ class BayesNets(Answers, BaseEstimator):
         if not isinstance(X, Mapping):
             validate_data(self, X, skip_check_array=True)
         tables = learn_tables_of(
-            X, task, self.task_column, self.categorical_features, self.bins, self._fewest_rows, self._called
+            X,
+            task,
+            self.task_column,
+            self.categorical_features,
+            self.bins,
+            self._fewest_rows,
+            self._called,
+            self._constant_columns,
         )
         self._schema, self.tasks_, self._present = tables.schema, tables.tasks, tables.present
         if isinstance(X, Mapping):

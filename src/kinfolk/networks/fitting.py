@@ -167,7 +167,8 @@ def _learn_with_strength(
     cases = problem.cases
     costs = edit_costs(**plan.costs) if plan.prior == "edit" else pair_costs(**plan.costs)
     divisor = 1.0 if plan.prior == "edit" else max(cases.n_tasks - 1, 1)
-    both = np.triu(cases.present.T.astype(int) @ cases.present.astype(int), 1)
+    varied = cases.present & (cases.cards > 1)  # what is constant has no arcs to differ in
+    both = np.triu(varied.T.astype(int) @ varied.astype(int), 1)
     kinds, numbers = np.unique(np.stack([both, plan.strengths], axis=-1)[both > 1], axis=0, return_counts=True)
     spectra = [pair_spectrum(plan.prior, int(k), costs, divisor / factor) for k, factor in kinds if factor > 0]
     numbers = numbers[kinds[:, 1] > 0]

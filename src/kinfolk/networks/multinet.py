@@ -22,8 +22,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kinfolk.networks.archive import from_archive
 from kinfolk.networks.bayes_nets import BayesNets
 from kinfolk.networks.elimination import log_probability
+from kinfolk.posterior import Archive
 from kinfolk.tasks.door import check_labels, receive
 from kinfolk.tasks.frames import backend_of, make_frame
 from kinfolk.tasks.schema import distinct, encode
@@ -34,10 +36,14 @@ if TYPE_CHECKING:
 
 
 class _NetsOfClasses(BayesNets):
-    """Networks whose tasks are classes; one that has a single row takes its structure from the others."""
+    """Networks whose tasks are classes; one that has a single row takes its structure from the others.
+
+    A column may be constant: a fold of cross-validation may lack a rare value, which is no fault of the user's.
+    """
 
     _fewest_rows: ClassVar[int] = 1
     _called: ClassVar[str] = "class"
+    _constant_columns: ClassVar[bool] = True
 
 
 class BayesMultinet(ClassifierMixin, BaseEstimator):
@@ -272,6 +278,31 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
             self.n_features_in_, self.feature_names_in_ = len(X), np.array(list(X), dtype=object)
         elif list(X) != (known := list(getattr(self, "feature_names_in_", range(self.n_features_in_)))):
             raise ValueError(f"the columns should be {known}, as in fit, not {list(X)}")
+
+    def _to_archive(self) -> Archive:
+        check_is_fitted(self)
+        nets = self.nets_._to_archive()
+        about = {
+            **nets.about,
+            "family": "multinet",
+            "estimator": "BayesMultinet",
+            "class_prior": float(self.class_prior),
+        }
+        return Archive(about, {**nets.arrays, "class_log_prior": self.class_log_prior_})
+
+    @classmethod
+    def _from_archive(cls, archive: Archive) -> Self:
+        nets = from_archive(_NetsOfClasses, archive)
+        own = set(cls().get_params(deep=False))
+        params = {name: value for name, value in nets.get_params(deep=False).items() if name in own}
+        model = cls(**params, class_prior=float(archive.about["class_prior"]))
+        model.nets_, model.classes_, model.networks_ = nets, nets.tasks_, nets.networks_
+        model.log_score_, model.penalty_, model.strength_ = nets.log_score_, nets.penalty_, nets.strength_
+        model.class_log_prior_ = archive.array("class_log_prior", "f", (len(nets.tasks_),))
+        model.n_features_in_, model._backend = nets.n_features_in_, nets._backend
+        if hasattr(nets, "feature_names_in_"):
+            model.feature_names_in_ = nets.feature_names_in_
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -116,6 +116,46 @@ class NetworksPredictor:
         return score_rows(self.networks_, self._schema.names, codes, task)
 
 
+class MultinetPredictor:
+    """A fitted classifier with a network for each class, reduced to what prediction needs.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    networks_ : dict
+        A :class:`~kinfolk.networks.network.Network` for each label.
+    feature_names_in_ : list of str
+        Variables, in order.
+    """
+
+    def __init__(self, nets: NetworksPredictor, class_log_prior: NDArray[np.float64]) -> None:
+        self._nets = nets
+        self._class_log_prior = class_log_prior
+        self.classes_, self.networks_, self.feature_names_in_ = nets.tasks_, nets.networks_, nets.feature_names_in_
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> MultinetPredictor:
+        """Rebuild from plain data, checking that its parts fit together."""
+        nets = NetworksPredictor.from_archive(archive)
+        return cls(nets, archive.array("class_log_prior", "f", (len(nets.tasks_),)))
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Log probability of each label (rows, classes)."""
+        codes = self._nets._codes(read_table(X))
+        of_classes = [self._nets._of_task(codes, label) for label in self.classes_.tolist()]
+        joint = np.stack(of_classes, axis=1) + self._class_log_prior
+        return np.asarray(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each label (rows, classes)."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each row."""
+        return np.asarray(self.classes_[self.predict_log_proba(X).argmax(axis=1)])
+
+
 def tasks_from(archive: Archive) -> list[Any]:
     """The tasks of a saved model."""
     tasks = names_from(archive.about["tasks"], "tasks")

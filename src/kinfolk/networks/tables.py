@@ -49,8 +49,12 @@ def learn_tables_of(
     bins: Any,
     fewest_rows: int = 2,
     called: str = "task",
+    constant: bool = False,
 ) -> Tables:
-    """Read tables and learn the states of every variable from all tasks that have it."""
+    """Read tables and learn the states of every variable from all tasks that have it.
+
+    A task needs ``fewest_rows``; a column that is the same in every row is refused unless ``constant`` ones may be.
+    """
     if by_task(X):
         if task is not None or task_column is not None:
             raise ValueError("tables came one for each task, by name: task= and task_column= say it a second time")
@@ -76,7 +80,7 @@ def learn_tables_of(
         codes = [np.asfortranarray(everything[its]) for its in rows]
         present = np.ones((len(tasks), len(schema.columns)), dtype=bool)
     tables = Tables(tasks, schema, codes, present, rows, called)
-    _check_sizes(tables, fewest_rows)
+    _check_sizes(tables, fewest_rows, constant)
     return tables
 
 
@@ -122,7 +126,7 @@ def _declared(X: Mapping[Any, Any], parts: Mapping[Any, Table], union: Table) ->
     return found
 
 
-def _check_sizes(tables: Tables, fewest_rows: int) -> None:
+def _check_sizes(tables: Tables, fewest_rows: int, constant: bool) -> None:
     for t, codes in enumerate(tables.codes):
         if len(codes) < fewest_rows:
             many = "no rows" if not len(codes) else "1 sample (row)"
@@ -136,7 +140,7 @@ def _check_sizes(tables: Tables, fewest_rows: int) -> None:
         seen = np.zeros(column.n_values, dtype=bool)
         for codes in tables.codes:
             seen[codes[codes[:, v] >= 0, v]] = True
-        if seen.sum() < 2:
+        if seen.sum() < 2 and not constant:
             shown = column.value_names[int(np.argmax(seen))] if seen.any() else "nothing"
             raise ValueError(f"column {column.name!r} holds {shown!r} in every row: leave it out, it tells nothing")
 
