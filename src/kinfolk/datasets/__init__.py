@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kinfolk.datasets.feederwatch import load_feederwatch
     from kinfolk.datasets.meetings import MEETING_FEATURES, TEAM, make_meetings
     from kinfolk.datasets.networks import load_network, make_random_network, sample_tasks
     from kinfolk.datasets.real import load_real
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 _HOME = {
     "MEETING_FEATURES": "kinfolk.datasets.meetings",
     "TEAM": "kinfolk.datasets.meetings",
+    "load_feederwatch": "kinfolk.datasets.feederwatch",
     "load_network": "kinfolk.datasets.networks",
     "load_real": "kinfolk.datasets.real",
     "make_meetings": "kinfolk.datasets.meetings",
@@ -25,6 +27,7 @@ _HOME = {
 __all__ = [
     "MEETING_FEATURES",
     "TEAM",
+    "load_feederwatch",
     "load_network",
     "load_real",
     "make_meetings",

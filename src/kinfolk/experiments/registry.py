@@ -90,6 +90,41 @@ EXPERIMENTS: dict[str, Experiment] = {
             "kinfolk.experiments.ijcai_figure_5",
         ),
         Experiment(
+            "networks-figure-1",
+            "Niculescu-Mizil and Caruana (2012), figure 1: how little branch and bound evaluates",
+            "kinfolk.experiments.networks_figure_1",
+        ),
+        Experiment(
+            "networks-figure-2",
+            "Niculescu-Mizil and Caruana (2012), figure 2: what joint learning gains on ALARM, by the penalty",
+            "kinfolk.experiments.networks_figure_2",
+        ),
+        Experiment(
+            "networks-figure-3",
+            "Niculescu-Mizil and Caruana (2012), figure 3: what joint learning gains on INSURANCE-IND, by the penalty",
+            "kinfolk.experiments.networks_figure_3",
+        ),
+        Experiment(
+            "networks-figure-4",
+            "Niculescu-Mizil and Caruana (2012), figure 4: separate, identical, pooled and joint learning",
+            "kinfolk.experiments.networks_figure_4",
+        ),
+        Experiment(
+            "networks-figure-5",
+            "Niculescu-Mizil and Caruana (2012), figure 5: separate and joint learning, by the number of rows",
+            "kinfolk.experiments.networks_figure_5",
+        ),
+        Experiment(
+            "networks-figure-7",
+            "Niculescu-Mizil and Caruana (2012), figure 7: birds at other feeders, by the penalty and the prior",
+            "kinfolk.experiments.networks_figure_7",
+        ),
+        Experiment(
+            "networks-figure-8",
+            "Niculescu-Mizil and Caruana (2012), figure 8: birds at other feeders, by the number of rows",
+            "kinfolk.experiments.networks_figure_8",
+        ),
+        Experiment(
             "thesis-table-4-1",
             "Roy (2006), table 4.1: the most common partition of users",
             "kinfolk.experiments.thesis_table_4_1",
