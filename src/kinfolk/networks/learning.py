@@ -35,7 +35,11 @@ def learn_separately(
         rng = np.random.default_rng(seeds[t])
         return search(problem, prior, np.array([t]), starts[t : t + 1], effort, rng, advance)
 
-    found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(t) for t in range(len(starts)))
+    # A pool for one thread would take longer than a small search.
+    if n_jobs in (None, 1):
+        found = [one(t) for t in range(len(starts))]
+    else:
+        found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(t) for t in range(len(starts)))
     return Learnt(np.concatenate([climb.adjacency for climb in found]), sum(climb.score for climb in found))
 
 

@@ -137,9 +137,9 @@ def _check_sizes(tables: Tables, fewest_rows: int, constant: bool) -> None:
                 f"column {column.name!r} has {column.n_values} states: at most {MOST_STATES} fit, group them or leave "
                 "it out"
             )
-        seen = np.zeros(column.n_values, dtype=bool)
-        for codes in tables.codes:
-            seen[codes[codes[:, v] >= 0, v]] = True
+        # Missing values, −1, are counted first and left out.
+        counts = [np.bincount(codes[:, v] + 1, minlength=column.n_values + 1)[1:] for codes in tables.codes]
+        seen = np.sum(counts, axis=0) > 0
         if seen.sum() < 2 and not constant:
             shown = column.value_names[int(np.argmax(seen))] if seen.any() else "nothing"
             raise ValueError(f"column {column.name!r} holds {shown!r} in every row: leave it out, it tells nothing")
