@@ -2,7 +2,16 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kinfolk import BayesMultinet, BayesNets, ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
+from kinfolk import (
+    BayesMultinet,
+    BayesNets,
+    ClusteredNB,
+    CompleteSharingNB,
+    LICAClassifier,
+    LICARegressor,
+    NoSharingNB,
+    PrototypeNB,
+)
 
 ESTIMATORS = [
     NoSharingNB(),
@@ -16,9 +25,25 @@ ESTIMATORS = [
     BayesNets(),
     BayesMultinet(),
     BayesMultinet(tables="independent"),
+    LICAClassifier(n_sources=1),
+    LICAClassifier(sharing="individual"),
+    LICAClassifier(n_sources=1, inference="map"),
+    LICARegressor(n_sources=1),
 ]
 
+_WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+_CLIMB = "iterations end by their gain, on another path for repeated rows; tests/lica proves the limits equal"
+_HELD_OUT = "variances are chosen on rows held out, and copies of a row can be held out one without the other"
 
-@parametrize_with_checks(ESTIMATORS)
+
+def exceptions(estimator):
+    """Checks that an estimator does not pass, each with the reason."""
+    if not isinstance(estimator, LICAClassifier | LICARegressor):
+        return {}
+    by_bayes = estimator.inference == "eb" and estimator.sharing == "sources"
+    return dict.fromkeys(_WEIGHTS, _CLIMB if by_bayes else _HELD_OUT)
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=exceptions)
 def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)

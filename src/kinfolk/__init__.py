@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kinfolk.decisions import DecisionClassifier, Loss, decide, expected_loss, realised_loss
+    from kinfolk.lica.classifier import LICAClassifier
+    from kinfolk.lica.regressor import LICARegressor
     from kinfolk.naive_bayes.clustered import ClusteredNB
     from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
     from kinfolk.naive_bayes.no_sharing import NoSharingNB
@@ -29,6 +31,8 @@ _HOME = {
     "CompleteSharingNB": "kinfolk.naive_bayes.complete_sharing",
     "DecisionClassifier": "kinfolk.decisions",
     "FewPerTask": "kinfolk.tasks.splitters",
+    "LICAClassifier": "kinfolk.lica.classifier",
+    "LICARegressor": "kinfolk.lica.regressor",
     "LeaveTasksOut": "kinfolk.tasks.splitters",
     "Loss": "kinfolk.decisions",
     "NoSharingNB": "kinfolk.naive_bayes.no_sharing",
@@ -50,6 +54,8 @@ __all__ = [
     "CompleteSharingNB",
     "DecisionClassifier",
     "FewPerTask",
+    "LICAClassifier",
+    "LICARegressor",
     "LeaveTasksOut",
     "Loss",
     "NoSharingNB",

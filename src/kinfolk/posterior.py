@@ -27,8 +27,18 @@ _PREDICTORS = {
     "naive_bayes": ("kinfolk.naive_bayes.predictor", "NaiveBayesPredictor"),
     "networks": ("kinfolk.networks.predictor", "NetworksPredictor"),
     "multinet": ("kinfolk.networks.predictor", "MultinetPredictor"),
+    "lica": ("kinfolk.lica.predictor", "LICAPredictor"),
 }
-_ESTIMATORS = ("NoSharingNB", "CompleteSharingNB", "ClusteredNB", "PrototypeNB", "BayesNets", "BayesMultinet")
+_ESTIMATORS = (
+    "NoSharingNB",
+    "CompleteSharingNB",
+    "ClusteredNB",
+    "PrototypeNB",
+    "BayesNets",
+    "BayesMultinet",
+    "LICAClassifier",
+    "LICARegressor",
+)
 
 
 class Archive(NamedTuple):

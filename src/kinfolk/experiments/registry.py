@@ -90,6 +90,26 @@ EXPERIMENTS: dict[str, Experiment] = {
             "kinfolk.experiments.ijcai_figure_5",
         ),
         Experiment(
+            "lica-figure-2-rcv1",
+            "Zhang, Ghahramani and Yang (2005), figure 2, right: all topics of RCV1, few documents",
+            "kinfolk.experiments.lica_figure_2_rcv1",
+        ),
+        Experiment(
+            "lica-figure-2-reuters",
+            "Zhang, Ghahramani and Yang (2005), figure 2, left: nine topics of Reuters, few documents",
+            "kinfolk.experiments.lica_figure_2_reuters",
+        ),
+        Experiment(
+            "lica-numeric",
+            "Zhang, Ghahramani and Yang (2005), on other sets: landmine, ratings of computers, schools",
+            "kinfolk.experiments.lica_numeric",
+        ),
+        Experiment(
+            "lica-synthetic",
+            "Zhang, Ghahramani and Yang (2005), section 2: whether the sources of made-up tasks are found",
+            "kinfolk.experiments.lica_synthetic",
+        ),
+        Experiment(
             "networks-figure-1",
             "Niculescu-Mizil and Caruana (2012), figure 1: how little branch and bound evaluates",
             "kinfolk.experiments.networks_figure_1",
