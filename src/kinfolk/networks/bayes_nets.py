@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -15,16 +14,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kinfolk.networks.answers import Answers
 from kinfolk.networks.archive import from_archive, to_archive
 from kinfolk.networks.arcs import make_constraints, make_starts, task_strengths, variable_strengths
-from kinfolk.networks.bootstrap import arc_confidence
+from kinfolk.networks.assembly import assemble
+from kinfolk.networks.bootstrap import arc_confidence, confidence_columns
 from kinfolk.networks.cases import lay_out
-from kinfolk.networks.fitting import Outcome, Plan, learn_structures
+from kinfolk.networks.fitting import Plan, learn_structures
 from kinfolk.networks.incomplete import learn_from_incomplete
-from kinfolk.networks.network import Network, parents_of
-from kinfolk.networks.parameters import learn_tables
 from kinfolk.networks.priors import check_costs, penalty_of, strength, structure_log_odds
-from kinfolk.networks.rows import by_task, states_of
+from kinfolk.networks.rows import by_task
 from kinfolk.networks.search import Effort
-from kinfolk.networks.shared_parameters import learn_shared_tables
 from kinfolk.networks.tables import (
     Tables,
     check_overlap,
@@ -357,53 +354,9 @@ class BayesNets(Answers, BaseEstimator):
             else:
                 cases = lay_out(codes, tables.cards, tables.present)
                 outcome = learn_structures(plan, cases, self._seed, advance)
-        self._set_networks(outcome, tables, codes, weights)
-
-    def _set_networks(
-        self,
-        outcome: Outcome,
-        tables: Tables,
-        codes: list[NDArray[np.int32]],
-        weights: list[NDArray[np.float64]] | None,
-    ) -> None:
+        self.networks_ = assemble(plan, outcome.structures, tables, codes, weights, self.tables == "shared")
         self.log_score_, self.strength_ = outcome.score, outcome.strength
         self.penalty_ = penalty_of(outcome.strength)
-        cards, tasks = tables.cards, tables.tasks.tolist()
-        parents = [parents_of(structure) for structure in outcome.structures]
-        shared = None
-        if self.tables == "shared" and self.sharing != "pooled":
-            shared = learn_shared_tables(
-                codes,
-                parents,
-                cards,
-                self.criterion,
-                ess=self.ess,
-                weights_per_task=weights,
-                variables=tables.variables,
-            ).tables
-        if self.sharing == "pooled":
-            codes = [np.concatenate(codes)] * len(tasks)
-            weights = None if weights is None else [np.concatenate(weights)] * len(tasks)
-        self.networks_ = {}
-        for t, name in enumerate(tasks):
-            own = np.flatnonzero(tables.present[t])
-            place = {int(v): i for i, v in enumerate(own)}
-            its_parents = [tuple(place[p] for p in parents[t][v]) for v in own]
-            names = [tables.variables[v] for v in own]
-            if shared is None:
-                its_tables: Sequence[NDArray[np.float64]] = learn_tables(
-                    codes[t][:, own],
-                    its_parents,
-                    cards[own],
-                    self.criterion,
-                    ess=self.ess,
-                    weights=None if weights is None else weights[t],
-                    variables=names,
-                )
-            else:
-                its_tables = [shared[t][v] for v in own]
-            states = [states_of(self._schema.columns[v]) for v in own]
-            self.networks_[name] = Network(tuple(names), tuple(states), tuple(its_parents), tuple(its_tables))
 
     def _resample(self, plan: Plan, tables: Tables) -> None:
         if plan.learnt:
@@ -413,12 +366,7 @@ class BayesNets(Answers, BaseEstimator):
             shares = arc_confidence(
                 plan, tables.codes, tables.cards, tables.present, int(self.bootstrap), self._seed, self.n_jobs, advance
             )
-        columns: dict[str, list[Any]] = {name: [] for name in ("task", "parent", "child", "confidence", "either_way")}
-        tasks, names = tables.tasks.tolist(), tables.variables
-        for t, i, j in np.argwhere(shares > 0).tolist():
-            either = shares[t, i, j] + shares[t, j, i]
-            for name, value in zip(columns, (tasks[t], names[i], names[j], shares[t, i, j], either), strict=True):
-                columns[name].append(value)
+        columns = confidence_columns(shares, tables.tasks.tolist(), tables.variables)
         self.arc_confidence_ = make_frame(columns, self._backend)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -41,3 +42,13 @@ def arc_confidence(
     for structures in found:
         total += structures
     return total / n_resamples
+
+
+def confidence_columns(shares: NDArray[np.float64], tasks: list[Any], variables: list[str]) -> dict[str, list[Any]]:
+    """Arcs that were found at all, one a row: its task, parent and child, how often, and how often either way round."""
+    columns: dict[str, list[Any]] = {name: [] for name in ("task", "parent", "child", "confidence", "either_way")}
+    for t, i, j in np.argwhere(shares > 0).tolist():
+        row = (tasks[t], variables[i], variables[j], shares[t, i, j], shares[t, i, j] + shares[t, j, i])
+        for values, value in zip(columns.values(), row, strict=True):
+            values.append(value)
+    return columns
