@@ -15,6 +15,7 @@ from kinfolk.datasets import load_network, make_random_network, make_related_net
 from kinfolk.networks.bif import read_bif
 from kinfolk.networks.distances import edit_distance, kl_divergence
 from kinfolk.networks.network import make_network
+from tests.networks.oracle import as_frame
 
 ASIA = make_related_networks("asia", 3, p_delete=0.15, random_state=1)
 
@@ -386,3 +387,26 @@ def test_states_with_odd_names_survive_learning_and_files(tmp_path):
     assert model.networks_[0].states == odd.states
     model.to_bif(tmp_path / "odd.bif")
     assert read_bif(tmp_path / "odd.bif").states == odd.states
+
+
+def test_an_estimator_made_from_bif_files_scores_and_samples_as_the_one_that_wrote_them(tmp_path):
+    rng = np.random.default_rng(0)
+    tables = {name: as_frame(rng.integers(0, 2, (60, 3)), [2, 2, 2]) for name in ("x", "y")}
+    tables["y"] = tables["y"].drop(columns="c")
+    model = BayesNets(random_state=0).fit(tables)
+    for name, file in (("x", "x.bif"), ("y", "y.bif.gz")):
+        model.to_bif(tmp_path / file, task=name)
+    again = BayesNets.from_bif({"x": tmp_path / "x.bif", "y": tmp_path / "y.bif.gz"})
+    for name, scores in model.score_samples(tables).items():
+        assert again.score_samples({name: tables[name]})[name] == pytest.approx(scores, rel=1e-12)
+    assert list(again.graphs_["x"].edges) == list(model.graphs_["x"].edges)
+    assert again.sample(5, task="y", random_state=0).shape == (5, 2)
+
+
+def test_bif_files_that_give_a_variable_different_states_are_refused_by_name(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, states in (("x", 2), ("y", 3)):
+        model = BayesNets().fit(as_frame(rng.integers(0, states, (90, 2)), [states, states]))
+        model.to_bif(tmp_path / f"{name}.bif")
+    with pytest.raises(ValueError, match=r"task 'y': variable 'a' has the states .* must be the same"):
+        BayesNets.from_bif({name: tmp_path / f"{name}.bif" for name in ("x", "y")})
