@@ -1,0 +1,1 @@
+"""The ledger: every request, feature row, decision, reply and correction, in SQLite or PostgreSQL."""

@@ -1,0 +1,201 @@
+"""The tables of the ledger, the same for SQLite and PostgreSQL. All times are UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import JSON, DateTime, Dialect, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+
+class Moment(TypeDecorator[datetime]):
+    """An aware datetime kept in UTC: SQLite forgets time zones, so they are put back on the way out."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Turn into UTC on the way in."""
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Say that it is UTC on the way out."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Table(DeclarativeBase):
+    """Base of all tables."""
+
+    type_annotation_map = {datetime: Moment, dict[str, Any]: JSON, list[Any]: JSON}  # noqa: RUF012
+
+
+class User(Table):
+    """Someone whose invitations are answered, with the settings that are theirs."""
+
+    __tablename__ = "users"
+
+    address: Mapped[str] = mapped_column(String(320), primary_key=True)
+    name: Mapped[str] = mapped_column(default="")
+    password_hash: Mapped[str | None]
+    zone: Mapped[str] = mapped_column(default="UTC")
+    # Words of places that are near for this user, one a line; see the feature "location".
+    places: Mapped[str] = mapped_column(Text, default="")
+    # Their history helps others from this moment on; None: it does not.
+    agreed_at: Mapped[datetime | None]
+    automation: Mapped[bool] = mapped_column(default=False)
+    daily_cap: Mapped[int] = mapped_column(default=10)
+    # An automatic answer waits so long before it is sent, and can be taken back without a trace until then.
+    undo_minutes: Mapped[int] = mapped_column(default=10)
+    cost_false_accept: Mapped[float] = mapped_column(default=1.0)
+    cost_false_decline: Mapped[float] = mapped_column(default=1.0)
+    cost_ask: Mapped[float] = mapped_column(default=0.1)
+    made_at: Mapped[datetime]
+
+
+class Session(Table):
+    """A browser that is signed in; only a hash of its token is kept."""
+
+    __tablename__ = "sessions"
+
+    token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), index=True)
+    csrf: Mapped[str]
+    expires_at: Mapped[datetime]
+
+
+class Contact(Table):
+    """A line of a user's people-and-topics table: a person (address) or a topic (word)."""
+
+    __tablename__ = "contacts"
+    __table_args__ = (UniqueConstraint("user", "kind", "key"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), index=True)
+    kind: Mapped[str]  # "person" or "topic"
+    key: Mapped[str]
+    job: Mapped[str] = mapped_column(default="other")
+    relation: Mapped[str] = mapped_column(default="other")
+    importance: Mapped[str] = mapped_column(default="other")
+
+
+class Entry(Table):
+    """An object of a user's calendar as last seen; what it says of its own past is in its text."""
+
+    __tablename__ = "entries"
+    __table_args__ = (UniqueConstraint("user", "uid"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), index=True)
+    uid: Mapped[str]
+    text: Mapped[str] = mapped_column(Text)
+    href: Mapped[str] = mapped_column(default="")
+    etag: Mapped[str] = mapped_column(default="")
+    seen_at: Mapped[datetime]
+    # When it was found to be gone from the calendar; it still counts for the days before.
+    gone_at: Mapped[datetime | None]
+
+
+class Request(Table):
+    """An invitation to one user, once for each version (SEQUENCE) of each meeting."""
+
+    __tablename__ = "requests"
+    __table_args__ = (
+        UniqueConstraint("user", "uid", "recurrence_id", "sequence"),
+        Index("requests_in_order", "user", "state", "received_at"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"))
+    uid: Mapped[str]
+    recurrence_id: Mapped[str] = mapped_column(default="")
+    sequence: Mapped[int] = mapped_column(default=0)
+    stamp: Mapped[datetime | None]
+    received_at: Mapped[datetime]
+    organiser: Mapped[str] = mapped_column(default="")
+    organiser_name: Mapped[str] = mapped_column(default="")
+    summary: Mapped[str] = mapped_column(Text, default="")
+    location: Mapped[str] = mapped_column(Text, default="")
+    starts_at: Mapped[datetime]
+    ends_at: Mapped[datetime]
+    all_day: Mapped[bool] = mapped_column(default=False)
+    text: Mapped[str] = mapped_column(Text)
+    # Where it came from: "history", "file", "mail" or "caldav"; the reference is the server's path or the mail's id.
+    source: Mapped[str] = mapped_column(default="file")
+    source_ref: Mapped[str] = mapped_column(default="")
+    # open → answered, cancelled or superseded (a later SEQUENCE came); history is never open.
+    state: Mapped[str] = mapped_column(String(12), default="open")
+    # The fifteen features (None: could not be known) and, for those that could not, why.
+    features: Mapped[dict[str, Any] | None]
+    unknown: Mapped[dict[str, Any] | None]
+    # The user's own answer, "accept" or "decline": what the model learns from. None: unlabelled.
+    label: Mapped[str | None] = mapped_column(String(8))
+
+
+class Model(Table):
+    """A fitted model, whole: the shared one, or one of a user who learns from others but does not help them."""
+
+    __tablename__ = "models"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    owner: Mapped[str | None] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), index=True)
+    made_at: Mapped[datetime]
+    n_rows: Mapped[int]
+    users: Mapped[list[Any]]
+    archive: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class Decision(Table):
+    """What the assistant decided about a request; the last one counts."""
+
+    __tablename__ = "decisions"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    request_id: Mapped[int] = mapped_column(ForeignKey("requests.id", ondelete="CASCADE"), index=True)
+    made_at: Mapped[datetime]
+    action: Mapped[str] = mapped_column(String(8))  # accept, decline or ask
+    probability: Mapped[float | None]  # of "accept"; None where nothing is learnt yet
+    expected_losses: Mapped[dict[str, Any]]
+    reasons: Mapped[list[Any]]
+    kin: Mapped[list[Any]]
+    model_id: Mapped[int | None]
+    shadow: Mapped[bool] = mapped_column(default=True)
+
+
+class Reply(Table):
+    """An answer on its way to the organiser. ``once`` makes a second one by the assistant impossible."""
+
+    __tablename__ = "replies"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    request_id: Mapped[int] = mapped_column(ForeignKey("requests.id", ondelete="CASCADE"), index=True)
+    once: Mapped[int | None] = mapped_column(unique=True)  # the request's id where ``by`` is "assistant", else None
+    by: Mapped[str] = mapped_column(String(9))  # "assistant" or "user"
+    answer: Mapped[str] = mapped_column(String(12))  # ACCEPTED or DECLINED
+    text: Mapped[str] = mapped_column(Text)  # the iTIP REPLY, fixed once and for all
+    # prepared → sending → sent; withdrawn (undone in time, or cancelled); failed (will be tried again);
+    # uncertain (the process died while sending by mail: only the user may send it again)
+    state: Mapped[str] = mapped_column(String(10), default="prepared")
+    made_at: Mapped[datetime]
+    due_at: Mapped[datetime]
+    sent_at: Mapped[datetime | None]
+    attempts: Mapped[int] = mapped_column(default=0)
+    error: Mapped[str] = mapped_column(Text, default="")
+
+
+class Deed(Table):
+    """One line of the ledger that a user reads: what was done, when, by whom."""
+
+    __tablename__ = "deeds"
+    __table_args__ = (Index("deeds_in_order", "user", "at"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"))
+    at: Mapped[datetime]
+    by: Mapped[str] = mapped_column(String(9))  # "assistant", "user" or "organiser"
+    kind: Mapped[str] = mapped_column(String(16))
+    request_id: Mapped[int | None] = mapped_column(ForeignKey("requests.id", ondelete="CASCADE"))
+    text: Mapped[str] = mapped_column(Text)
