@@ -138,8 +138,14 @@ def test_a_task_without_labels_is_named():
 @pytest.mark.parametrize("params", KINDS[:2], ids=IDS[:2])
 def test_a_task_whose_rows_all_weigh_nothing_gets_what_the_prior_says(params):
     weights = (MADE.task != 4).astype(float)
+    plain = LICAClassifier(random_state=0, shared_mean=False, intercept_variance=9.0, **params)
+    plain.fit(MADE.X, MADE.y, task=MADE.task, sample_weight=weights)
+    np.testing.assert_allclose(plain.predict_proba(MADE.X, task=np.full(120, 4)), 0.5, atol=1e-6)
     model = LICAClassifier(random_state=0, **params).fit(MADE.X, MADE.y, task=MADE.task, sample_weight=weights)
-    np.testing.assert_allclose(model.predict_proba(MADE.X, task=np.full(120, 4)), 0.5, atol=1e-6)
+    unseen = (MADE.task == 4).nonzero()[0][0]
+    place = model.tasks_.tolist().index(MADE.task[unseen])
+    np.testing.assert_allclose(model.coef_[place], model.prior_.mean, atol=1e-12)
+    assert model.intercept_[place] == pytest.approx(model.prior_.intercept_mean, abs=1e-12)
 
 
 def test_labels_that_are_not_two_are_refused():

@@ -2,7 +2,8 @@
 
 All steps lower one objective, the joint negative log posterior without constants,
 Σₖ [loss of k + ½ (θₖ − Λsₖ)ᵀΨ⁻¹(θₖ − Λsₖ) + bₖ²/(2v₀) + ‖sₖ‖₁/b₀] + ‖Λ‖²/(2τ²), whose variances are held. The paper
-gives Λ no prior; then Λ grows and s shrinks until the sources' penalty is gone.
+gives Λ no prior; then Λ grows and s shrinks until the sources' penalty is gone. A mean that all tasks share is the
+loadings of one more source, the last, which is the same constant in every task and costs nothing.
 """
 
 from __future__ import annotations
@@ -25,12 +26,23 @@ EXACT = 1e-3
 
 
 class Variances(NamedTuple):
-    """What is held: ψ, τ², b₀ and σ²."""
+    """What is held: ψ, τ², b₀ and σ², and the constant source of the mean, which is 0 where tasks share none."""
 
     noise: Floats
     loading_variance: float
     source_scale: float
     residual_variance: float
+    constant: float = 0.0
+
+    def with_constant(self, sources: Floats) -> Floats:
+        """Sources, and the constant one after them."""
+        if not self.constant:
+            return sources
+        return np.column_stack([sources, np.full(len(sources), self.constant)])
+
+    def free(self, sources: Floats) -> slice:
+        """Columns of the sources that a task has a value of its own for."""
+        return slice(0, sources.shape[1] - bool(self.constant))
 
 
 class Fit(NamedTuple):
@@ -38,8 +50,8 @@ class Fit(NamedTuple):
 
     Parameters
     ----------
-    loadings : ndarray of shape (n_features, n_sources)
-    sources : ndarray of shape (n_tasks, n_sources)
+    loadings : ndarray of shape (n_features, n_sources), and a column more where there is a constant source
+    sources : ndarray of shape (n_tasks, n_sources), the same
     solved : WeightsOfTasks
     objective : float
     """
@@ -62,6 +74,7 @@ def begin(
     solver: WeightSolver, variances: Variances, sources: Floats, solved: WeightsOfTasks, loadings: Floats | None = None
 ) -> Fit:
     """The first state: loadings for the given sources and weights, unless they are given too, and weights for both."""
+    sources = variances.with_constant(sources)
     if loadings is None:
         loadings = loading_step(solved.weights, sources, variances)
     return _with_weights(solver, variances, *balance(loadings, sources, variances), solved, INEXACT)
@@ -89,7 +102,7 @@ def alternate(
     for iteration in range(max_iter):
         sources = fit.sources
         if iteration >= n_held:
-            sources = fit_lasso_sources(_prior(fit.loadings, variances), fit.solved.weights, start=fit.sources)
+            sources = _lasso_step(fit, variances)
         loadings = loading_step(fit.solved.weights, sources, variances)
         ahead = fit.loadings + reach * (loadings - fit.loadings)
         further = balance(ahead, _beyond(fit.sources, sources, reach), variances)
@@ -125,6 +138,7 @@ def balance(loadings: Floats, sources: Floats, variances: Variances) -> tuple[Fl
     """
     lengths, sizes = np.sum(loadings**2, axis=0), np.sum(np.abs(sources), axis=0)
     used = (lengths > 0.0) & (sizes > 0.0)
+    used[variances.free(sources).stop :] = False
     factor = np.ones(lengths.size)
     ratio = variances.loading_variance * sizes[used] / (variances.source_scale * lengths[used])
     factor[used] = np.cbrt(ratio)
@@ -137,8 +151,13 @@ def _beyond(old: Floats, new: Floats, reach: float) -> Floats:
     return np.where((old != 0.0) & (ahead * new > 0.0), ahead, new)
 
 
-def _prior(loadings: Floats, variances: Variances) -> TaskPrior:
-    return TaskPrior(loadings, variances.noise, source_scale=variances.source_scale)
+def _lasso_step(fit: Fit, variances: Variances) -> Floats:
+    free = variances.free(fit.sources)
+    prior = TaskPrior(fit.loadings[:, free], variances.noise, source_scale=variances.source_scale)
+    weights = fit.solved.weights
+    if variances.constant:
+        weights = weights - variances.constant * fit.loadings[:, -1:]
+    return variances.with_constant(fit_lasso_sources(prior, weights, start=fit.sources[:, free]))
 
 
 def _with_weights(
@@ -161,5 +180,6 @@ def _with_weights(
             intercepts=np.where(worse, before.intercepts, solved.intercepts),
             loss=np.where(worse, before.loss, solved.loss),
         )
-    shared = np.sum(np.abs(sources)) / variances.source_scale + np.sum(loadings**2) / (2.0 * variances.loading_variance)
+    lasso = np.sum(np.abs(sources[:, variances.free(sources)])) / variances.source_scale
+    shared = lasso + np.sum(loadings**2) / (2.0 * variances.loading_variance)
     return Fit(loadings, sources, solved, float(np.minimum(cost, kept).sum() + shared))

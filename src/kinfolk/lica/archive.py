@@ -50,6 +50,7 @@ def to_archive(model: SharedWeights) -> Archive:
         "seed": seed,
         "source_scale": float(prior.source_scale),
         "intercept_variance": float(prior.intercept_variance),
+        "intercept_mean": float(prior.intercept_mean),
         "residual_variance": float(prior.residual_variance),
         "loading_variance": float(learnt.loading_variance),
         "target_mean": float(model._target_mean),

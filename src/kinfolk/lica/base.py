@@ -51,7 +51,8 @@ class SharedWeights(BaseEstimator):
     noise: str
     source_prior: str
     loading_variance: float | None
-    intercept_variance: float
+    shared_mean: bool
+    intercept_variance: float | None
     class_weight: Any
     max_iter: int
     tol: float
@@ -79,9 +80,11 @@ class SharedWeights(BaseEstimator):
             raise ValueError(f"max_iter={self.max_iter!r}: a whole number of at least 1 is needed")
         for name in ("tol", "intercept_variance", "loading_variance"):
             value = getattr(self, name)
-            chosen_later = value is None and name == "loading_variance"
+            chosen_later = value is None and name != "tol"
             if not (chosen_later or (isinstance(value, int | float | np.number) and 0 < value < np.inf)):
                 raise ValueError(f"{name}={value!r}: a positive number is needed")
+        if self.source_prior == "gaussian" and self.sharing == "sources" and self.inference == "map":
+            raise ValueError("source_prior='gaussian' needs inference='eb': point estimates have Laplace sources")
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows of all tasks.
@@ -148,7 +151,8 @@ class SharedWeights(BaseEstimator):
             noise=self.noise,
             source_prior=self.source_prior,
             loading_variance=self.loading_variance,
-            intercept_variance=float(self.intercept_variance),
+            shared_mean=bool(self.shared_mean),
+            intercept_variance=None if self.intercept_variance is None else float(self.intercept_variance),
             max_iter=int(self.max_iter),
             tol=float(self.tol),
             weight_variances=bool(self.weight_variances),

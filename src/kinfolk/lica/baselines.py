@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.lica.common_mean import TOLERANCE, common_mean, fit_hierarchy, rough_hierarchy
 from kinfolk.lica.noise_level import FLOOR, Fitter, choose_noise, individual_weights, noise_by_feature
 from kinfolk.lica.point_estimate import PointEstimate, without_empty_features
 from kinfolk.lica.prior import INTERCEPT_VARIANCE, UNIT_SCALE, TaskPosterior, TaskPrior
@@ -18,10 +19,6 @@ from kinfolk.lica.problem import Link, Problem
 from kinfolk.lica.weights_of_tasks import WeightsOfTasks, WeightSolver
 
 Floats: TypeAlias = NDArray[np.float64]
-
-TOLERANCE = 1e-4  # gradient of the weights that are returned
-GROWTH = 1.5
-ROUGH_ROUNDS = 5
 
 
 def fit_individual(
@@ -163,67 +160,19 @@ def fit_hierarchical_gaussian(
     """
     kept, part = without_empty_features(problem)
     level, residual = _levels(
-        part, link, noise_variance, residual_variance, _rough_hierarchy, intercept_variance, seed, n_jobs
+        part, link, noise_variance, residual_variance, rough_hierarchy, intercept_variance, seed, n_jobs
     )
     solver = WeightSolver(part, link, intercept_variance, n_jobs)
     spread = np.full(kept.size, level)
-    solved, course, converged = _hierarchy(solver, spread, residual, None, max_iter, tol)
+    solved, course, converged = fit_hierarchy(solver, spread, residual, None, max_iter, tol)
     if noise == "diagonal":
-        mean = np.tile(_common_mean(solved)[:, None], (1, problem.n_tasks))
+        mean = np.tile(common_mean(solved)[:, None], (1, problem.n_tasks))
         spread = noise_by_feature(solver, solved, mean, level, residual, np.random.default_rng(seed))
-        solved, course, converged = _hierarchy(solver, spread, residual, solved, max_iter, tol)
+        solved, course, converged = fit_hierarchy(solver, spread, residual, solved, max_iter, tol)
     shared = np.zeros(problem.n_features)
-    shared[kept] = _common_mean(solved)
+    shared[kept] = common_mean(solved)
     found = _estimate(solved, kept, problem.n_features, spread, level, intercept_variance, residual, shared, 0.0)
     return found._replace(objective=course, converged=converged)
-
-
-def _common_mean(solved: WeightsOfTasks) -> Floats:
-    """The most probable mean, which is itself as variable as one more task."""
-    return np.asarray(solved.weights.sum(axis=1) / (solved.weights.shape[1] + 1.0))
-
-
-def _rough_hierarchy(
-    solver: WeightSolver, noise: Floats, residual_variance: float, start: WeightsOfTasks | None
-) -> WeightsOfTasks:
-    return _hierarchy(solver, noise, residual_variance, start, ROUGH_ROUNDS, 0.0)[0]
-
-
-def _hierarchy(
-    solver: WeightSolver,
-    noise: Floats,
-    residual_variance: float,
-    start: WeightsOfTasks | None,
-    max_iter: int,
-    tol: float,
-) -> tuple[WeightsOfTasks, Floats, bool]:
-    """Weights and their mean in turn, the mean over-relaxed while that helps: together they are one convex problem."""
-
-    def at(mean: Floats, before: WeightsOfTasks | None) -> tuple[WeightsOfTasks, float]:
-        centre = np.tile(mean[:, None], (1, solver.problem.n_tasks))
-        solved = solver.solve(centre, noise, residual_variance, before, TOLERANCE)
-        cost = float(np.sum(solved.loss + solved.penalty(centre, noise, solver.intercept_variance)))
-        return solved, cost + 0.5 * float(np.sum(mean**2 / noise))
-
-    mean = np.zeros(noise.size) if start is None else _common_mean(start)
-    solved, objective = at(mean, start)
-    course = [objective]
-    reach = 1.0
-    for _ in range(max_iter):
-        plain = _common_mean(solved)
-        further = mean + reach * (plain - mean)
-        found, new = at(further, solved)
-        if new > objective and reach > 1.0:
-            reach, further = 1.0, plain
-            found, new = at(further, solved)
-        else:
-            reach *= GROWTH
-        fell = objective - new
-        mean, solved, objective = further, found, new
-        course.append(objective)
-        if fell <= tol * abs(objective):
-            return solved, np.array(course), True
-    return solved, np.array(course), False
 
 
 def _levels(

@@ -31,14 +31,20 @@ class LICAClassifier(ClassifierMixin, SharedWeights):
         variances are learnt from all tasks.
     link : {"logistic", "probit"}, default="logistic"
         How a linear predictor becomes a probability.
-    noise : {"isotropic", "diagonal"}, default="isotropic"
-        Whether the variance of a task's own part is the same for all features.
+    noise : {"diagonal", "isotropic"}, default="diagonal"
+        Whether each feature has its own variance of what sources leave to the tasks, or all have the same. One each
+        tells features that matter in no task from those that do, which predicts better where features are many.
     source_prior : {"laplace", "gaussian"}, default="laplace"
         Prior of the sources; Gaussian ones leave rotations of them open ("eb" alone).
     loading_variance : float, optional
         Prior variance of the basic classifiers' weights; that of weights fitted task by task by default.
-    intercept_variance : float, default=100.0
-        Prior variance of the tasks' intercepts, which are never shared.
+    shared_mean : bool, default=True
+        Whether the weights of all tasks have a mean beside their sources, learnt too. The paper has none, and then
+        cannot have what all tasks agree on but for a source that is the same in all.
+    intercept_variance : float, optional
+        Prior variance of the tasks' intercepts. By default 100 about zero, which leaves each task its own; but "eb"
+        learns mean and variance of the intercepts where tasks have rows of their own. Where tasks are labels of the
+        same rows, rates differ by orders of magnitude, and learnt variances lowered F1.
     class_weight : None, "balanced" or mapping, optional
         Weights of the labels; balanced task by task.
     max_iter, tol : int and float
@@ -97,10 +103,11 @@ class LICAClassifier(ClassifierMixin, SharedWeights):
         inference: str = "eb",
         sharing: str = "sources",
         link: str = "logistic",
-        noise: str = "isotropic",
+        noise: str = "diagonal",
         source_prior: str = "laplace",
         loading_variance: float | None = None,
-        intercept_variance: float = 100.0,
+        shared_mean: bool = True,
+        intercept_variance: float | None = None,
         class_weight: Any = None,
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -118,6 +125,7 @@ class LICAClassifier(ClassifierMixin, SharedWeights):
         self.noise = noise
         self.source_prior = source_prior
         self.loading_variance = loading_variance
+        self.shared_mean = shared_mean
         self.intercept_variance = intercept_variance
         self.class_weight = class_weight
         self.max_iter = max_iter

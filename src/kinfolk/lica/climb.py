@@ -110,7 +110,7 @@ class Climb:
         return [
             TaskPosterior(
                 weights[k],
-                prior.intercept_variance * float(np.sum(state.dual)),
+                prior.intercept_mean + prior.intercept_variance * float(np.sum(state.dual)),
                 state.mean,
                 state.spread,
                 variances[k],
@@ -123,7 +123,10 @@ class Climb:
 def _longer_step(prior: TaskPrior, best: TaskPrior, ahead: Floats, stretch: float, isotropic: bool) -> TaskPrior:
     if not isotropic:
         ahead = np.clip(ahead, prior.noise / _WIDEST, prior.noise * _WIDEST)
-    return best._replace(loadings=prior.loadings + stretch * (best.loadings - prior.loadings), noise=ahead)
+    longer = best._replace(loadings=prior.loadings + stretch * (best.loadings - prior.loadings), noise=ahead)
+    if prior.mean is not None and best.mean is not None:
+        longer = longer._replace(mean=prior.mean + stretch * (best.mean - prior.mean))
+    return longer
 
 
 def _turned(prior: TaskPrior, states: list[TaskState], loading_variance: float) -> tuple[TaskPrior, list[TaskState]]:

@@ -28,7 +28,10 @@ _ALONE = 10  # iterations of the fit without sources that a start is made from
 _LEAST_LEFT = 0.1  # least share of a weight's variance that the noise has at the start
 _SHARE = 0.5  # of the variance of a weight that the sources have by default
 _FLOOR = 1e-4  # least ψ_j, relative to the variance of a weight
-_NOISE_STRENGTH = 5.0  # tasks that the prior of a ψ_j counts for, where each feature has its own
+# Where each feature has a ψ of its own, its prior counts for so many tasks: little more than the two that it takes for
+# a mode. With 200 rows and no sources 2.1, 3 and 5 gave log losses of 0.136, 0.143 and 0.150 on Reuters, and of 0.103,
+# 0.104 and 0.110 on RCV1; on the sets with few features they hardly differ.
+_NOISE_STRENGTH = 2.1
 _RESIDUAL_FLOOR = 1e-5  # least σ² of a regression, relative to the variance of the targets
 
 
@@ -71,6 +74,8 @@ def fit_empirical_bayes(
     n_sources: int,
     noise: Noise = "isotropic",
     sources: SourceKind = "laplace",
+    shared_mean: bool = False,
+    shared_intercepts: bool = False,
     loading_variance: float | None = None,
     source_scale: float = UNIT_SCALE,
     intercept_variance: float = INTERCEPT_VARIANCE,
@@ -98,6 +103,10 @@ def fit_empirical_bayes(
         One ψ for all features, or one each.
     sources : {"laplace", "gaussian"}
         Prior of the sources; Gaussian ones leave rotations of them open.
+    shared_mean : bool
+        Let the weights of all tasks have a mean beside their sources, which is learnt too.
+    shared_intercepts : bool
+        Learn mean and variance of the intercepts; ``intercept_variance`` is where they start.
     loading_variance : float, optional
         τ²; by default such that the sources have half the variance of a weight in tasks fitted one by one.
     source_scale, intercept_variance : float
@@ -152,20 +161,23 @@ def fit_empirical_bayes(
         if start is not None:
             prior = start
             states = fresh_states(problem, prior, family)
-            weight_variance = float(np.mean(prior.noise) + np.mean(np.sum(prior.loadings**2, axis=1)))
+            own_variance = weight_variance = float(np.mean(prior.noise) + np.mean(np.sum(prior.loadings**2, axis=1)))
         else:
             if alone is None:
                 alone = _fit_alone(problem, family, source_scale, intercept_variance, tol, n_jobs)
             weight_variance = float(alone.prior.noise[0])
-            prior, states = _with_sources(climb.designs, alone, n_sources, seed, sources)
+            prior, states, own = _with_sources(climb.designs, alone, n_sources, seed, sources, shared_mean)
+            own_variance = own * weight_variance
         tau_squared = loading_variance or _SHARE * weight_variance / max(n_sources, 1)
         strength = 0.0 if noise == "isotropic" else _NOISE_STRENGTH
         shrinkage = Shrinkage(
             tau_squared,
             _FLOOR * weight_variance,
-            float(np.mean(prior.noise)),
+            own_variance,
             strength,
             _RESIDUAL_FLOOR * _spread_of_targets(problem),
+            weight_variance if shared_mean else None,
+            (_spread_of_targets(problem) if link == Links.GAUSSIAN else 1.0) if shared_intercepts else None,
         )
         prior, states, bounds, converged = climb.run(prior, states, max_iter, tol, shrinkage, advance)
         tasks = climb.posteriors(prior, states, weight_variances)
@@ -262,13 +274,21 @@ def _spread_of_targets(problem: Problem) -> float:
 
 
 def _with_sources(
-    designs: Designs, alone: Alone, n_sources: int, seed: int, kind: SourceKind
-) -> tuple[TaskPrior, list[TaskState]]:
-    """Move what the tasks' weights have in common from the noise to sources."""
+    designs: Designs, alone: Alone, n_sources: int, seed: int, kind: SourceKind, shared_mean: bool
+) -> tuple[TaskPrior, list[TaskState], float]:
+    """Move what the tasks' weights have in common from the noise to their mean and to sources.
+
+    The last result is the share of the weights' variance that is about their mean.
+    """
     weights = weights_of_tasks(designs, alone.prior, alone.states)
-    loadings, means = sources_of_weights(weights, n_sources, seed, rotate=kind == "laplace")
     total = float(np.sum(weights**2))
+    mean = weights.mean(axis=0) if shared_mean else None
+    if mean is not None:
+        weights = weights - mean
+    own = max(float(np.sum(weights**2)) / total if total > 0.0 else 1.0, _LEAST_LEFT)
+    loadings, means = sources_of_weights(weights, n_sources, seed, rotate=kind == "laplace")
     left = float(np.sum((weights - means @ loadings.T) ** 2)) / total if total > 0.0 else 1.0
-    prior = alone.prior._replace(loadings=loadings, noise=alone.prior.noise * max(left, _LEAST_LEFT))
+    prior = alone.prior._replace(loadings=loadings, noise=alone.prior.noise * max(left, _LEAST_LEFT), mean=mean)
     spread = np.full(n_sources, prior.source_scale)
-    return prior, [state._replace(mean=mean, spread=spread) for state, mean in zip(alone.states, means, strict=True)]
+    begun = [state._replace(mean=value, spread=spread) for state, value in zip(alone.states, means, strict=True)]
+    return prior, begun, own

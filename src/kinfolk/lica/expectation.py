@@ -26,7 +26,7 @@ _GROWTH = 1.2  # of a step that did not lower the bound
 
 
 class TaskState(NamedTuple):
-    """One task's posterior in the space of its rows: E[θ] = Λ mean + ΨXᵀ dual, E[intercept] = v₀ Σ dual.
+    """One task's posterior in the space of its rows: E[θ] = μ + Λ mean + ΨXᵀ dual, E[intercept] = m₀ + v₀ Σ dual.
 
     Parameters
     ----------
@@ -42,6 +42,8 @@ class TaskState(NamedTuple):
         (E[θ] − Λ mean)ᵀ Ψ⁻¹ (E[θ] − Λ mean).
     weights_effective : float
         The number of weights that the rows decide: Σ_j Var[θ_j]/ψ_j falls short of n_features by it.
+    intercept_effective : float
+        How far the rows decide the intercept, from 0 to 1: Var[intercept] = v₀ (1 − intercept_effective).
     weight_variance : ndarray of shape (n_features,) or None
         Var[θ_j], where asked for.
     bound : float
@@ -59,6 +61,7 @@ class TaskState(NamedTuple):
     predictor_variance: Floats
     squared_distance: float
     weights_effective: float
+    intercept_effective: float
     weight_variance: Floats | None
     bound: float
     step: float = 1.0
@@ -83,7 +86,7 @@ def fresh_states(problem: Problem, prior: TaskPrior, family: Family) -> list[Tas
         nothing = np.zeros(len(place))
         sites, _ = match(family.rows(problem, k, prior.residual_variance), nothing, np.ones(len(place)))
         sources = np.zeros(prior.n_sources), np.full(prior.n_sources, prior.source_scale)
-        states.append(TaskState(sites, sites, *sources, nothing, nothing, nothing, 0.0, 0.0, None, -np.inf))
+        states.append(TaskState(sites, sites, *sources, nothing, nothing, nothing, 0.0, 0.0, 0.0, None, -np.inf))
     return states
 
 
@@ -124,7 +127,9 @@ def update_tasks(
     """
     designs.prepare(prior.noise)
     shared = np.asarray(designs.problem.X @ prior.loadings)
-    offset = np.zeros(len(shared)) if prior.mean is None else np.asarray(designs.problem.X @ prior.mean)
+    offset = np.full(len(shared), prior.intercept_mean)
+    if prior.mean is not None:
+        offset += np.asarray(designs.problem.X @ prior.mean)
     rigidity = np.einsum("jh,jh->h", prior.loadings, prior.loadings / prior.noise[:, None])
 
     def update(k: int) -> TaskState:
@@ -208,6 +213,7 @@ class _Task(NamedTuple):
             known.variance,
             distance - prior.intercept_variance * float(np.sum(dual)) ** 2,
             known.weights_effective,
+            known.effective - known.weights_effective,
             known.weight_variance if self.want_variances else None,
             likelihood + 0.5 * (known.effective - known.log_det - distance) + said.value,
             start.step,

@@ -12,7 +12,7 @@ from kinfolk.lica.baselines import fit_hierarchical_gaussian, fit_individual, fi
 from kinfolk.lica.empirical_bayes import fit_empirical_bayes, fit_task
 from kinfolk.lica.number_of_sources import Choice, choose_n_sources
 from kinfolk.lica.point_estimate import PointEstimate, fit_point_estimate, fit_point_task
-from kinfolk.lica.prior import TaskPosterior, TaskPrior
+from kinfolk.lica.prior import INTERCEPT_VARIANCE, TaskPosterior, TaskPrior
 from kinfolk.lica.problem import Floats, Problem
 
 
@@ -26,7 +26,8 @@ class Plan(NamedTuple):
     noise: Any
     source_prior: Any
     loading_variance: float | None
-    intercept_variance: float
+    shared_mean: bool
+    intercept_variance: float | None
     max_iter: int
     tol: float
     weight_variances: bool
@@ -62,7 +63,9 @@ def learn(problem: Problem, plan: Plan, start: Learnt | None, advance: Callable[
                 plan.link,
                 noise=plan.noise,
                 sources=plan.source_prior,
-                intercept_variance=plan.intercept_variance,
+                shared_mean=plan.shared_mean,
+                shared_intercepts=_shares_intercepts(problem, plan),
+                intercept_variance=plan.intercept_variance or INTERCEPT_VARIANCE,
                 seed=plan.seed,
                 n_jobs=plan.n_jobs,
             )
@@ -84,20 +87,29 @@ def learn(problem: Problem, plan: Plan, start: Learnt | None, advance: Callable[
     return learnt._replace(choice=choice)
 
 
+def _shares_intercepts(problem: Problem, plan: Plan) -> bool:
+    """Whether the intercepts' mean and variance are learnt: not where tasks are labels of the same rows."""
+    return plan.intercept_variance is None and not problem.shares_rows
+
+
 def _by_bayes(
     problem: Problem, plan: Plan, n_sources: int, start: Learnt | None, advance: Callable[[int], None]
 ) -> Learnt:
     before = None
     if start is not None and start.prior.n_sources == n_sources:
-        before = start.prior._replace(intercept_variance=plan.intercept_variance)
+        before = start.prior
+        if plan.intercept_variance is not None:
+            before = before._replace(intercept_variance=plan.intercept_variance, intercept_mean=0.0)
     found = fit_empirical_bayes(
         problem,
         link=plan.link,
         n_sources=n_sources,
         noise=plan.noise,
         sources=plan.source_prior,
+        shared_mean=plan.shared_mean,
+        shared_intercepts=_shares_intercepts(problem, plan),
         loading_variance=plan.loading_variance,
-        intercept_variance=plan.intercept_variance,
+        intercept_variance=plan.intercept_variance or INTERCEPT_VARIANCE,
         max_iter=plan.max_iter,
         tol=plan.tol,
         n_jobs=plan.n_jobs,
@@ -123,8 +135,9 @@ def _by_points(
         link=plan.link,
         n_sources=n_sources,
         noise=plan.noise,
+        shared_mean=plan.shared_mean,
         loading_variance=plan.loading_variance,
-        intercept_variance=plan.intercept_variance,
+        intercept_variance=plan.intercept_variance or INTERCEPT_VARIANCE,
         max_iter=plan.max_iter,
         # The alternation stops by a share of its objective, which falls by far more than nats per row.
         tol=max(10 * plan.tol, 1e-6),
@@ -139,7 +152,7 @@ def _by_points(
 def _baseline(problem: Problem, plan: Plan) -> PointEstimate:
     common: dict[str, Any] = {
         "link": plan.link,
-        "intercept_variance": plan.intercept_variance,
+        "intercept_variance": plan.intercept_variance or INTERCEPT_VARIANCE,
         "n_jobs": plan.n_jobs,
         "seed": plan.seed,
     }

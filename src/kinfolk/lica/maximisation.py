@@ -6,7 +6,8 @@ sources would scale Λ up and its sources down for ever:
     Λ_j = (Σ_k E[θ_kj] E[s_k]ᵀ) (Σ_k E[s_k s_kᵀ] + (ψ_j/τ²) I)⁻¹,
     ψ_j = mean_k ( Var[θ_kj] + (E[θ_kj] − Λ_j E[s_k])² + Λ_j Cov[s_k] Λ_jᵀ ), or its mean over j,
 
-the former drawn towards a common value by an inverse-gamma prior.
+the former drawn towards a common value by an inverse-gamma prior. A mean that all tasks share is the loadings of one
+more source, which is the same constant in every task.
 
 E[θ_k] = Λ E[s_k] + ΨXᵀa_k, so the sums come from the a_k of the tasks' rows, and no table of tasks by features is made.
 """
@@ -41,6 +42,10 @@ class Shrinkage(NamedTuple):
         A ψ_j of its own rests on as many numbers as there are tasks, and would run to zero or far above the others.
     residual_floor : float
         The least σ² of a regression: rows that occur twice, or count twice, would drive it to zero.
+    mean_variance : float or None
+        Variance of the Gaussian prior of the mean that all tasks share; None where they share none.
+    intercept_mode : float or None
+        Mode of the inverse-gamma prior, which counts for one task, of the variance of the intercepts; None to hold it.
     """
 
     loading_variance: float
@@ -48,12 +53,24 @@ class Shrinkage(NamedTuple):
     noise_mode: float = 1.0
     noise_strength: float = 0.0
     residual_floor: float = 0.0
+    mean_variance: float | None = None
+    intercept_mode: float | None = None
+
+    @property
+    def constant(self) -> float:
+        """The source, the same in every task, whose loadings under their own prior have the mean's variance."""
+        return 0.0 if self.mean_variance is None else float(np.sqrt(self.mean_variance / self.loading_variance))
 
     def log_density(self, prior: TaskPrior) -> float:
         """Log density of Λ and Ψ."""
         loadings, noise, strength = prior.loadings, prior.noise, self.noise_strength
         squares = float(np.sum(loadings**2)) / self.loading_variance
         density = -0.5 * (squares + loadings.size * log(2.0 * pi * self.loading_variance))
+        if prior.mean is not None and self.mean_variance is not None:
+            squares = float(np.sum(prior.mean**2)) / self.mean_variance
+            density -= 0.5 * (squares + prior.mean.size * log(2.0 * pi * self.mean_variance))
+        if self.intercept_mode is not None:
+            density -= 0.5 * (log(prior.intercept_variance) + self.intercept_mode / prior.intercept_variance)
         if strength > 0.0:
             shape, scale = 0.5 * strength - 1.0, 0.5 * strength * self.noise_mode
             density += len(noise) * (shape * log(scale) - lgamma(shape))
@@ -81,7 +98,7 @@ def maximise(
     link: Link,
     shrinkage: Shrinkage,
 ) -> Improved:
-    """Find the Λ, then the Ψ, and the σ² of a regression, that raise the bound most.
+    """Find the Λ with the mean, then the Ψ, and the σ² of a regression, that raise the bound most.
 
     Parameters
     ----------
@@ -100,12 +117,17 @@ def maximise(
     duals = _by_task(designs, states)
     means = np.array([state.mean for state in states])
     source_variance = 2.0 * np.sum([state.spread**2 for state in states], axis=0)
+    before = prior.loadings
+    if prior.mean is not None:
+        means = np.column_stack([means, np.full(n_tasks, shrinkage.constant)])
+        source_variance = np.append(source_variance, 0.0)
+        before = np.column_stack([before, prior.mean / shrinkage.constant])
     pulled = np.asarray(designs.problem.X.T @ (duals.T @ means))  # Σ_k Xᵀa_k E[s_k]ᵀ
     outer = means.T @ means
-    cross = prior.loadings @ outer + noise[:, None] * pulled  # Σ_k E[θ_k] E[s_k]ᵀ
+    cross = before @ outer + noise[:, None] * pulled  # Σ_k E[θ_k] E[s_k]ᵀ
     loadings = _ridge(cross, outer, source_variance, noise / shrinkage.loading_variance)
     squares, variances = _spread_of_weights(designs, prior, states, duals)
-    change = prior.loadings - loadings
+    change = before - loadings
     squares = (
         squares
         + np.einsum("jh,hl,jl->j", change, outer, change)
@@ -120,11 +142,15 @@ def maximise(
     decided = counted - variances / noise
     seen = decided > 1e-12 * counted
     ahead = np.maximum(np.where(seen, squares / np.where(seen, decided, 1.0), noise), shrinkage.noise_floor)
-    improved = prior._replace(loadings=loadings, noise=best)
+    improved = prior._replace(loadings=loadings[:, : prior.n_sources], noise=best)
+    if prior.mean is not None:
+        improved = improved._replace(mean=shrinkage.constant * loadings[:, -1])
     if link == Links.GAUSSIAN:
         improved = improved._replace(
             residual_variance=max(_residual_variance(designs, states), shrinkage.residual_floor)
         )
+    if shrinkage.intercept_mode is not None:
+        improved = _share_intercepts(improved, states, shrinkage.intercept_mode)
     return Improved(improved, ahead)
 
 
@@ -173,6 +199,16 @@ def _spread_of_weights(
             raise ValueError("Diagonal noise needs the variances of the weights from the E-step.")
         variances += state.weight_variance
     return noise**2 * squares, variances
+
+
+def _share_intercepts(prior: TaskPrior, states: list[TaskState], mode: float) -> TaskPrior:
+    """The mean and the variance of the intercepts; tasks without rows say nothing of the mean."""
+    before = prior.intercept_variance
+    values = prior.intercept_mean + before * np.array([float(np.sum(state.dual)) for state in states])
+    left = before * np.array([1.0 - state.intercept_effective for state in states])
+    mean = float(np.mean(values))
+    variance = (float(np.sum((values - mean) ** 2 + left)) + mode) / (len(states) + 1.0)
+    return prior._replace(intercept_mean=mean, intercept_variance=variance)
 
 
 def _residual_variance(designs: Designs, states: list[TaskState]) -> float:

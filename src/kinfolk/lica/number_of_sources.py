@@ -46,6 +46,8 @@ def choose_n_sources(
     candidates: Sequence[int] | None = None,
     noise: Noise = "isotropic",
     sources: SourceKind = "laplace",
+    shared_mean: bool = False,
+    shared_intercepts: bool = False,
     intercept_variance: float = INTERCEPT_VARIANCE,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -62,7 +64,7 @@ def choose_n_sources(
         Numbers to try, from few to many, until two in a row are worse than the best. By default 1, 2, 3, 4 and so on in
         growing steps up to half the number of tasks. A source for which tasks have no use is shrunk to nothing, so
         that none at all need not be tried.
-    noise, sources, intercept_variance
+    noise, sources, shared_mean, shared_intercepts, intercept_variance
         As for ``fit_empirical_bayes``.
     seed : int
         Of the split.
@@ -101,6 +103,8 @@ def choose_n_sources(
                 fold.fitted,
                 n_sources=n_sources,
                 noise=noise,
+                shared_mean=shared_mean,
+                shared_intercepts=shared_intercepts,
                 max_iter=_MAX_ITER,
                 tol=_TOLERANCE,
                 alone=without,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kinfolk.lica.alternation import Course, Variances, alternate, begin
+from kinfolk.lica.common_mean import common_mean, rough_hierarchy
 from kinfolk.lica.held_out import judge
 from kinfolk.lica.lasso_sources import fit_lasso_sources
 from kinfolk.lica.map_weights import fit_map_weights, make_design
@@ -59,6 +60,7 @@ def fit_point_estimate(
     link: Link,
     n_sources: int,
     noise: Literal["isotropic", "diagonal"] = "isotropic",
+    shared_mean: bool = False,
     noise_variance: float | None = None,
     loading_variance: float | None = None,
     residual_variance: float | None = None,
@@ -81,6 +83,8 @@ def fit_point_estimate(
         Number of sources; the lasso leaves those unused that do not pay.
     noise : {"isotropic", "diagonal"}
         Whether ψ is the same for all features.
+    shared_mean : bool
+        Let the weights of all tasks have a mean beside their sources: it is itself as variable as one more task.
     noise_variance : float, optional
         ψ, or its common level; by default the variance of individual weights that predicts rows held out best.
     loading_variance : float, optional
@@ -123,18 +127,23 @@ def fit_point_estimate(
     if start is None:
         level, residual = noise_variance, residual_variance if link == "gaussian" else 1.0
         if level is None or residual is None:
-            chosen = choose_noise(part, link, intercept_variance, seed=seed, n_jobs=n_jobs)
+            fit_weights = rough_hierarchy if shared_mean else individual_weights
+            chosen = choose_noise(part, link, intercept_variance, fit=fit_weights, seed=seed, n_jobs=n_jobs)
             level = chosen.noise if level is None else level
             residual = chosen.residual_variance if residual is None else residual
-        alone = individual_weights(solver, np.full(kept.size, level), residual, None)
         spread = np.full(kept.size, level)
+        alone = (rough_hierarchy if shared_mean else individual_weights)(solver, spread, residual, None)
+        mean = common_mean(alone)[:, None] if shared_mean else np.zeros((kept.size, 1))
         if noise == "diagonal":
-            nothing = np.zeros_like(alone.weights)
-            spread = noise_by_feature(solver, alone, nothing, level, residual, np.random.default_rng(seed))
+            centre = np.tile(mean, (1, problem.n_tasks))
+            spread = noise_by_feature(solver, alone, centre, level, residual, np.random.default_rng(seed))
+        own = alone.weights - mean
         if loading_variance is None:
-            loading_variance = break_even_loading_variance(alone.weights, spread, source_scale)
+            loading_variance = break_even_loading_variance(own, spread, source_scale)
         variances = Variances(spread, loading_variance, source_scale, residual)
-        fit = begin(solver, variances, sources_of_weights(alone.weights.T, n_sources, seed)[1], alone)
+        if shared_mean:
+            variances = variances._replace(constant=float(np.sqrt(level / loading_variance)))
+        fit = begin(solver, variances, sources_of_weights(own.T, n_sources, seed)[1], alone)
     else:
         _check_start(start, problem, n_sources)
         level = float(np.median(start.prior.noise)) if noise_variance is None else noise_variance
@@ -142,8 +151,13 @@ def fit_point_estimate(
         residual = start.prior.residual_variance if residual_variance is None else residual_variance
         loading_variance = start.loading_variance if loading_variance is None else loading_variance
         variances = Variances(spread, loading_variance, source_scale, residual)
+        loadings = start.prior.loadings[kept]
+        if shared_mean:
+            variances = variances._replace(constant=float(np.sqrt(level / loading_variance)))
+            mean = np.zeros(problem.n_features) if start.prior.mean is None else start.prior.mean
+            loadings = np.column_stack([loadings, mean[kept] / variances.constant])
         sources = np.stack([task.sources for task in start.tasks])
-        fit = begin(solver, variances, sources, _as_weights(start, kept, solver, residual), start.prior.loadings[kept])
+        fit = begin(solver, variances, sources, _as_weights(start, kept, solver, residual), loadings)
     held = N_HELD if start is None else 0
     course = alternate(solver, variances, fit, n_held=held, max_iter=max_iter, tol=tol, advance=advance)
     return _expand(course, variances, kept, problem.n_features, level, intercept_variance)
@@ -259,15 +273,20 @@ def _expand(
     intercept_variance: float,
 ) -> PointEstimate:
     fit = course.fit
-    loadings = np.zeros((n_features, fit.sources.shape[1]))
-    loadings[kept] = fit.loadings
+    free = variances.free(fit.sources)
+    loadings = np.zeros((n_features, free.stop))
+    loadings[kept] = fit.loadings[:, free]
+    mean = None
+    if variances.constant:
+        mean = np.zeros(n_features)
+        mean[kept] = variances.constant * fit.loadings[:, -1]
     noise = np.full(n_features, noise_level)
     noise[kept] = variances.noise
     tasks = []
     for k in range(fit.sources.shape[0]):
         weights = np.zeros(n_features)
         weights[kept] = fit.solved.weights[:, k]
-        sources = fit.sources[k].copy()
+        sources = fit.sources[k, free].copy()
         tasks.append(TaskPosterior(weights, float(fit.solved.intercepts[k]), sources, np.zeros(sources.size)))
-    prior = TaskPrior(loadings, noise, variances.source_scale, intercept_variance, variances.residual_variance)
+    prior = TaskPrior(loadings, noise, variances.source_scale, intercept_variance, variances.residual_variance, mean)
     return PointEstimate(prior, tuple(tasks), course.objective, course.converged, variances.loading_variance)

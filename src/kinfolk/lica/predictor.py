@@ -191,7 +191,10 @@ def prior_from(archive: Archive) -> TaskPrior:
     if not (n_features and (noise > 0).all() and all(0 < value < math.inf for value in (scale, intercept, residual))):
         raise ValueError("it has no features, or variances that are not positive")
     mean = _floats(archive, "mean", (n_features,)) if "mean" in archive.arrays else None
-    return TaskPrior(loadings, noise, scale, intercept, residual, mean)
+    centre = float(archive.about["intercept_mean"])
+    if not math.isfinite(centre):
+        raise ValueError("the mean of its intercepts is not a number")
+    return TaskPrior(loadings, noise, scale, intercept, residual, mean, centre)
 
 
 def posteriors_from(archive: Archive, prior: TaskPrior) -> list[TaskPosterior]:

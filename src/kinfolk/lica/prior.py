@@ -34,7 +34,9 @@ class TaskPrior(NamedTuple):
     residual_variance : float
         σ² of a regression; 1 for a classifier.
     mean : ndarray of shape (n_features,) or None
-        A mean that the weights of all tasks share beside their sources; None for zero, as in LICA.
+        A mean that the weights of all tasks share beside their sources; None for zero, as in the paper.
+    intercept_mean : float
+        Mean of the tasks' intercepts.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class TaskPrior(NamedTuple):
     intercept_variance: float = INTERCEPT_VARIANCE
     residual_variance: float = 1.0
     mean: Floats | None = None
+    intercept_mean: float = 0.0
 
     @property
     def n_features(self) -> int:

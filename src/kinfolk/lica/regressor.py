@@ -16,8 +16,8 @@ class LICARegressor(RegressorMixin, SharedWeights):
 
     Parameters
     ----------
-    n_sources, inference, sharing, noise, source_prior, loading_variance, intercept_variance, max_iter, tol, \
-warm_start, weight_variances, task_column, random_state, n_jobs, verbose
+    n_sources, inference, sharing, noise, source_prior, loading_variance, shared_mean, intercept_variance, max_iter, \
+tol, warm_start, weight_variances, task_column, random_state, n_jobs, verbose
         As for :class:`~kinfolk.LICAClassifier`.
 
     Attributes
@@ -50,10 +50,11 @@ warm_start, weight_variances, task_column, random_state, n_jobs, verbose
         *,
         inference: str = "eb",
         sharing: str = "sources",
-        noise: str = "isotropic",
+        noise: str = "diagonal",
         source_prior: str = "laplace",
         loading_variance: float | None = None,
-        intercept_variance: float = 100.0,
+        shared_mean: bool = True,
+        intercept_variance: float | None = None,
         max_iter: int = 100,
         tol: float = 1e-4,
         warm_start: bool = False,
@@ -69,6 +70,7 @@ warm_start, weight_variances, task_column, random_state, n_jobs, verbose
         self.noise = noise
         self.source_prior = source_prior
         self.loading_variance = loading_variance
+        self.shared_mean = shared_mean
         self.intercept_variance = intercept_variance
         self.max_iter = max_iter
         self.tol = tol
