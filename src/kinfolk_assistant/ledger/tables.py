@@ -33,6 +33,10 @@ class Table(DeclarativeBase):
     type_annotation_map = {datetime: Moment, dict[str, Any]: JSON, list[Any]: JSON}  # noqa: RUF012
 
 
+# SQLite would give the number of a deleted row to a new one; a reply or a model must never be taken for another.
+NUMBERED = {"sqlite_autoincrement": True}
+
+
 class User(Table):
     """Someone whose invitations are answered, with the settings that are theirs."""
 
@@ -106,6 +110,8 @@ class Request(Table):
     __table_args__ = (
         UniqueConstraint("user", "uid", "recurrence_id", "sequence"),
         Index("requests_in_order", "user", "state", "received_at"),
+        Index("requests_by_state", "state", "user"),
+        NUMBERED,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -135,10 +141,27 @@ class Request(Table):
     label: Mapped[str | None] = mapped_column(String(8))
 
 
+class Cancellation(Table):
+    """What an organiser has called off, up to which version; kept because a CANCEL may come before its REQUEST."""
+
+    __tablename__ = "cancellations"
+    __table_args__ = (UniqueConstraint("user", "uid", "recurrence_id", "organiser"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"))
+    uid: Mapped[str]
+    recurrence_id: Mapped[str] = mapped_column(default="")
+    organiser: Mapped[str] = mapped_column(default="")
+    sequence: Mapped[int] = mapped_column(default=0)
+    stamp: Mapped[datetime | None]
+    received_at: Mapped[datetime]
+
+
 class Model(Table):
     """A fitted model, whole: the shared one, or one of a user who learns from others but does not help them."""
 
     __tablename__ = "models"
+    __table_args__ = (NUMBERED,)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     owner: Mapped[str | None] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), index=True)
@@ -152,6 +175,7 @@ class Decision(Table):
     """What the assistant decided about a request; the last one counts."""
 
     __tablename__ = "decisions"
+    __table_args__ = (NUMBERED,)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     request_id: Mapped[int] = mapped_column(ForeignKey("requests.id", ondelete="CASCADE"), index=True)
@@ -169,6 +193,7 @@ class Reply(Table):
     """An answer on its way to the organiser. ``once`` makes a second one by the assistant impossible."""
 
     __tablename__ = "replies"
+    __table_args__ = (Index("replies_due", "state", "due_at"), NUMBERED)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     request_id: Mapped[int] = mapped_column(ForeignKey("requests.id", ondelete="CASCADE"), index=True)
@@ -183,6 +208,8 @@ class Reply(Table):
     due_at: Mapped[datetime]
     sent_at: Mapped[datetime | None]
     attempts: Mapped[int] = mapped_column(default=0)
+    # While "sending": the process that sends it is believed to be alive until then.
+    held_until: Mapped[datetime | None]
     error: Mapped[str] = mapped_column(Text, default="")
 
 
@@ -190,12 +217,41 @@ class Deed(Table):
     """One line of the ledger that a user reads: what was done, when, by whom."""
 
     __tablename__ = "deeds"
-    __table_args__ = (Index("deeds_in_order", "user", "at"),)
+    __table_args__ = (Index("deeds_in_order", "user", "id"), NUMBERED)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"))
     at: Mapped[datetime]
     by: Mapped[str] = mapped_column(String(9))  # "assistant", "user" or "organiser"
     kind: Mapped[str] = mapped_column(String(16))
-    request_id: Mapped[int | None] = mapped_column(ForeignKey("requests.id", ondelete="CASCADE"))
+    request_id: Mapped[int | None] = mapped_column(ForeignKey("requests.id", ondelete="CASCADE"), index=True)
     text: Mapped[str] = mapped_column(Text)
+
+
+class Asking(Table):
+    """A reason to learn anew that no model has heard of yet."""
+
+    __tablename__ = "askings"
+    __table_args__ = (NUMBERED,)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    at: Mapped[datetime]
+    why: Mapped[str] = mapped_column(String(16))
+
+
+class Lease(Table):
+    """Work that one process at a time may do, and until when it is believed to be alive."""
+
+    __tablename__ = "leases"
+
+    name: Mapped[str] = mapped_column(String(32), primary_key=True)
+    holder: Mapped[str] = mapped_column(String(64), default="")
+    until: Mapped[datetime | None]
+
+
+class Layout(Table):
+    """Which layout of the tables a ledger has."""
+
+    __tablename__ = "layout"
+
+    version: Mapped[int] = mapped_column(primary_key=True)

@@ -1,0 +1,98 @@
+"""``kinfolk assistant serve``: the web pages, with everything that works beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kinfolk_assistant.cli.options import LedgerFile, SettingsFile, need_extra, read_settings
+
+if TYPE_CHECKING:
+    from kinfolk_assistant.service.assistant import Assistant
+
+EXAMPLE = """\b
+Example:
+  kinfolk assistant serve --settings assistant.toml
+  kinfolk assistant serve --port 8080 --proxy-header X-Remote-User
+
+Serve it to others through a reverse proxy with HTTPS; over plain HTTP it is for this machine alone."""
+
+PORT = 8765
+
+Host = Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")]
+Port = Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port to listen at; 0: any that is free.")]
+
+
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = PORT,
+    proxy_header: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Header in which a reverse proxy on this machine names the user."),
+    ] = None,
+    https: Annotated[
+        bool | None,
+        typer.Option(
+            "--https/--http", help="Whether browsers come by HTTPS; by default not where the host is this machine."
+        ),
+    ] = None,
+    settings: SettingsFile = None,
+    ledger: LedgerFile = None,
+) -> None:
+    """Serve the web pages, visit the calendars, decide, send what is due, and learn from corrections.
+
+    Stops on Ctrl-C; killed at any moment, it loses nothing and repeats nothing when it starts again.
+    """
+    need_extra()
+    from kinfolk_assistant.delivery.routes import Routes
+    from kinfolk_assistant.ledger.store import Ledger
+    from kinfolk_assistant.service.assistant import Assistant
+    from kinfolk_assistant.service.visiting import Visits
+
+    configuration = read_settings(settings, ledger)
+    book = Ledger(configuration.ledger)
+    assistant = Assistant(book, Routes(configuration))
+    visits = Visits(assistant, configuration.accounts)
+    is_near = host in ("127.0.0.1", "::1", "localhost")
+    run(assistant, host, port, proxy_header, not is_near if https is None else https, visits)
+
+
+def run(
+    assistant: Assistant,
+    host: str,
+    port: int,
+    proxy_header: str | None = None,
+    https: bool = False,
+    *beside: object,
+) -> None:
+    """Serve an assistant until it is told to stop, with threads beside it that work, learn and visit."""
+    import socket
+
+    import uvicorn
+
+    from kinfolk_assistant.service.assistant import Trainer, Worker
+    from kinfolk_assistant.service.background import Repeating
+    from kinfolk_assistant.web.app import make_app
+
+    worker, trainer = Worker(assistant), Trainer(assistant)
+    threads = [worker, trainer, *(one for one in beside if isinstance(one, Repeating))]
+    app = make_app(assistant, proxy_header=proxy_header, secure_cookies=https, wake=worker.wake)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind((host, port))
+        except OSError as error:
+            raise ValueError(f"cannot listen at {host}:{port}: {error.strerror}; choose another --port") from None
+        shown = f"[{host}]" if ":" in host else host
+        typer.echo(f"Serving at http://{shown}:{door.getsockname()[1]}/ (Ctrl-C stops it)")
+        for thread in threads:
+            thread.start()
+        try:
+            # Clients' addresses are told by the socket: a header could be anybody's.
+            uvicorn.Server(uvicorn.Config(app, log_level="warning", proxy_headers=False)).run(sockets=[door])
+        finally:
+            for thread in threads:
+                thread.stop()
+            assistant.ledger.close()

@@ -1,0 +1,82 @@
+"""``kinfolk assistant user``: who is answered for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kinfolk_assistant.cli.options import LedgerFile, SettingsFile, need_extra, open_ledger
+
+EXAMPLE = """\b
+Example:
+  kinfolk assistant user ann@example.org --name Ann --zone Europe/Berlin --place "Main Street"
+  pass show ann | kinfolk assistant user ann@example.org --password-stdin"""
+
+
+def user(
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Mail address of the user.")],
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name to show.")] = None,
+    zone: Annotated[str | None, typer.Option(metavar="ZONE", help="Time zone, such as Europe/Berlin.")] = None,
+    place: Annotated[
+        list[str] | None, typer.Option(metavar="WORDS", help="A place that is near; may be given several times.")
+    ] = None,
+    people: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Table of people and topics, CSV or vCard.")
+    ] = None,
+    agree: Annotated[
+        bool | None, typer.Option("--agree/--withdraw", help="Whether the user's history helps others.")
+    ] = None,
+    password_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read a password from standard input, and do not ask.")
+    ] = False,
+    settings: SettingsFile = None,
+    ledger: LedgerFile = None,
+) -> None:
+    """Make a user, or change one.
+
+    Asks for a password where there is a terminal and none is set; without a password a user can sign in only through a
+    reverse proxy.
+    """
+    need_extra()
+    from datetime import UTC, datetime
+
+    from sqlalchemy import delete
+
+    from kinfolk_assistant.features.people import People
+    from kinfolk_assistant.ledger.tables import Contact
+    from kinfolk_assistant.ledger.users import known_zone, make_user
+    from kinfolk_assistant.service import consent
+    from kinfolk_assistant.web.passwords import hash_password
+
+    contacts = None if people is None else People.read(people).contacts
+    if zone is not None:
+        known_zone(zone)
+    book = open_ledger(settings, ledger)
+    now = datetime.now(UTC)
+    with book.begin() as session:
+        found = make_user(session, address, name=name or "", zone=zone or "UTC", now=now)
+        has_password = found.password_hash is not None
+    password = None
+    if password_stdin:
+        password = sys.stdin.readline().rstrip("\r\n")
+    elif not has_password and sys.stdin.isatty():
+        password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    hashed = None if password is None else hash_password(password)
+    with book.begin() as session:
+        found = make_user(session, address, now=now)
+        found.name = found.name if name is None else name
+        found.zone = found.zone if zone is None else zone
+        found.places = found.places if place is None else "\n".join(place)
+        found.password_hash = hashed or found.password_hash
+        if contacts is not None:
+            session.execute(delete(Contact).where(Contact.user == found.address))
+            session.add_all(Contact(user=found.address, **line._asdict()) for line in contacts)
+        if agree is not None and agree != (found.agreed_at is not None):
+            (consent.agree if agree else consent.withdraw)(session, found.address, now)
+        helps = "helps others" if found.agreed_at is not None else "helps nobody else"
+        signs_in = "signs in with a password" if found.password_hash else "has no password"
+        typer.echo(f"{found.address}: zone {found.zone}, {signs_in}; the history {helps}.")
+    book.close()

@@ -1,0 +1,1 @@
+"""How answers leave and invitations come: files, mail and CalDAV servers, chosen by a settings file."""

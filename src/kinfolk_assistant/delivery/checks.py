@@ -1,0 +1,129 @@
+"""What ``doctor`` looks at: whether the ledger, the mail server and the calendar servers can be used as they are."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy import delete
+from sqlalchemy.exc import SQLAlchemyError
+
+from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
+from kinfolk_assistant.delivery.configuration import Configuration
+from kinfolk_assistant.delivery.dav import Connection
+from kinfolk_assistant.delivery.smtp import MailServer, trouble
+from kinfolk_assistant.delivery.trouble import ServerTrouble
+from kinfolk_assistant.ledger.store import Ledger
+from kinfolk_assistant.ledger.tables import Session
+
+
+class Finding(NamedTuple):
+    """What was looked at, whether it is well, and a sentence: where it is not, what is wrong and what to do."""
+
+    what: str
+    ok: bool
+    sentence: str
+
+
+def doctor(configuration: Configuration) -> list[Finding]:
+    """Look at everything that a settings file names."""
+    findings = [Finding("settings", False, warning) for warning in configuration.warnings]
+    findings.append(_ledger(configuration.ledger))
+    if configuration.smtp is not None:
+        findings.append(_mail(configuration.smtp))
+    if configuration.folder is not None:
+        findings.append(_folder(configuration.folder))
+    for address, account in configuration.accounts.items():
+        findings += _account(address, account)
+    if configuration.smtp is None and configuration.folder is None and not configuration.accounts:
+        findings.append(
+            Finding("settings", False, "Answers have no way out: add [smtp], [files], or users with a caldav table.")
+        )
+    return findings
+
+
+def _ledger(url: str) -> Finding:
+    try:
+        ledger = Ledger(url)
+        try:
+            with ledger.begin() as session:
+                session.execute(delete(Session).where(Session.token_hash == ""))
+        finally:
+            ledger.close()
+    except (OSError, ValueError, SQLAlchemyError) as error:
+        reason = getattr(error, "orig", None) or error
+        sentence = f"The ledger cannot be written: {str(reason).rstrip('.')}; check 'ledger' in the settings."
+        return Finding("ledger", False, " ".join(sentence.split()))
+    return Finding("ledger", True, "The ledger can be read and written.")
+
+
+def _mail(server: MailServer) -> Finding:
+    try:
+        with server.connect():
+            pass
+    except (OSError, ValueError) as error:
+        sentence = f"The mail server {server.host}:{server.port} cannot be used: {trouble(error)}; check [smtp]."
+        return Finding("mail", False, sentence)
+    return Finding("mail", True, f"The mail server {server.host}:{server.port} answers and lets the assistant in.")
+
+
+def _folder(folder: Path) -> Finding:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
+        os.close(handle)
+        os.unlink(name)
+    except OSError as error:
+        return Finding("files", False, f"The folder {folder} cannot be written: {error.strerror}; check [files].")
+    return Finding("files", True, f"The folder {folder} can be written.")
+
+
+def _account(address: str, account: CalDAVAccount) -> list[Finding]:
+    what = f"calendar of {address}"
+    try:
+        with account.connect() as server:
+            server.principal()
+            findings = [Finding(what, True, f"{server.where} lets {account.username!r} in.")]
+            looks: list[Callable[[Connection, str], tuple[bool, str]]] = [_inbox, _calendars, _addresses, _scheduling]
+            for look in looks:
+                try:
+                    findings.append(Finding(what, *look(server, address)))
+                except ServerTrouble as error:
+                    findings.append(Finding(what, False, str(error)))
+            return findings
+    except ServerTrouble as error:
+        return [Finding(what, False, f"{error} See caldav of {address} in the settings.")]
+
+
+def _inbox(server: Connection, address: str) -> tuple[bool, str]:
+    inbox = server.inbox()
+    if inbox is None:
+        return False, f"{server.where} has no scheduling inbox; invitations of {address} must come by mail or file."
+    return True, f"Invitations arrive in {inbox}: there are {len(server.members(inbox))} messages."
+
+
+def _calendars(server: Connection, address: str) -> tuple[bool, str]:
+    calendars = server.calendars()
+    if not calendars:
+        return False, f"{server.where} has no calendar of {address}; make one there."
+    return True, f"There are {len(calendars)} calendars; new meetings go into {server.default_calendar()}."
+
+
+def _addresses(server: Connection, address: str) -> tuple[bool, str]:
+    found = server.addresses()
+    if address in found:
+        return True, f"The server knows {address}."
+    known = ", ".join(found) if found else "no address"
+    return False, (
+        f"{server.where} knows {known} for this account but not {address}, so invitations to it do not arrive; "
+        "set the address on the server, or the user's address in the settings."
+    )
+
+
+def _scheduling(server: Connection, address: str) -> tuple[bool, str]:
+    if server.schedules():
+        return True, "The server tells organisers what is answered."
+    return False, f"{server.where} does not tell organisers what {address} answers; add [smtp] so that it goes by mail."

@@ -1,0 +1,142 @@
+"""The settings file: where the ledger is, and how each user's invitations come and answers leave.
+
+Secrets are here, or in files or environment variables that this file names, and never in the ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
+from kinfolk_assistant.delivery.settings import Settings, read_settings
+from kinfolk_assistant.delivery.smtp import MailServer, Security
+
+_PORTS = {"starttls": 587, "tls": 465, "none": 25}
+_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
+_NEAR = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a settings file says.
+
+    Attributes
+    ----------
+    ledger : str
+        A path, or a ``postgresql://`` URL.
+    smtp : MailServer or None
+        Where mail is handed over.
+    folder : Path or None
+        Where answers are written that go no other way.
+    accounts : mapping of str to CalDAVAccount
+        The users' accounts, by address.
+    warnings : tuple of str
+        What works but should not be so, a sentence each.
+    """
+
+    ledger: str = field(repr=False)
+    smtp: MailServer | None = None
+    folder: Path | None = None
+    accounts: Mapping[str, CalDAVAccount] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def read_configuration(path: str | os.PathLike[str]) -> Configuration:
+    """Read a settings file in TOML.
+
+    Paths in it are relative to its folder. Each secret, ``ledger`` and ``password``, is given as it is, or by a file
+    that holds it (``password_file``), or by an environment variable (``password_env``).
+
+    Raises
+    ------
+    ValueError
+        With one sentence that names the key.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "assistant.toml")
+    >>> _ = path.write_text('''
+    ... ledger = "assistant.db"
+    ... [smtp]
+    ... host = "mail.example.org"
+    ... [[users]]
+    ... address = "ann@example.org"
+    ... caldav = { url = "https://dav.example.org/", user = "ann", password_env = "HOME" }
+    ... ''')
+    >>> read = read_configuration(path)
+    >>> str(read.smtp), read.accounts["ann@example.org"].url
+    ('the mail server mail.example.org:587', 'https://dav.example.org/')
+    >>> folder.cleanup()
+    """
+    top = read_settings(Path(path))
+    ledger = top.secret("ledger")
+    smtp, files = top.table("smtp"), top.table("files")
+    mail = _mail_server(smtp) if smtp else None
+    folder = top.beside(files.text("folder")) if files else None
+    accounts: dict[str, CalDAVAccount | None] = {}
+    for user in top.tables("users"):
+        address = user.text("address").lower()
+        if not _ADDRESS.fullmatch(address):
+            raise user.wrong("address", f"is {address!r}, which is no mail address")
+        if address in accounts:
+            raise user.wrong("address", f"is {address!r} for the second time")
+        caldav = user.table("caldav")
+        accounts[address] = _account(caldav) if caldav else None
+    top.all_known()
+    return Configuration(
+        ledger if "://" in ledger else str(top.beside(ledger)),
+        mail,
+        folder,
+        {address: account for address, account in accounts.items() if account is not None},
+        tuple(top.warnings),
+    )
+
+
+def _mail_server(table: Settings) -> MailServer:
+    security = table.choice("security", tuple(_PORTS), "starttls")
+    server = MailServer(
+        table.text("host"),
+        table.number("port", 1, 65535, _PORTS[security]),
+        cast(Security, security),
+        table.text("user", ""),
+        table.secret("password", ""),
+        _certificate(table),
+        table.number("timeout", 1, 60, 20),
+    )
+    if bool(server.user) != bool(server.password):
+        raise table.wrong("user", "and password go together: give both or none")
+    if security == "none" and server.password and server.host not in _NEAR:
+        table.warn("security", 'is "none", so the password can be read on its way')
+    return server
+
+
+def _account(table: Settings) -> CalDAVAccount:
+    url = table.text("url")
+    parts = urlsplit(url)
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        raise table.wrong("url", f"is {url!r}, but must begin with https:// and a host")
+    if parts.username or parts.password:
+        raise table.wrong("url", "holds a user name or a password; give them as user and password")
+    if parts.scheme == "http" and parts.hostname not in _NEAR:
+        table.warn("url", "begins with http://, so the password can be read on its way")
+    return CalDAVAccount(
+        url, table.text("user"), table.secret("password"), table.number("timeout", 1, 60, 10), _certificate(table)
+    )
+
+
+def _certificate(table: Settings) -> str | None:
+    named = table.text("certificate", "")
+    if not named:
+        return None
+    path = table.beside(named)
+    if not path.is_file():
+        raise table.wrong("certificate", f"names {path}, which is no file")
+    return str(path)

@@ -1,0 +1,81 @@
+"""Which way each answer takes, by what the settings file says of its user."""
+
+from __future__ import annotations
+
+from kinfolk_assistant.delivery.caldav_server import CalDAVDeliverer, comes_from_server
+from kinfolk_assistant.delivery.configuration import Configuration
+from kinfolk_assistant.delivery.deliverer import Deliverer, NotDelivered, Outgoing
+from kinfolk_assistant.delivery.files import FileDeliverer
+from kinfolk_assistant.delivery.smtp import SmtpDeliverer
+
+
+class Routes:
+    """Sends each answer the way its user's settings say.
+
+    An invitation that came through a CalDAV server is answered there. Any other is answered by mail, and where the user
+    has a calendar on a server, that is brought up to date first. Without a mail server, the answer is written into the
+    folder for files.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        What the settings file says.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+
+    @property
+    def certain(self) -> bool:
+        """Whether all ways are certain; `may_repeat` asks of the one way that an answer takes."""
+        return self.configuration.smtp is None
+
+    def route(self, outgoing: Outgoing) -> Deliverer:
+        """Choose the way that an answer takes."""
+        account = self.configuration.accounts.get(outgoing.user)
+        posts = self._posts()
+        if account is None:
+            return posts or _NoWay()
+        calendar = CalDAVDeliverer(account)
+        return calendar if posts is None or comes_from_server(outgoing) else WithCalendar(calendar, posts)
+
+    def deliver(self, outgoing: Outgoing) -> None:
+        """Send an answer the way it takes."""
+        self.route(outgoing).deliver(outgoing)
+
+    def _posts(self) -> Deliverer | None:
+        if self.configuration.smtp is not None:
+            return SmtpDeliverer(self.configuration.smtp)
+        return FileDeliverer(self.configuration.folder) if self.configuration.folder is not None else None
+
+
+class WithCalendar:
+    """Brings the user's calendar up to date, and then sends the answer, unless the calendar's server does so itself.
+
+    What can be repeated comes first: when it fails, or the process dies, the answer has not left.
+    """
+
+    def __init__(self, calendar: CalDAVDeliverer, posts: Deliverer) -> None:
+        self.calendar = calendar
+        self.posts = posts
+
+    @property
+    def certain(self) -> bool:
+        """Whether a repeated call does no harm."""
+        return self.posts.certain
+
+    def deliver(self, outgoing: Outgoing) -> None:
+        """Store the answer, then send it."""
+        if not self.calendar.store(outgoing):
+            self.posts.deliver(outgoing)
+
+
+class _NoWay:
+    """For users of whom the settings say nothing."""
+
+    certain = True
+
+    def deliver(self, outgoing: Outgoing) -> None:
+        raise NotDelivered(
+            f"The settings name no way for answers of {outgoing.user}; add [smtp], [files], or a CalDAV account."
+        )

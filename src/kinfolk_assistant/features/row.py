@@ -1,0 +1,104 @@
+"""The fifteen features of a request, from the calendar as it stood when it came: for training and live alike."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from icalendar import Event
+from icalendar.prop import vRecur
+
+from kinfolk_assistant.features.case import Owner, make_case
+from kinfolk_assistant.features.past import Past
+from kinfolk_assistant.features.people import People
+from kinfolk_assistant.features.rules import RULES
+from kinfolk_assistant.meeting import Meeting, in_utc
+from kinfolk_assistant.reading.events import BY_DATES
+from kinfolk_assistant.reading.series import Series
+
+__all__ = ["FeatureRow", "Owner", "feature_row"]
+
+# A meeting without length still wants the user there at that moment.
+_SHORTEST = timedelta(minutes=1)
+# Of a request that goes on for longer only so much is held against the calendar, whatever it claims.
+_LONGEST = timedelta(days=31)
+# A running series is followed a little over a year ahead, so that yearly ones are found; most are found at once.
+_AHEAD = tuple(timedelta(days=n) for n in (8, 40, 400))
+
+
+class FeatureRow(NamedTuple):
+    """The features in the order of `MEETING_FEATURES`; for each None, ``unknown`` says why it is not known."""
+
+    values: dict[str, str | None]
+    unknown: dict[str, str]
+
+
+def feature_row(meeting: Meeting, owner: Owner, past: Past, people: People, when: datetime) -> FeatureRow:
+    """Compute the fifteen features of a request.
+
+    Parameters
+    ----------
+    meeting : Meeting
+        The request. Of a series, the first occurrence that was not over when the request came is looked at.
+    owner : Owner
+        The user who is asked.
+    past : Past
+        The user's calendar. No version of the meeting itself counts, so it does no harm if it is in there.
+    people : People
+        The user's people-and-topics table.
+    when : datetime
+        When the request came.
+
+    Returns
+    -------
+    FeatureRow
+        What is known, and why the rest is not.
+
+    Examples
+    --------
+    >>> from zoneinfo import ZoneInfo
+    >>> owner = Owner("ada@example.org", ZoneInfo("Europe/Berlin"), ("library",))
+    >>> at_three = datetime(2026, 3, 5, 15, tzinfo=owner.zone)
+    >>> asked = Meeting("1", at_three, at_three + timedelta(hours=1), organiser="bob@example.org", summary="Plans")
+    >>> row = feature_row(asked, owner, Past([], owner.address, owner.zone), People(), at_three - timedelta(days=2))
+    >>> row.values["start_time"], row.values["duration"], row.values["invitee_soon"], row.values["conflict"]
+    ('afternoon', '60', '3', 'no')
+    >>> row.values["location"], row.unknown
+    (None, {'location': 'the request names no place'})
+    """
+    if when.tzinfo is None:
+        raise ValueError(f"The request {meeting.uid!r} came at {when}, but that needs a time zone.")
+    when = when.astimezone(UTC)
+    start, end = _span(meeting, owner, when)
+    case = make_case(meeting, start, end, owner, people, past.at(when), when)
+    found = {name: rule.find(case) for name, rule in RULES.items()}
+    return FeatureRow(
+        {name: one.value for name, one in found.items()},
+        {name: one.why_not for name, one in found.items() if one.value is None},
+    )
+
+
+def _span(meeting: Meeting, owner: Owner, when: datetime) -> tuple[datetime, datetime]:
+    start, end = meeting.span(owner.zone)
+    if meeting.repeats not in ("", BY_DATES) and end <= when:
+        start, end = _ahead(meeting, owner, when) or (start, end)
+    return start, min(max(end, start + _SHORTEST), start + _LONGEST)
+
+
+def _ahead(meeting: Meeting, owner: Owner, when: datetime) -> tuple[datetime, datetime] | None:
+    """Find the first occurrence of a series that is not over; None where there is none within reach.
+
+    The rule alone counts: a changed occurrence is a request of its own, with its own features, and of a series by
+    dates alone a meeting tells the first only.
+    """
+    event = Event()
+    event.add("dtstart", meeting.start)
+    event.add("dtend", meeting.end)
+    event.add("rrule", vRecur.from_ical(meeting.repeats))
+    series = Series([event])
+    for reach in _AHEAD:
+        found = series.between(when, when + reach, owner.zone)
+        spans = [(in_utc(one.start, owner.zone), in_utc(one.end, owner.zone)) for one in found]
+        if any(end > when for _, end in spans):
+            return min((start, end) for start, end in spans if end > when)
+    return None

@@ -1,0 +1,168 @@
+"""Invitations in mail (RFC 6047): every text/calendar part and every .ics attachment, with Python's email package."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from email import message_from_bytes, policy
+from email.message import Message
+from email.utils import parseaddr, parsedate_to_datetime
+from typing import NamedTuple
+
+from kinfolk_assistant.meeting import CalendarObject
+from kinfolk_assistant.reading.bounds import INVITATION, Refused
+from kinfolk_assistant.reading.calendars import METHODS, read_calendar
+
+MAX_MAIL_BYTES = 25 * 2**20
+_MAX_WORK = 1_000_000
+_MAX_HEADER = 4000
+_MAX_PARTS = 500
+_MAX_CALENDARS = 5
+_HEADER = re.compile(rb"^content-[a-z-]+[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE | re.MULTILINE)
+_BOUNDARY = re.compile(rb"boundary[ \t]*[*=]|message/", re.IGNORECASE)
+# On the scale of PRIORITY (RFC 5545 3.8.1.9): 1 is highest, 9 lowest, 0 not said.
+_IMPORTANCE = {"high": 1, "urgent": 1, "normal": 5, "low": 9, "non-urgent": 9, "1": 1, "2": 3, "3": 5, "4": 7, "5": 9}
+
+
+class MailedObject(NamedTuple):
+    """A calendar object and the mail it came in.
+
+    Attributes
+    ----------
+    object
+        What was read.
+    received
+        When the user's own server took the mail, or else when it says it was sent.
+    sender
+        The address in From.
+    message_id
+        The Message-ID, with its angle brackets.
+    importance
+        As PRIORITY: 1 highest, 9 lowest, 0 where the mail says nothing.
+    """
+
+    object: CalendarObject
+    received: datetime | None
+    sender: str
+    message_id: str
+    importance: int
+
+
+def read_mail(data: bytes) -> list[MailedObject]:
+    r"""Read the calendar objects of a mail message, each once.
+
+    Raises
+    ------
+    Refused
+        Where the message is too large or has no calendar that can be read.
+
+    Examples
+    --------
+    >>> mail = b"From: Ann <ann@example.org>\nDate: Wed, 01 Jul 2026 10:00:00 +0200\n" + (
+    ...     b"Content-Type: text/calendar; method=REQUEST\n\nBEGIN:VCALENDAR\nMETHOD:REQUEST\nBEGIN:VEVENT\n"
+    ...     b"UID:1\nDTSTART:20260702T080000Z\nEND:VEVENT\nEND:VCALENDAR\n")
+    >>> [one] = read_mail(mail)
+    >>> one.sender, str(one.received), one.object.meetings[0].uid
+    ('ann@example.org', '2026-07-01 08:00:00+00:00', '1')
+    """
+    message = _message(data)
+    calendars = _calendars(message)
+    if not calendars:
+        raise Refused("the mail has no text/calendar part and no .ics attachment.")
+    bounds = INVITATION._replace(work=INVITATION.work // len(calendars))
+    found: dict[str, CalendarObject] = {}
+    refusals: list[Refused] = []
+    for content, method in calendars.items():
+        try:
+            objects = read_calendar(content, "the mail's calendar", bounds=bounds)
+        except Refused as refusal:
+            refusals.append(refusal)
+            continue
+        for one in objects:
+            known = found.get(one.meetings[0].uid)
+            if known is None or not known.method:
+                found[one.meetings[0].uid] = one if one.method else replace(one, method=method)
+    if not found:
+        raise refusals[0]
+    shared = (_received(message), _sender(message), _header(message, "Message-ID"), _importance(message))
+    return [MailedObject(one, *shared) for one in found.values()]
+
+
+def _message(data: bytes) -> Message:
+    """Parse a message that the parser cannot be kept busy with.
+
+    Each line is compared with each boundary around it, and a long header of many parameters is read again for each.
+    """
+    if len(data) > MAX_MAIL_BYTES:
+        raise Refused(f"the mail has {len(data)} bytes; at most {MAX_MAIL_BYTES} are read.")
+    lines, boundaries = data.count(b"\n"), len(_BOUNDARY.findall(data))
+    if lines * (2 + boundaries) > _MAX_WORK:
+        raise Refused(f"the mail has {lines} lines in parts nested up to {boundaries} deep, too many to read.")
+    if any(len(header[0]) > _MAX_HEADER for header in _HEADER.finditer(data)):
+        raise Refused(f"the mail has a Content header of more than {_MAX_HEADER} bytes.")
+    try:
+        # The older policy: it reads only those headers that are asked for, and those plainly.
+        return message_from_bytes(data, policy=policy.compat32)
+    except Exception as error:  # whatever a stranger's bytes set off in the parser is a reason to refuse them
+        raise Refused("the mail cannot be read as a message.") from error
+
+
+def _calendars(message: Message) -> dict[bytes, str]:
+    """The bytes of each calendar in UTF-8, once, with the METHOD that its part names."""
+    found: dict[bytes, str] = {}
+    for number, part in enumerate(message.walk()):
+        if number >= _MAX_PARTS:
+            raise Refused(f"the mail has more than {_MAX_PARTS} parts.")
+        if part.is_multipart() or not _is_calendar(part):
+            continue
+        method = str(part.get_param("method") or "").upper()
+        found.setdefault(_content(part), method if method in METHODS else "")
+        if len(found) > _MAX_CALENDARS:
+            raise Refused(f"the mail has more than {_MAX_CALENDARS} different calendars.")
+    return found
+
+
+def _is_calendar(part: Message) -> bool:
+    return part.get_content_type() in ("text/calendar", "application/ics") or str(
+        part.get_filename("")
+    ).lower().endswith(".ics")
+
+
+def _content(part: Message) -> bytes:
+    raw = part.get_payload(decode=True)
+    raw = raw.strip() if isinstance(raw, bytes) else b""
+    try:
+        return raw.decode(part.get_content_charset("utf-8")).encode()
+    except (LookupError, ValueError):
+        return raw
+
+
+def _header(message: Message, name: str) -> str:
+    return " ".join(str(message.get(name, ""))[:1000].split())
+
+
+def _sender(message: Message) -> str:
+    try:
+        return parseaddr(_header(message, "From"))[1].lower()[:320]
+    except RecursionError:  # comments may be nested as deeply as anyone likes
+        return ""
+
+
+def _received(message: Message) -> datetime | None:
+    hops = [str(one)[-200:].rpartition(";")[2] for one in message.get_all("Received", [])[:1]]
+    for text in [*hops, _header(message, "Date")]:
+        try:
+            moment = parsedate_to_datetime(text)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, TypeError, IndexError, OverflowError):
+            continue
+    return None
+
+
+def _importance(message: Message) -> int:
+    for name in ("Importance", "X-Priority", "Priority"):
+        first = _header(message, name).lower().split(" ")[0]
+        if first in _IMPORTANCE:
+            return _IMPORTANCE[first]
+    return 0

@@ -1,0 +1,282 @@
+"""The assistant: one door to everything that it does, each deed one transaction of the ledger."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from kinfolk_assistant.delivery.deliverer import Deliverer
+from kinfolk_assistant.features.people import ContactLike
+from kinfolk_assistant.learning.costs import Costs
+from kinfolk_assistant.learning.model import TeamModel
+from kinfolk_assistant.ledger.deeds import read_deeds
+from kinfolk_assistant.ledger.requests import own_request, users_with_undecided
+from kinfolk_assistant.ledger.store import Ledger
+from kinfolk_assistant.ledger.tables import Contact, Deed, User
+from kinfolk_assistant.ledger.users import NotYours, find_user, make_user
+from kinfolk_assistant.meeting import CalendarObject
+from kinfolk_assistant.service import answering, consent, deciding, intake, outbox, retraining, settings, views
+from kinfolk_assistant.service.background import Repeating
+from kinfolk_assistant.service.calendar import Kept, take_calendar
+from kinfolk_assistant.service.models import Models, model_ids
+from kinfolk_assistant.service.values import Detail, Prepared, Preview, Score
+
+_log = logging.getLogger(__name__)
+
+
+def now() -> datetime:
+    """Give this moment in UTC."""
+    return datetime.now(UTC)
+
+
+class Assistant:
+    r"""What the assistant does for its users; safe to use from many threads, and from many processes on one ledger.
+
+    Every method is about one ``user``, and the number of somebody else's request raises ``NotYours`` just as one
+    that does not exist.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where everything is kept.
+    deliver : Deliverer
+        How answers are sent.
+    clock : callable, default=now
+        Gives the present moment.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kinfolk_assistant.delivery.files import FileDeliverer
+    >>> from kinfolk_assistant.reading.calendars import read_calendar
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> assistant = Assistant(Ledger(f"{folder.name}/ledger.db"), FileDeliverer(f"{folder.name}/answers"))
+    >>> _ = assistant.add_user("ann@example.org", zone="Europe/Berlin")
+    >>> lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:x", "METHOD:REQUEST", "BEGIN:VEVENT", "UID:1",
+    ...          "DTSTAMP:20260301T090000Z", "DTSTART:20990305T140000Z", "DTEND:20990305T150000Z", "SUMMARY:Plans",
+    ...          "ORGANIZER:mailto:bob@example.org", "ATTENDEE:mailto:ann@example.org", "END:VEVENT", "END:VCALENDAR"]
+    >>> invitations = read_calendar("\r\n".join(lines).encode())
+    >>> assistant.take_in("ann@example.org", invitations, received_at=now(), source="file")
+    [1]
+    >>> assistant.work()
+    1
+    >>> [(one.summary, one.action) for one in assistant.inbox("ann@example.org")]
+    [('Plans', 'ask')]
+    >>> assistant.answer("ann@example.org", 1, "accept")
+    >>> assistant.work()
+    1
+    >>> assistant.request("ann@example.org", 1).reply_state
+    'sent'
+    >>> assistant.ledger.close()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, ledger: Ledger, deliver: Deliverer, clock: Callable[[], datetime] = now) -> None:
+        self.ledger = ledger
+        self.deliver = deliver
+        self.clock = clock
+        self.models = Models()
+        self._judged_by: list[int] | None = None
+
+    def add_user(self, user: str, *, name: str = "", zone: str = "UTC") -> User:
+        """Make a user, or give the one there is."""
+        with self.ledger.begin() as session:
+            return make_user(session, user, name=name, zone=zone, now=self.clock())
+
+    def take_in(
+        self, user: str, objects: Iterable[CalendarObject], *, received_at: datetime, source: str, source_ref: str = ""
+    ) -> list[int]:
+        """Take invitations, updates and cancellations in, each once; the numbers of the requests they speak of."""
+        with self.ledger.begin() as session:
+            return intake.take_in(
+                session,
+                user,
+                objects,
+                received_at=received_at,
+                source=source,
+                source_ref=source_ref,
+                now=self.clock(),
+            )
+
+    def take_calendar(self, user: str, kept: Iterable[Kept], *, whole: bool = True) -> int:
+        """Bring what is known of the user's calendar up to date; how many objects are new, changed or gone."""
+        with self.ledger.begin() as session:
+            return take_calendar(session, user, kept, now=self.clock(), whole=whole)
+
+    def work(self, user: str | None = None) -> int:
+        """Decide what is undecided, in order of arrival, and send what is due; how many things were done.
+
+        May be called at any time, by several processes at once, and after one of them was killed.
+        """
+        return self._decide(user) + self._judge_again(user) + self._send(user)
+
+    def inbox(self, user: str) -> list[Prepared]:
+        """Give the requests that wait for the user, and those whose answer is on its way."""
+        with self.ledger.read() as session:
+            return views.inbox(session, find_user(session, user).address)
+
+    def request(self, user: str, request_id: int) -> Detail:
+        """Give one request with its features, reasons and history."""
+        with self.ledger.read() as session:
+            return views.detail(session, user.lower(), request_id)
+
+    def request_text(self, user: str, request_id: int) -> str:
+        """Give the invitation as it came."""
+        with self.ledger.read() as session:
+            return own_request(session, user, request_id).text
+
+    def answer(self, user: str, request_id: int, choice: str) -> None:
+        """Answer by the user's hand, "accept" or "decline"."""
+        with self.ledger.begin() as session:
+            answering.answer(session, user, request_id, choice, self.clock())
+
+    def undo(self, user: str, request_id: int) -> None:
+        """Take an automatic answer back."""
+        with self.ledger.begin() as session:
+            answering.undo(session, user, request_id, self.clock())
+
+    def mark_sent_again(self, user: str, reply_id: int) -> None:
+        """Have a reply sent again that failed, or of which it is not known whether it was sent."""
+        with self.ledger.begin() as session:
+            outbox.send_again(session, user, reply_id, self.clock())
+
+    def settings(self, user: str) -> User:
+        """Give the user with their settings."""
+        with self.ledger.read() as session:
+            return find_user(session, user)
+
+    def change_settings(self, user: str, **fields: Any) -> None:
+        """Change settings; new costs change the proposals for all open requests at once."""
+        with self.ledger.begin() as session:
+            settings.change(session, user, fields, self.clock())
+
+    def contacts(self, user: str) -> list[Contact]:
+        """Give the user's table of people and topics."""
+        with self.ledger.read() as session:
+            return settings.read_contacts(session, find_user(session, user).address)
+
+    def set_contacts(self, user: str, contacts: Sequence[ContactLike]) -> None:
+        """Put a table of people and topics in the place of the user's."""
+        with self.ledger.begin() as session:
+            settings.set_contacts(session, user, contacts, self.clock())
+
+    def preview(self, user: str, costs: Costs) -> Preview:
+        """Say what costs would do with the user's recent requests."""
+        with self.ledger.read() as session:
+            return views.preview(session, find_user(session, user).address, costs, self.models)
+
+    def score(self, user: str) -> Score:
+        """Say how often decisions were what the user then did."""
+        with self.ledger.read() as session:
+            return views.score(session, find_user(session, user).address)
+
+    def deeds(self, user: str, before_id: int | None = None, limit: int = 50) -> list[Deed]:
+        """Give what was done, the latest first."""
+        with self.ledger.read() as session:
+            return read_deeds(session, find_user(session, user).address, before_id, limit)
+
+    def model(self, user: str) -> TeamModel | None:
+        """Give the model that decides for the user; None where nothing is learnt."""
+        with self.ledger.read() as session:
+            return self.models.of(session, find_user(session, user).address).model
+
+    def agree(self, user: str) -> None:
+        """Let the user's history help others."""
+        with self.ledger.begin() as session:
+            consent.agree(session, user, self.clock())
+
+    def withdraw(self, user: str) -> None:
+        """Let the user's history help others no longer, from now on."""
+        with self.ledger.begin() as session:
+            consent.withdraw(session, user, self.clock())
+
+    def erase(self, user: str) -> None:
+        """Delete everything of the user's, and every model that has learnt from them."""
+        with self.ledger.begin() as session:
+            consent.erase(session, user, self.clock())
+        self.ledger.tidy()
+
+    def retrain(self, force: bool = False) -> bool:
+        """Learn anew where there is something to learn; whether new models are in use."""
+        return retraining.retrain(self.ledger, self.clock, force=force)
+
+    def _decide(self, user: str | None) -> int:
+        with self.ledger.read() as session:
+            users = users_with_undecided(session) if user is None else [find_user(session, user).address]
+        return sum(_until_done(self._decide_one, one) for one in users)
+
+    def _decide_one(self, user: str) -> bool:
+        with self.ledger.read() as session:
+            # Reading texts takes long: what this reads is remembered, so that the writer is quick.
+            deciding.look_ahead(session, user, self.models)
+        try:
+            with self.ledger.begin() as session:
+                return deciding.decide_next(session, user, self.models, self.clock())
+        except (SQLAlchemyError, OSError):
+            raise
+        except Exception:
+            _log.exception("A request of %s could not be judged", user)
+            with self.ledger.begin() as session:
+                return deciding.give_up_next(session, user, self.clock())
+
+    def _judge_again(self, user: str | None) -> int:
+        with self.ledger.read() as session:
+            in_use = model_ids(session)
+            if user is not None:
+                users = [find_user(session, user).address]
+            elif in_use == self._judged_by:
+                return 0
+            else:
+                users = deciding.users_to_judge_again(session)
+        done = sum(_until_done(self._judge_some, one) for one in users)
+        if user is None:
+            self._judged_by = in_use
+        return done
+
+    def _judge_some(self, user: str) -> int:
+        with self.ledger.begin() as session:
+            return deciding.judge_again(session, user, self.models, self.clock())
+
+    def _send(self, user: str | None) -> int:
+        with self.ledger.read() as session:
+            users = outbox.users_with_due(session, self.clock()) if user is None else [find_user(session, user).address]
+        return sum(_until_done(self._send_one, one) for one in users)
+
+    def _send_one(self, user: str) -> bool:
+        with self.ledger.begin() as session:
+            claimed = outbox.claim(session, user, self.deliver, self.clock())
+        if claimed is None:
+            return False
+        error = outbox.deliver(claimed, self.deliver)
+        with self.ledger.begin() as session:
+            outbox.settle(session, user, claimed, error, self.clock())
+        return True
+
+
+def _until_done(step: Callable[[str], int], user: str) -> int:
+    """Take a step for a user until there is nothing left to do; how much was done."""
+    done = 0
+    # The user may be erased at any moment: then there is nothing left to do.
+    with suppress(NotYours):
+        while did := step(user):
+            done += did
+    return done
+
+
+class Worker(Repeating):
+    """A thread that works through what is to be done."""
+
+    def __init__(self, assistant: Assistant, every: float = 10.0) -> None:
+        super().__init__("worker", assistant.work, every)
+
+
+class Trainer(Repeating):
+    """A thread that learns anew when labels have changed."""
+
+    def __init__(self, assistant: Assistant, every: float = 30.0) -> None:
+        super().__init__("trainer", assistant.retrain, every)

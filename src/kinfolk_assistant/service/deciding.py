@@ -1,0 +1,213 @@
+"""Deciding about a request, and preparing the answer where the user has said that it may be given."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from kinfolk_assistant.features.people import People
+from kinfolk_assistant.features.row import FeatureRow, Owner, feature_row
+from kinfolk_assistant.learning.judging import Judgement, judge
+from kinfolk_assistant.ledger.deeds import tell
+from kinfolk_assistant.ledger.requests import (
+    latest_decision_id,
+    next_undecided,
+)
+from kinfolk_assistant.ledger.tables import Contact, Decision, Reply, Request, User
+from kinfolk_assistant.ledger.users import find_user, known_zone, lock_user
+from kinfolk_assistant.reading.reply import make_reply
+from kinfolk_assistant.service.models import InUse, Models, model_id_of
+from kinfolk_assistant.service.standing import meeting_of, past_of
+from kinfolk_assistant.service.weighing import costs_of
+
+ANSWERS = {"accept": "ACCEPTED", "decline": "DECLINED"}
+"""What an action is called in iCalendar (RFC 5545 3.2.12)."""
+
+_BATCH = 100
+
+
+def people_of(session: Session, user: str) -> People:
+    """Give a user's table of people and topics."""
+    return People.from_contacts(list(session.scalars(select(Contact).where(Contact.user == user))))
+
+
+def decide_next(session: Session, address: str, models: Models, now: datetime) -> bool:
+    """Decide about the user's request that came first of those that are undecided; whether there was one.
+
+    All in the transaction of the session, with the user locked: the features see every meeting accepted before, and
+    the decision and the answer that it prepares are kept together or not at all.
+    """
+    user = lock_user(session, address)
+    request = next_undecided(session, user.address)
+    if request is None:
+        return False
+    if request.features is None:
+        try:
+            row = describe(session, user, request)
+        except ValueError as error:
+            put_before(session, request, str(error), now)
+            return True
+        request.features, request.unknown = dict(row.values), dict(row.unknown)
+    using = models.of(session, user.address)
+    judgement = judge(using.model, request.features, user.address, costs_of(user))
+    held_back = "" if judgement.action == "ask" else _held_back(session, user, request, now)
+    shadow = bool(held_back) or not user.automation
+    record(session, request, judgement, using, now, shadow=shadow)
+    if judgement.action == "ask":
+        text = f"“{request.summary}” is put before you."
+    else:
+        text = f"Would {judgement.action} “{request.summary}”{held_back}."
+    tell(session, user.address, now, "assistant", "decided", text, request)
+    if not shadow and judgement.action != "ask":
+        _answer_automatically(session, user, request, judgement.action, now)
+    return True
+
+
+def look_ahead(session: Session, address: str, models: Models) -> None:
+    """Read, without writing anything, what deciding about the user's next request will need."""
+    user = find_user(session, address)
+    request = next_undecided(session, user.address)
+    if request is not None and request.features is None:
+        models.of(session, user.address)
+        with suppress(Exception):
+            describe(session, user, request)
+
+
+def give_up_next(session: Session, address: str, now: datetime) -> bool:
+    """Put the user's next request before them after judging it has failed by a fault of the program."""
+    user = lock_user(session, address)
+    request = next_undecided(session, user.address)
+    if request is not None:
+        put_before(session, request, "the assistant failed on it", now)
+    return request is not None
+
+
+def put_before(session: Session, request: Request, why: str, now: datetime) -> None:
+    """Put a request before its user that cannot be judged, so that it does not hold up those that came after it."""
+    record(session, request, Judgement("ask", None, {}, [], []), InUse(None, None), now, shadow=True)
+    text = f"“{request.summary}” is put before you, because it cannot be judged: {why[:300]}"
+    tell(session, request.user, now, "assistant", "decided", text, request)
+
+
+def describe(session: Session, user: User, request: Request) -> FeatureRow:
+    """Give the fifteen features of a request as it came."""
+    meeting = meeting_of(request)
+    if meeting is None:
+        raise ValueError(f"Request {request.id} has no event {request.uid!r} in its text.")
+    places = tuple(line.strip() for line in user.places.splitlines() if line.strip())
+    owner = Owner(user.address, known_zone(user.zone), places)
+    past = past_of(session, user, request)
+    return feature_row(meeting, owner, past, people_of(session, user.address), request.received_at)
+
+
+def record(
+    session: Session, request: Request, judgement: Judgement, using: InUse, now: datetime, *, shadow: bool
+) -> None:
+    """Write a decision down."""
+    decision = Decision(
+        request_id=request.id,
+        made_at=now,
+        action=judgement.action,
+        probability=judgement.probability,
+        expected_losses=dict(judgement.expected_losses),
+        reasons=[dict(one._asdict()) for one in judgement.reasons],
+        kin=[dict(one._asdict()) for one in judgement.kin],
+        model_id=using.id,
+        shadow=shadow,
+    )
+    session.add(decision)
+    session.flush()
+
+
+def _held_back(session: Session, user: User, request: Request, now: datetime) -> str:
+    """Why an automatic answer is not given though automation is on; "" where nothing speaks against it."""
+    if not user.automation:
+        return ""
+    meeting = meeting_of(request)
+    if meeting is None or not meeting.answer_of(user.address):
+        return ", but you are not among those invited by name"
+    if request.starts_at <= now and not meeting.repeats:
+        return ", but it has begun already"
+    if _answers_today(session, user, now) >= user.daily_cap:
+        return f", but {user.daily_cap} answers were given today already"
+    return ""
+
+
+def _answers_today(session: Session, user: User, now: datetime) -> int:
+    """How many answers the assistant has prepared since midnight of the user's day, those taken back among them."""
+    local = now.astimezone(known_zone(user.zone))
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
+    query = select(func.count()).select_from(Reply).join(Request)
+    query = query.where(Request.user == user.address, Reply.by == "assistant", Reply.made_at >= midnight)
+    return session.scalars(query).one()
+
+
+def _answer_automatically(session: Session, user: User, request: Request, action: str, now: datetime) -> None:
+    answer = ANSWERS[action]
+    try:
+        text = make_reply(request.text, request.uid, request.recurrence_id, user.address, answer, now)
+    except ValueError as error:
+        tell(
+            session,
+            user.address,
+            now,
+            "assistant",
+            "held back",
+            f"“{request.summary}” is put before you: {error}",
+            request,
+        )
+        return
+    due_at = now + timedelta(minutes=user.undo_minutes)
+    reply = Reply(
+        request_id=request.id, once=request.id, by="assistant", answer=answer, text=text, made_at=now, due_at=due_at
+    )
+    session.add(reply)
+    request.state = "answered"
+    tell(session, user.address, now, "assistant", "prepared", f"Will {action} “{request.summary}”.", request)
+    session.flush()
+
+
+def judge_again(session: Session, address: str, models: Models, now: datetime) -> int:
+    """Judge open requests anew whose decision is by a model that is no longer in use; how many there were.
+
+    Such a decision is only ever shown: what a user has seen as a proposal is not turned into an answer behind their
+    back.
+    """
+    user = lock_user(session, address)
+    using = models.of(session, user.address)
+    if using.model is None:
+        return 0
+    query = (
+        select(Request)
+        .join(Decision, Decision.id == latest_decision_id())
+        .where(Request.user == user.address, Request.state == "open")
+        .where(Decision.model_id.is_distinct_from(using.id))
+        .order_by(Request.received_at, Request.id)
+        .limit(_BATCH)
+    )
+    requests = [one for one in session.scalars(query) if one.features is not None]
+    for request in requests:
+        judgement = judge(using.model, request.features or {}, user.address, costs_of(user))
+        record(session, request, judgement, using, now, shadow=True)
+    return len(requests)
+
+
+def users_to_judge_again(session: Session) -> list[str]:
+    """Give the users with open requests that were decided by a model which is no longer in use."""
+    query = (
+        select(Request.user, Decision.model_id)
+        .join(Decision, Decision.id == latest_decision_id())
+        .where(Request.state == "open", Request.features.is_not(None))
+        .distinct()
+    )
+    found: dict[str, None] = {}
+    current: dict[str, int | None] = {}
+    for user, model_id in session.execute(query):
+        if user not in current:
+            current[user] = model_id_of(session, user)
+        if current[user] is not None and current[user] != model_id:
+            found[user] = None
+    return list(found)

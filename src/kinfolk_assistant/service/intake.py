@@ -1,0 +1,218 @@
+"""Invitations, updates and cancellations on their way into the ledger (RFC 5546 2.1.4, 3.2.2 and 3.2.5).
+
+The same message may come twice, and messages may overtake each other. What a message says is therefore compared with
+what is known by its version, SEQUENCE first and DTSTAMP where that is the same, never by when it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from kinfolk_assistant.ledger.deeds import tell
+from kinfolk_assistant.ledger.requests import versions
+from kinfolk_assistant.ledger.tables import Cancellation, Request
+from kinfolk_assistant.ledger.users import known_zone, lock_user
+from kinfolk_assistant.meeting import CalendarObject, Meeting
+from kinfolk_assistant.service.withdrawing import withdraw_unsent
+
+MAX_UID = 1000
+"""Longer UIDs are refused (RFC 7986 5.3 asks for fewer than 255 octets)."""
+
+MAX_MEETINGS = 500
+"""Objects with more events than this are refused: each event is a request of its own."""
+
+_MAX_LINE = 1000
+_MAX_SEQUENCE = 2**31 - 1
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+
+def take_in(
+    session: Session,
+    user: str,
+    objects: Iterable[CalendarObject],
+    *,
+    received_at: datetime,
+    source: str,
+    source_ref: str,
+    now: datetime,
+) -> list[int]:
+    """Take messages in; the numbers of the requests that they speak of.
+
+    Only REQUEST and CANCEL are followed, and only from the meeting's own organiser: somebody who knows the UID of
+    another's meeting can neither move it nor call it off.
+    """
+    owner = lock_user(session, user)
+    zone = known_zone(owner.zone)
+    touched: dict[int, None] = {}
+    for one in objects:
+        if len(one.meetings) > MAX_MEETINGS:
+            raise ValueError(
+                f"The invitation {_line(one.meetings[0].uid)[:80]!r} has {len(one.meetings)} events; "
+                f"at most {MAX_MEETINGS} are taken."
+            )
+        for meeting in one.meetings:
+            if len(meeting.uid) > MAX_UID:
+                raise ValueError(
+                    f"The UID of an invitation has {len(meeting.uid)} characters; at most {MAX_UID} are taken."
+                )
+            if one.method == "CANCEL":
+                found = _cancel(session, owner.address, meeting, received_at, now)
+            elif one.method == "REQUEST" and meeting.organiser != owner.address:
+                start, end = _span(meeting, zone)
+                fresh = Request(
+                    user=owner.address,
+                    uid=as_stored(meeting.uid),
+                    recurrence_id=meeting.recurrence_id,
+                    sequence=_sequence(meeting),
+                    stamp=meeting.stamp,
+                    received_at=received_at,
+                    organiser=_line(meeting.organiser),
+                    organiser_name=_line(meeting.organiser_name),
+                    summary=_line(meeting.summary),
+                    location=_line(meeting.location),
+                    starts_at=start,
+                    ends_at=end,
+                    all_day=meeting.all_day,
+                    text=as_stored(one.text),
+                    source=source,
+                    source_ref=_line(source_ref),
+                    state="open",
+                )
+                found = _request(session, fresh, cancelled=meeting.cancelled, now=now)
+            else:
+                found = []
+            touched.update((request.id, None) for request in found)
+    return list(touched)
+
+
+def _request(session: Session, fresh: Request, *, cancelled: bool, now: datetime) -> list[Request]:
+    """Take a REQUEST in: a new version, one that is known already, or one that came too late."""
+    known = versions(session, fresh.user, fresh.uid, fresh.recurrence_id)
+    if any(one.organiser != fresh.organiser for one in known):
+        text = (
+            f"“{fresh.summary}” came again from {fresh.organiser or 'nobody'}, who is not its organiser: not followed."
+        )
+        tell(session, fresh.user, now, "assistant", "ignored", text)
+        return []
+    if cancelled or _called_off(session, fresh):
+        fresh.state = "cancelled"
+    same = next((one for one in known if one.sequence == fresh.sequence), None)
+    if same is not None:
+        _refresh(session, same, fresh, now)
+        return [same]
+    if any(one.sequence > fresh.sequence for one in known):
+        fresh.state = "superseded"
+    session.add(fresh)
+    session.flush()
+    if fresh.state != "superseded":
+        for one in known:
+            _supersede(session, one, now)
+    told = {
+        "open": f"{fresh.organiser_name or fresh.organiser or 'Somebody'} asks for “{fresh.summary}”.",
+        "cancelled": f"“{fresh.summary}” came after it had been cancelled.",
+        "superseded": f"“{fresh.summary}” came after a later version of it.",
+    }
+    kind = "updated" if known and fresh.state == "open" else "received"
+    tell(session, fresh.user, now, "organiser", kind, told[fresh.state], fresh)
+    return [fresh]
+
+
+def _refresh(session: Session, known: Request, fresh: Request, now: datetime) -> None:
+    """Take what a message says of a version that is known: no new answer, as nothing that matters has changed."""
+    if (fresh.stamp or _EARLIEST) <= (known.stamp or _EARLIEST):
+        if fresh.state == "cancelled":
+            _call_off(session, [known], now)
+        return
+    for name in ("stamp", "organiser_name", "summary", "location", "starts_at", "ends_at", "all_day", "text"):
+        setattr(known, name, getattr(fresh, name))
+    if fresh.source_ref:
+        known.source_ref = fresh.source_ref
+    if fresh.state == "cancelled":
+        _call_off(session, [known], now)
+    elif known.state == "cancelled":
+        # Invited again after having been uninvited (RFC 5546 3.2.5), without a new SEQUENCE.
+        known.state, known.source = "open", fresh.source
+        tell(session, known.user, now, "organiser", "received", f"“{known.summary}” takes place after all.", known)
+    else:
+        tell(session, known.user, now, "organiser", "refreshed", f"“{known.summary}” was sent again.", known)
+
+
+def _supersede(session: Session, request: Request, now: datetime) -> None:
+    """Let a request rest of which a later version has come; nothing prepared for it is sent."""
+    if request.state in ("open", "answered"):
+        request.state = "superseded"
+        withdraw_unsent(session, request, now, "a later version of the meeting has come")
+
+
+def _cancel(session: Session, user: str, meeting: Meeting, received_at: datetime, now: datetime) -> list[Request]:
+    """Take a CANCEL in, and remember it: its REQUEST may still be on the way."""
+    uid, sequence, organiser = as_stored(meeting.uid), _sequence(meeting), _line(meeting.organiser)
+    query = select(Cancellation).where(
+        Cancellation.user == user,
+        Cancellation.uid == uid,
+        Cancellation.recurrence_id == meeting.recurrence_id,
+        Cancellation.organiser == organiser,
+    )
+    kept = session.scalars(query).one_or_none()
+    if kept is None:
+        kept = Cancellation(user=user, uid=uid, recurrence_id=meeting.recurrence_id, organiser=organiser, sequence=-1)
+        session.add(kept)
+    if (sequence, meeting.stamp or _EARLIEST) > (kept.sequence, kept.stamp or _EARLIEST):
+        kept.sequence, kept.stamp, kept.received_at = sequence, meeting.stamp, received_at
+    session.flush()
+    # Calling off a series calls off every one of its occurrences.
+    known = versions(session, user, uid, meeting.recurrence_id or None)
+    ended = [one for one in known if one.organiser == organiser and _ends(kept, one)]
+    _call_off(session, ended, now)
+    return ended
+
+
+def _call_off(session: Session, requests: Sequence[Request], now: datetime) -> None:
+    for request in requests:
+        if request.state in ("open", "answered"):
+            request.state = "cancelled"
+            tell(session, request.user, now, "organiser", "cancelled", f"“{request.summary}” was cancelled.", request)
+            withdraw_unsent(session, request, now, "the meeting was cancelled")
+
+
+def _called_off(session: Session, request: Request) -> bool:
+    """Whether a CANCEL of this version, or of a later one, has come before it."""
+    query = select(Cancellation).where(
+        Cancellation.user == request.user,
+        Cancellation.uid == request.uid,
+        Cancellation.recurrence_id.in_(["", request.recurrence_id]),
+        Cancellation.organiser == request.organiser,
+    )
+    return any(_ends(one, request) for one in session.scalars(query))
+
+
+def _ends(cancellation: Cancellation, request: Request) -> bool:
+    """Whether a CANCEL ends a version; one of the same SEQUENCE does unless the version's DTSTAMP is later."""
+    if cancellation.sequence != request.sequence:
+        return cancellation.sequence > request.sequence
+    return (request.stamp or _EARLIEST) <= (cancellation.stamp or datetime.max.replace(tzinfo=UTC))
+
+
+def _span(meeting: Meeting, zone: ZoneInfo) -> tuple[datetime, datetime]:
+    try:
+        return meeting.span(zone)
+    except OverflowError:
+        raise ValueError(f"The invitation {_line(meeting.uid)[:80]!r} is out of all time.") from None
+
+
+def _sequence(meeting: Meeting) -> int:
+    return max(0, min(meeting.sequence, _MAX_SEQUENCE))
+
+
+def as_stored(text: str) -> str:
+    """What both databases can keep: no NUL, no half of a surrogate pair."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def _line(text: str) -> str:
+    return as_stored(text)[:_MAX_LINE]

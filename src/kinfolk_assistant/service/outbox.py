@@ -1,0 +1,163 @@
+"""Replies on their way: each leaves once.
+
+A reply is marked "sending", and that is kept, before it is handed to its deliverer. Whoever finds one marked so that
+nobody is sending any more knows that a process died in between: it is delivered again where that does no harm, and
+put before the user where it might be the second time.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, and_, exists, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from kinfolk_assistant.delivery.deliverer import Deliverer, NotDelivered, Outgoing, PerhapsDelivered, may_repeat
+from kinfolk_assistant.ledger.deeds import tell
+from kinfolk_assistant.ledger.requests import own_reply, replies
+from kinfolk_assistant.ledger.tables import Reply, Request
+from kinfolk_assistant.ledger.users import lock_user
+from kinfolk_assistant.service.errors import NotNow
+
+HELD_FOR = timedelta(minutes=5)
+"""How long a process that sends is believed to be alive; deliverers give up long before."""
+
+MOST_ATTEMPTS = 10
+"""After so many failures only the user may have a reply tried again."""
+
+_FIRST_DELAY, _LONGEST_DELAY = timedelta(seconds=30), timedelta(hours=2)
+
+_log = logging.getLogger(__name__)
+
+
+class Claimed(NamedTuple):
+    """A reply that this process, and no other, is about to deliver."""
+
+    outgoing: Outgoing
+    attempt: int
+
+
+def users_with_due(session: Session, now: datetime) -> list[str]:
+    """Give the users who have replies to send."""
+    query = (
+        select(Request.user)
+        .join(Reply, Reply.request_id == Request.id)
+        .where(_due(now))
+        .distinct()
+        .order_by(Request.user)
+    )
+    return list(session.scalars(query))
+
+
+def claim(session: Session, address: str, deliverer: Deliverer, now: datetime) -> Claimed | None:
+    """Mark the user's first reply that is due as being sent; None where there is none.
+
+    That its meeting is not cancelled is looked up in this very transaction, with the user locked: a CANCEL is either
+    seen here, or comes after the answer has left.
+    """
+    user = lock_user(session, address)
+    earlier = aliased(Reply)
+    waits = exists().where(
+        earlier.request_id == Reply.request_id,
+        earlier.id < Reply.id,
+        earlier.state == "sending",
+    )
+    query = select(Reply, Request).join(Request).where(Request.user == user.address, _due(now), ~waits)
+    for reply, request in session.execute(query.order_by(Reply.id)).all():
+        outgoing = _outgoing(reply, request)
+        if reply.state == "sending" and not may_repeat(deliverer, outgoing):
+            _uncertain(session, reply, request, now, "the assistant was stopped while sending it")
+            continue
+        if reply.state != "sending" and request.state in ("cancelled", "superseded"):
+            reply.state = "withdrawn"
+            continue
+        reply.state, reply.held_until = "sending", now + HELD_FOR
+        reply.attempts += 1
+        return Claimed(outgoing, reply.attempts)
+    return None
+
+
+def deliver(claimed: Claimed, deliverer: Deliverer) -> Exception | None:
+    """Hand a reply to its deliverer, outside of any transaction; what went wrong, or None."""
+    try:
+        deliverer.deliver(claimed.outgoing)
+    except NotDelivered as error:
+        return error
+    except Exception as error:
+        _log.exception("The deliverer failed on reply %s", claimed.outgoing.reply_id)
+        # A deliverer that breaks says nothing of whether the answer has left.
+        return error if may_repeat(deliverer, claimed.outgoing) else PerhapsDelivered(_sentence(error))
+    return None
+
+
+def settle(session: Session, address: str, claimed: Claimed, error: Exception | None, now: datetime) -> None:
+    """Write down how a delivery ended."""
+    lock_user(session, address)
+    reply, request = own_reply(session, address, claimed.outgoing.reply_id)
+    if reply.attempts != claimed.attempt or reply.state not in ("sending", "uncertain"):
+        return
+    reply.held_until = None
+    if error is None:
+        reply.state, reply.sent_at, reply.error = "sent", now, ""
+        tell(session, request.user, now, reply.by, "sent", f"{reply.answer} sent for “{request.summary}”.", request)
+    elif isinstance(error, PerhapsDelivered):
+        _uncertain(session, reply, request, now, _sentence(error))
+    elif any(one.id > reply.id for one in replies(session, request.id)) or request.state not in ("open", "answered"):
+        reply.state, reply.error = "withdrawn", _sentence(error)
+    else:
+        delay = min(_FIRST_DELAY * 2 ** min(reply.attempts - 1, 20), _LONGEST_DELAY)
+        reply.state, reply.due_at, reply.error = "failed", now + delay, _sentence(error)
+        text = f"{reply.answer} for “{request.summary}” could not be sent: {reply.error}"
+        tell(session, request.user, now, "assistant", "failed", text, request)
+
+
+def send_again(session: Session, address: str, reply_id: int, now: datetime) -> None:
+    """Have a reply sent of which it is not known whether it was, or that failed too often: the user says so."""
+    lock_user(session, address)
+    reply, request = own_reply(session, address, reply_id)
+    if reply.state not in ("uncertain", "failed"):
+        raise NotNow(f"The answer is {reply.state}; only one that failed, or may have, can be sent again.")
+    if request.state != "answered" or any(one.id > reply.id for one in replies(session, request.id)):
+        raise NotNow("This answer is no longer the one to be given; answer the request instead.")
+    reply.state, reply.due_at, reply.attempts, reply.held_until = "prepared", now, 0, None
+    tell(
+        session,
+        request.user,
+        now,
+        "user",
+        "sent again",
+        f"{reply.answer} for “{request.summary}” is sent again.",
+        request,
+    )
+
+
+def _due(now: datetime) -> ColumnElement[bool]:
+    waiting = and_(Reply.state.in_(["prepared", "failed"]), Reply.due_at <= now, Reply.attempts < MOST_ATTEMPTS)
+    return or_(waiting, and_(Reply.state == "sending", Reply.held_until <= now))
+
+
+def _outgoing(reply: Reply, request: Request) -> Outgoing:
+    return Outgoing(
+        reply_id=reply.id,
+        user=request.user,
+        organiser=request.organiser,
+        uid=request.uid,
+        recurrence_id=request.recurrence_id,
+        answer=reply.answer,
+        text=reply.text,
+        request_text=request.text,
+        source_ref=request.source_ref,
+        message_id=f"<reply-{reply.id}-{reply.made_at:%Y%m%d%H%M%S%f}@{request.user.rpartition('@')[2]}>",
+    )
+
+
+def _uncertain(session: Session, reply: Reply, request: Request, now: datetime, why: str) -> None:
+    reply.state, reply.held_until, reply.error = "uncertain", None, why
+    text = f"Whether {reply.answer} for “{request.summary}” was sent is not known: {why}."
+    tell(session, request.user, now, "assistant", "uncertain", text, request)
+
+
+def _sentence(error: Exception) -> str:
+    return (str(error) or type(error).__name__)[:500]

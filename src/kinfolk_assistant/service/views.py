@@ -1,0 +1,145 @@
+"""What pages and commands read: the inbox, one request, the record of how often the assistant was right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Row, Select, and_, func, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from kinfolk_assistant.learning.costs import Costs
+from kinfolk_assistant.ledger.requests import latest_decision_id, latest_reply_id, own_request, replies
+from kinfolk_assistant.ledger.tables import Decision, Deed, Reply, Request
+from kinfolk_assistant.service.models import Models
+from kinfolk_assistant.service.values import Answered, Detail, Prepared, Preview, Score, Tally
+from kinfolk_assistant.service.weighing import weigh
+
+_ON_THE_WAY = ("prepared", "sending", "failed", "uncertain")
+_RECENT = 200
+_MOST_DEEDS = 200
+
+
+def inbox(session: Session, user: str) -> list[Prepared]:
+    """Give the requests that wait for an answer, and those whose answer is on its way, in the order they came."""
+    # Replies on their way are few among all users; the last reply of every request ever answered is not looked up.
+    moving = aliased(Reply)
+    replied = select(moving.request_id).where(moving.state.in_(_ON_THE_WAY))
+    answered = and_(Request.state == "answered", Request.id.in_(replied))
+    query = _prepared().where(Request.user == user, or_(Request.state == "open", answered))
+    shown = [_prepare(row) for row in session.execute(query.order_by(Request.received_at, Request.id))]
+    return [one for one in shown if one.state == "open" or one.reply_state in _ON_THE_WAY]
+
+
+def detail(session: Session, user: str, request_id: int) -> Detail:
+    """Give one request with everything that is known of it."""
+    request = own_request(session, user, request_id)
+    shown = _prepare(session.execute(_prepared().where(Request.id == request.id)).one())
+    last = session.scalars(
+        select(Decision).where(Decision.request_id == request.id).order_by(Decision.id.desc()).limit(1)
+    ).one_or_none()
+    deeds = session.scalars(
+        select(Deed).where(Deed.request_id == request.id).order_by(Deed.id.desc()).limit(_MOST_DEEDS)
+    )
+    return Detail(
+        *shown,
+        label=request.label,
+        shadow=last is None or last.shadow,
+        features=request.features or {},
+        unknown=request.unknown or {},
+        reasons=[] if last is None else last.reasons,
+        kin=[] if last is None else last.kin,
+        expected_losses={} if last is None else last.expected_losses,
+        replies=[
+            Answered(one.id, one.by, one.answer, one.state, one.made_at, one.due_at, one.sent_at, one.error)
+            for one in replies(session, request.id)
+        ],
+        deeds=list(deeds),
+    )
+
+
+def preview(session: Session, user: str, costs: Costs, models: Models) -> Preview:
+    """Say what costs would do with the user's recent requests.
+
+    The probability is the one that was given before the user answered; a request of the imported past has none, so the
+    model in use is asked, which may remember the answer.
+    """
+    query = (
+        select(Request.features, Request.label, Decision.probability)
+        .outerjoin(Decision, Decision.id == latest_decision_id())
+        .where(Request.user == user, Request.features.is_not(None))
+        .order_by(Request.received_at.desc(), Request.id.desc())
+        .limit(_RECENT)
+    )
+    model = models.of(session, user).model
+    labels: list[str | None] = []
+    probabilities: list[float | None] = []
+    remembered = 0
+    for features, label, probability in session.execute(query):
+        if probability is None and model is not None:
+            probability = model.probability(features, user)
+            remembered += probability is not None
+        labels.append(label)
+        probabilities.append(probability)
+    counts = {"accept": 0, "decline": 0, "ask": 0}
+    answered = right = 0
+    for label, weighed in zip(labels, weigh(probabilities, costs), strict=True):
+        action = weighed.action
+        counts[action] += 1
+        if label is not None and action != "ask":
+            answered += 1
+            right += label == action
+    return Preview(
+        sum(counts.values()), counts["accept"], counts["decline"], counts["ask"], answered, right, remembered
+    )
+
+
+def score(session: Session, user: str) -> Score:
+    """Say how often decisions were what the user then did by hand; the imported past was never decided about."""
+    query = (
+        select(Decision.action, Request.label, func.count())
+        .join(Request, Decision.id == latest_decision_id())
+        .where(Request.user == user, Request.label.is_not(None))
+        .group_by(Decision.action, Request.label)
+    )
+    counts = {(action, label): n for action, label, n in session.execute(query)}
+    tallies = {
+        action: Tally(sum(n for (chosen, _), n in counts.items() if chosen == action), counts.get((action, action), 0))
+        for action in ("accept", "decline")
+    }
+    automatic = session.scalars(
+        select(func.count()).select_from(Reply).join(Request).where(Request.user == user, Reply.by == "assistant")
+    ).one()
+    undone = session.scalars(
+        select(func.count(Deed.request_id.distinct())).where(Deed.user == user, Deed.kind == "undone")
+    ).one()
+    asked = sum(n for (action, _), n in counts.items() if action == "ask")
+    return Score(tallies["accept"], tallies["decline"], asked, automatic, undone)
+
+
+def _prepared() -> Select[*tuple[Any, ...]]:
+    """Everything the inbox shows in one query, without the texts."""
+    return (
+        select(
+            Request.id,
+            Request.summary,
+            Request.organiser,
+            Request.organiser_name,
+            Request.starts_at,
+            Request.ends_at,
+            Request.all_day,
+            Request.location,
+            Request.received_at,
+            Decision.action,
+            Decision.probability,
+            Request.state,
+            Reply.state,
+            Request.features["conflict"].as_string(),
+        )
+        .outerjoin(Decision, Decision.id == latest_decision_id())
+        .outerjoin(Reply, Reply.id == latest_reply_id())
+    )
+
+
+def _prepare(row: Row[*tuple[Any, ...]]) -> Prepared:
+    shown = Prepared._make(row)
+    return shown._replace(action=shown.action or "", reply_state=shown.reply_state or "", conflict=row[-1] == "yes")

@@ -1,0 +1,167 @@
+"""The inbox with its prepared answers, one request with its reasons, and the answers given there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter
+from sqlalchemy import select
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kinfolk.datasets.meetings import MEETING_FEATURES
+from kinfolk_assistant.features.rules import RULES
+from kinfolk_assistant.ledger.store import Ledger
+from kinfolk_assistant.ledger.tables import User
+from kinfolk_assistant.service.assistant import Assistant
+from kinfolk_assistant.service.values import Detail
+from kinfolk_assistant.service.weighing import costs_of
+from kinfolk_assistant.web.automatic import to_undo
+from kinfolk_assistant.web.forms import Choice, Number, Whole
+from kinfolk_assistant.web.limits import limits
+from kinfolk_assistant.web.pages import go_to, show, wants_fragment
+from kinfolk_assistant.web.sessions import Visitor
+from kinfolk_assistant.web.visitors import Poster, Reader, Served
+
+router = APIRouter()
+
+SHOWN_FOR = timedelta(days=2)
+"""So long the inbox shows what was answered automatically; the ledger shows it always."""
+
+MOST_SHOWN = 200
+"""So many rows of a kind; what comes after them moves up as they are answered."""
+
+NOTICES = {
+    "accept": "Accepted. The organiser will hear of it.",
+    "decline": "Declined. The organiser will hear of it.",
+    "undo": "Taken back. The request is open again.",
+    "again": "It will be sent again.",
+}
+
+
+@router.get("/")
+def inbox_page(request: Request, assistant: Served, visitor: Reader, did: str = "", about: int = 0) -> Response:
+    """Show what waits, and what was answered for the user."""
+    return _inbox(request, assistant, visitor, "inbox.html", did, about)
+
+
+@router.get("/requests/{number}")
+def request_page(request: Request, assistant: Served, visitor: Reader, number: Number, did: str = "") -> Response:
+    """Show one request, and what speaks for its answer."""
+    detail = assistant.request(visitor.address, number)
+    return show(
+        request,
+        "request.html",
+        visitor,
+        detail=detail,
+        limits=limits(costs_of(assistant.settings(visitor.address))),
+        bars=_bars(detail.reasons),
+        helpers=_names(assistant.ledger, [one["user"] for one in detail.kin]),
+        features=[_Told.of(name, detail) for name in MEETING_FEATURES],
+        undoable=number in to_undo(assistant.ledger, visitor.address, [number]),
+        notice=NOTICES.get(did, ""),
+    )
+
+
+@router.post("/requests/{number}/answer")
+def answer(request: Request, assistant: Served, visitor: Poster, number: Number, answer: Choice) -> Response:
+    """Answer by the user's hand."""
+    assistant.answer(visitor.address, number, answer)
+    if wants_fragment(request):
+        response = _inbox(request, assistant, visitor, "inbox_list.html", answer, number)
+    else:
+        response = go_to(request, f"/?did={answer}&about={number}")
+    response.background = BackgroundTask(request.app.state.wake)
+    return response
+
+
+@router.post("/requests/{number}/undo")
+def undo(request: Request, assistant: Served, visitor: Poster, number: Number) -> Response:
+    """Take an automatic answer back."""
+    assistant.undo(visitor.address, number)
+    if wants_fragment(request):
+        return _inbox(request, assistant, visitor, "inbox_list.html", "undo", number)
+    return go_to(request, f"/requests/{number}?did=undo")
+
+
+@router.post("/replies/{number}/send-again")
+def send_again(request: Request, assistant: Served, visitor: Poster, number: Number, about: Whole = 0) -> Response:
+    """Have an answer sent again of which it is not known whether it was sent."""
+    assistant.mark_sent_again(visitor.address, number)
+    response = go_to(request, f"/requests/{about}?did=again" if about else "/?did=again")
+    response.background = BackgroundTask(request.app.state.wake)
+    return response
+
+
+def _inbox(request: Request, assistant: Assistant, visitor: Visitor, template: str, did: str, about: int) -> Response:
+    shown = assistant.inbox(visitor.address)
+    waiting = [one for one in shown if one.state == "open"]
+    answered = [one for one in shown if one.state != "open"]
+    inside = {one.id for one in answered}
+    automatic = to_undo(assistant.ledger, visitor.address)
+    if not inside <= automatic.keys():
+        automatic |= to_undo(assistant.ledger, visitor.address, sorted(inside))
+    recent = assistant.clock() - SHOWN_FOR
+    settings = assistant.settings(visitor.address)
+    return show(
+        request,
+        template,
+        visitor,
+        waiting=waiting[:MOST_SHOWN],
+        n_waiting=len(waiting),
+        prepared=[one for one in answered if one.id in automatic][:MOST_SHOWN],
+        leaving=[one for one in answered if one.id not in automatic][:MOST_SHOWN],
+        sent=[one for one in automatic.values() if one.id not in inside and one.made_at > recent],
+        automatic=automatic,
+        automation=settings.automation,
+        daily_cap=settings.daily_cap,
+        notice=NOTICES.get(did, ""),
+        notice_id=about,
+    )
+
+
+class _Bar(NamedTuple):
+    """A reason as it is drawn: from the middle of 200 units, the weightiest reaching the edge."""
+
+    feature: str
+    value: str
+    log_ratio: float
+    left: float
+    width: float
+
+
+def _bars(reasons: list[dict[str, Any]]) -> list[_Bar]:
+    longest = max((abs(one["log_ratio"]) for one in reasons), default=0.0) or 1.0
+    bars = []
+    for one in reasons:
+        width = round(96 * abs(one["log_ratio"]) / longest, 1)
+        left = 100.0 if one["log_ratio"] > 0 else 100.0 - width
+        bars.append(_Bar(one["feature"], one["value"], one["log_ratio"], left, width))
+    return bars
+
+
+class _Told(NamedTuple):
+    """One feature of a request: its value and rule, or why it is not known."""
+
+    name: str
+    value: str | None
+    rule: str
+
+    @classmethod
+    def of(cls, name: str, detail: Detail) -> _Told:
+        value = detail.features.get(name)
+        if value is None:
+            return cls(name, None, detail.unknown.get(name) or RULES[name].missing)
+        return cls(name, value, RULES[name].values.get(value, ""))
+
+
+def _names(ledger: Ledger, addresses: list[str]) -> list[str]:
+    """Name those who agree now that others see their names, in the order given."""
+    with ledger.read() as session:
+        found = session.execute(
+            select(User.address, User.name).where(User.address.in_(addresses), User.agreed_at.is_not(None))
+        )
+        names = {address: name or address for address, name in found}
+    return [names[one] for one in addresses if one in names]

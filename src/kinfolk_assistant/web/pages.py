@@ -1,0 +1,194 @@
+"""How a page is made: templates that escape everything, and the words in which times and features are told."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from kinfolk_assistant.ledger.users import known_zone
+from kinfolk_assistant.web.sessions import Visitor
+
+HERE = Path(__file__).parent
+
+FEATURE_TITLES = {
+    "start_time": "Start",
+    "duration": "Length",
+    "message_importance": "Importance it states",
+    "topic_importance": "Importance of the topic",
+    "invitee_job": "Organiser's occupation",
+    "invitee_relation": "Organiser is to you",
+    "invitee_recent": "You last met",
+    "invitee_soon": "Notice",
+    "busy_fday": "That day",
+    "busy_hday": "That half day",
+    "free_slot_time": "Free time around it",
+    "conflict": "Overlap",
+    "conflict_importance": "Importance of what it overlaps",
+    "conflict_frequency": "What it overlaps recurs",
+    "location": "Place",
+}
+
+_VALUE_WORDS = {
+    "start_time": {
+        "early": "before 9:00",
+        "morning": "in the morning",
+        "mid": "around noon",
+        "afternoon": "in the afternoon",
+        "late": "late in the day",
+    },
+    "duration": {"15": "up to 15 minutes", "30": "up to 30 minutes", "60": "up to an hour", "longer": "over an hour"},
+    "message_importance": {"other": "not stated"},
+    "topic_importance": {"other": "not in your table"},
+    "invitee_job": {"other": "not in your table", "funding": "funder"},
+    "invitee_relation": {"other": "not in your table"},
+    "invitee_recent": {"0": "today", "1": "within a day", "3": "within 3 days", "7": "within a week"},
+    "invitee_soon": {
+        "0": "today",
+        "1": "a day ahead",
+        "3": "within 3 days",
+        "7": "within a week",
+        "later": "over a week",
+    },
+    "free_slot_time": {"0": "none", "longer": "over 135 minutes"}
+    | {minutes: f"up to {minutes} minutes" for minutes in ("15", "30", "60", "90", "135")},
+    "conflict": {"no": "nothing", "yes": "another engagement"},
+    "conflict_importance": {"other": "unknown, or no overlap"},
+    "conflict_frequency": {"other": "no overlap", "one time": "once"},
+    "location": {
+        f"{place}-{beside}": f"{near}, {words}"
+        for place, near in (("local", "near you"), ("away", "away"))
+        for beside, words in (
+            ("none", "nothing beside it"),
+            ("local", "next to something near"),
+            ("away", "next to something away"),
+        )
+    },
+}
+_BUSY_WORDS = {"light": "lightly filled", "busy": "half filled", "booked": "mostly filled"}
+_GAP_WORDS = {"free": "an hour stays free", "busy": "no free hour is left"}
+
+
+def value_in_words(feature: str, value: str) -> str:
+    """Say a feature's value as a person would.
+
+    Examples
+    --------
+    >>> value_in_words("duration", "15"), value_in_words("busy_fday", "light-busy")
+    ('up to 15 minutes', 'lightly filled, no free hour is left')
+    """
+    if feature in ("busy_fday", "busy_hday"):
+        load, _, gap = value.partition("-")
+        return f"{_BUSY_WORDS.get(load, load)}, {_GAP_WORDS.get(gap, gap)}"
+    return _VALUE_WORDS.get(feature, {}).get(value, value)
+
+
+def day_in_words(moment: datetime, now: datetime) -> str:
+    """Say a day of the calendar, with the year where it is another one."""
+    return f"{moment:%a} {moment.day} {moment:%b}" + (f" {moment.year}" if moment.year != now.year else "")
+
+
+def span_in_words(start: datetime, end: datetime, all_day: bool, zone: ZoneInfo) -> tuple[str, str]:
+    """Say when a meeting is: its day, and its hours on that day.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> span_in_words(datetime(2026, 7, 1, 8, tzinfo=UTC), datetime(2026, 7, 1, 9, tzinfo=UTC), False,
+    ...     ZoneInfo("Europe/Berlin"))
+    ('Wed 1 Jul', '10:00–11:00')
+    """
+    start, end = start.astimezone(zone), end.astimezone(zone)
+    day = day_in_words(start, start)
+    if all_day:
+        last = end - timedelta(days=1)
+        return day, "all day" if last.date() <= start.date() else f"to {day_in_words(last, start)}"
+    if end.date() == start.date():
+        return day, f"{start:%H:%M}–{end:%H:%M}"
+    return day, f"{start:%H:%M}, to {day_in_words(end, start)} {end:%H:%M}"
+
+
+def moment_in_words(moment: datetime, zone: ZoneInfo) -> str:
+    """Say a moment to the minute."""
+    moment = moment.astimezone(zone)
+    return f"{day_in_words(moment, moment)} {moment.year}, {moment:%H:%M}"
+
+
+def percent(probability: float) -> str:
+    """Say a probability; only what is certain is called 0% or 100%.
+
+    Examples
+    --------
+    >>> percent(0.731), percent(0.9996), percent(0.0001), percent(1.0)
+    ('73%', '>99%', '<1%', '100%')
+    """
+    if 0 < probability < 0.01:
+        return "<1%"
+    return ">99%" if 0.99 < probability < 1 else f"{probability:.0%}"
+
+
+def odds(log_ratio: float) -> str:
+    """Say by how much something multiplies the odds, whichever way."""
+    return f"×{math.exp(min(abs(log_ratio), 20.0)):.3g}"
+
+
+@cache
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return known_zone(name)
+    except ValueError:
+        return ZoneInfo("UTC")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        # Everything is escaped, whatever a template is called.
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(percent=percent, odds=odds, moment=moment_in_words, title_of=FEATURE_TITLES.__getitem__)
+    environment.globals.update(span=span_in_words, words=value_in_words)
+    static = b"".join(path.read_bytes() for path in sorted((HERE / "static").iterdir()))
+    environment.globals["version"] = sha256(static).hexdigest()[:12]
+    return environment
+
+
+def wants_fragment(request: Request) -> bool:
+    """Whether the page's own script asks, for a part of the page alone."""
+    return "x-fragment" in request.headers
+
+
+def show(
+    request: Request, template: str, visitor: Visitor | None, *, status: int = 200, **context: object
+) -> HTMLResponse:
+    """Make a page, or a fragment of one."""
+    html = (
+        _environment()
+        .get_template(template)
+        .render(
+            context,
+            base=request.scope.get("root_path", ""),
+            path=request.url.path,
+            visitor=visitor,
+            zone=_zone(visitor.zone) if visitor else ZoneInfo("UTC"),
+            by_proxy=request.app.state.doorkeeper.proxy_header is not None,
+        )
+    )
+    return HTMLResponse(html, status)
+
+
+def go_to(request: Request, path: str) -> RedirectResponse:
+    """Send the browser to another page of ours, to be read."""
+    return RedirectResponse(request.scope.get("root_path", "") + path, 303)

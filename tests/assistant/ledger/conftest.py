@@ -1,0 +1,3 @@
+from tests.assistant.ledger.fixtures import ledger, postgresql, url
+
+__all__ = ["ledger", "postgresql", "url"]
