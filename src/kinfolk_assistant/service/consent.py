@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 
 from sqlalchemy import Text, cast, delete, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from kinfolk_assistant.ledger.deeds import ask_for_training, tell
 from kinfolk_assistant.ledger.store import MODELS
@@ -72,7 +72,5 @@ def erase(session: Session, address: str, now: datetime) -> None:
 
 def _containing(session: Session, user: str) -> list[Model]:
     """Give the models that have learnt from a user's rows, or are theirs; their archives are not loaded."""
-    from sqlalchemy.orm import defer
-
     models = session.scalars(select(Model).options(defer(Model.archive)))
     return [model for model in models if user in model.users or model.owner == user]
