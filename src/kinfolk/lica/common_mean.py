@@ -7,13 +7,15 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.lica.noise_level import ROUGH
 from kinfolk.lica.weights_of_tasks import WeightsOfTasks, WeightSolver
 
 Floats: TypeAlias = NDArray[np.float64]
 
 TOLERANCE = 1e-4  # gradient of the weights that are returned
 GROWTH = 1.5
-ROUGH_ROUNDS = 5
+ROUGH_ROUNDS, ROUGH_GAIN = 8, 5e-3
+MANY_ROWS = 1000.0  # of a task, with which a rough fit may be as rough as it gets
 
 
 def common_mean(solved: WeightsOfTasks) -> Floats:
@@ -25,7 +27,10 @@ def rough_hierarchy(
     solver: WeightSolver, noise: Floats, residual_variance: float, start: WeightsOfTasks | None
 ) -> WeightsOfTasks:
     """Weights about a common mean, good enough to be compared."""
-    return fit_hierarchy(solver, noise, residual_variance, start, ROUGH_ROUNDS, 0.0)[0]
+    # A gradient that does not matter to a task of many rows would decide one of few.
+    rows = float(np.mean([len(rows) for rows in solver.problem.rows]))
+    tolerance = max(TOLERANCE, ROUGH * min(rows / MANY_ROWS, 1.0))
+    return fit_hierarchy(solver, noise, residual_variance, start, ROUGH_ROUNDS, ROUGH_GAIN, tolerance)[0]
 
 
 def fit_hierarchy(
@@ -35,12 +40,17 @@ def fit_hierarchy(
     start: WeightsOfTasks | None,
     max_iter: int,
     tol: float,
+    tolerance: float = TOLERANCE,
 ) -> tuple[WeightsOfTasks, Floats, bool]:
-    """Weights and their mean in turn, the mean over-relaxed while that helps: together they are one convex problem."""
+    """Weights and their mean in turn, the mean over-relaxed while that helps: together they are one convex problem.
+
+    Rounds are at most ``max_iter``, and end where one lowers the objective by less than ``tol`` of it; ``tolerance`` is
+    the gradient of the weights within a round.
+    """
 
     def at(mean: Floats, before: WeightsOfTasks | None) -> tuple[WeightsOfTasks, float]:
         centre = np.tile(mean[:, None], (1, solver.problem.n_tasks))
-        solved = solver.solve(centre, noise, residual_variance, before, TOLERANCE)
+        solved = solver.solve(centre, noise, residual_variance, before, tolerance)
         cost = float(np.sum(solved.loss + solved.penalty(centre, noise, solver.intercept_variance)))
         return solved, cost + 0.5 * float(np.sum(mean**2 / noise))
 

@@ -85,3 +85,15 @@ def _keep(problem: Problem, kept: list[NDArray[np.bool_]]) -> Problem:
         tuple(y[keep] for y, keep in zip(problem.y, kept, strict=True)),
         tuple(weights[keep] for weights, keep in zip(problem.weights, kept, strict=True)),
     )
+
+
+def thin(problem: Problem, most_rows: int, seed: int) -> Problem:
+    """Leave out rows at random until no task has many; a row stays for all tasks or for none."""
+    largest = max(len(rows) for rows in problem.rows)
+    if largest <= most_rows:
+        return problem
+    kept = np.random.default_rng(seed).random(problem.X.shape[0]) < most_rows / largest
+    weights = tuple(
+        np.where(kept[rows], weight, 0.0) for rows, weight in zip(problem.rows, problem.weights, strict=True)
+    )
+    return problem._replace(weights=weights).compact()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kinfolk.lica.empirical_bayes import EmpiricalBayes, Noise, fit_alone, fit_empirical_bayes
-from kinfolk.lica.held_out import Fold, make_folds
+from kinfolk.lica.held_out import Fold, make_folds, thin
 from kinfolk.lica.prior import INTERCEPT_VARIANCE
 from kinfolk.lica.problem import Link, Problem
 from kinfolk.lica.sites import log_predictive
@@ -83,7 +83,7 @@ def choose_n_sources(
     >>> choice.n_sources, choice.tried[:2]
     (1, (1, 2))
     """
-    problem = _thin(problem.compact(), seed)
+    problem = thin(problem.compact(), _MOST_ROWS, seed)
     tried = _growing(max(problem.n_tasks // 2, 1)) if candidates is None else list(candidates)
     folds = make_folds(problem, seed)
     if not folds or len(tried) == 1:
@@ -134,15 +134,3 @@ def _growing(most: int) -> list[int]:
     while numbers[-1] < most:
         numbers.append(min(max(numbers[-1] + 1, round(numbers[-1] * 1.33)), most))
     return numbers
-
-
-def _thin(problem: Problem, seed: int) -> Problem:
-    """Leave out rows at random until no task has many; a row stays for all tasks or for none."""
-    largest = max(len(rows) for rows in problem.rows)
-    if largest <= _MOST_ROWS:
-        return problem
-    kept = np.random.default_rng(seed).random(problem.X.shape[0]) < _MOST_ROWS / largest
-    weights = tuple(
-        np.where(kept[rows], weight, 0.0) for rows, weight in zip(problem.rows, problem.weights, strict=True)
-    )
-    return problem._replace(weights=weights).compact()

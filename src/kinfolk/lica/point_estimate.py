@@ -15,7 +15,7 @@ from scipy import sparse
 
 from kinfolk.lica.alternation import Course, Variances, alternate, begin
 from kinfolk.lica.common_mean import common_mean, rough_hierarchy
-from kinfolk.lica.held_out import judge
+from kinfolk.lica.held_out import judge, thin
 from kinfolk.lica.lasso_sources import fit_lasso_sources
 from kinfolk.lica.map_weights import fit_map_weights, make_design
 from kinfolk.lica.noise_level import choose_noise, individual_weights, noise_by_feature
@@ -27,6 +27,7 @@ from kinfolk.lica.weights_of_tasks import WeightsOfTasks, WeightSolver
 Floats: TypeAlias = NDArray[np.float64]
 
 ALONE = 0.95  # of tasks for which a source of their own does not pay
+MOST_ROWS = 500  # of a task that the choice of the noise looks at
 N_HELD = 2  # rounds in which loadings and weights come to terms before the sources move
 
 
@@ -128,7 +129,8 @@ def fit_point_estimate(
         level, residual = noise_variance, residual_variance if link == "gaussian" else 1.0
         if level is None or residual is None:
             fit_weights = rough_hierarchy if shared_mean else individual_weights
-            chosen = choose_noise(part, link, intercept_variance, fit=fit_weights, seed=seed, n_jobs=n_jobs)
+            few = thin(part, MOST_ROWS, seed)
+            chosen = choose_noise(few, link, intercept_variance, fit=fit_weights, seed=seed, n_jobs=n_jobs)
             level = chosen.noise if level is None else level
             residual = chosen.residual_variance if residual is None else residual
         spread = np.full(kept.size, level)
