@@ -79,6 +79,7 @@ def fit_empirical_bayes(
     loading_variance: float | None = None,
     source_scale: float = UNIT_SCALE,
     intercept_variance: float = INTERCEPT_VARIANCE,
+    residual_variance: float | None = None,
     likelihood_bound: LikelihoodBound = "average",
     max_iter: int = 100,
     tol: float = 1e-4,
@@ -111,6 +112,8 @@ def fit_empirical_bayes(
         τ²; by default such that the sources have half the variance of a weight in tasks fitted one by one.
     source_scale, intercept_variance : float
         b₀ and v₀; with ``start``, those of it count.
+    residual_variance : float, optional
+        σ² of a regression, held; learnt by default.
     likelihood_bound : {"average", "tangent"}
         How the likelihood enters the bound: by its expectation, or by the paper's tangents (see ``sites``).
     max_iter, tol : int, float
@@ -169,6 +172,8 @@ def fit_empirical_bayes(
             prior, states, own = _with_sources(climb.designs, alone, n_sources, seed, sources, shared_mean)
             own_variance = own * weight_variance
         tau_squared = loading_variance or _SHARE * weight_variance / max(n_sources, 1)
+        if residual_variance is not None:
+            prior = prior._replace(residual_variance=residual_variance)
         strength = 0.0 if noise == "isotropic" else _NOISE_STRENGTH
         shrinkage = Shrinkage(
             tau_squared,
@@ -178,6 +183,7 @@ def fit_empirical_bayes(
             _RESIDUAL_FLOOR * _spread_of_targets(problem),
             weight_variance if shared_mean else None,
             (_spread_of_targets(problem) if link == Links.GAUSSIAN else 1.0) if shared_intercepts else None,
+            residual_variance is not None,
         )
         prior, states, bounds, converged = climb.run(prior, states, max_iter, tol, shrinkage, advance)
         tasks = climb.posteriors(prior, states, weight_variances)

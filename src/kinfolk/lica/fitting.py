@@ -13,7 +13,8 @@ from kinfolk.lica.empirical_bayes import fit_empirical_bayes, fit_task
 from kinfolk.lica.number_of_sources import Choice, choose_n_sources
 from kinfolk.lica.point_estimate import PointEstimate, fit_point_estimate, fit_point_task
 from kinfolk.lica.prior import INTERCEPT_VARIANCE, TaskPosterior, TaskPrior
-from kinfolk.lica.problem import Floats, Problem
+from kinfolk.lica.problem import Floats, Links, Problem
+from kinfolk.lica.residual_level import choose_residual_variance
 
 
 class Plan(NamedTuple):
@@ -100,19 +101,28 @@ def _by_bayes(
         before = start.prior
         if plan.intercept_variance is not None:
             before = before._replace(intercept_variance=plan.intercept_variance, intercept_mean=0.0)
+    settings: dict[str, Any] = {
+        "n_sources": n_sources,
+        "noise": plan.noise,
+        "sources": plan.source_prior,
+        "shared_mean": plan.shared_mean,
+        "shared_intercepts": _shares_intercepts(problem, plan),
+        "loading_variance": plan.loading_variance,
+        "intercept_variance": plan.intercept_variance or INTERCEPT_VARIANCE,
+        "n_jobs": plan.n_jobs,
+    }
+    residual = None
+    if plan.link == Links.GAUSSIAN:
+        residual = (
+            choose_residual_variance(problem, plan.seed, **settings) if before is None else before.residual_variance
+        )
     found = fit_empirical_bayes(
         problem,
         link=plan.link,
-        n_sources=n_sources,
-        noise=plan.noise,
-        sources=plan.source_prior,
-        shared_mean=plan.shared_mean,
-        shared_intercepts=_shares_intercepts(problem, plan),
-        loading_variance=plan.loading_variance,
-        intercept_variance=plan.intercept_variance or INTERCEPT_VARIANCE,
+        **settings,
+        residual_variance=residual,
         max_iter=plan.max_iter,
         tol=plan.tol,
-        n_jobs=plan.n_jobs,
         start=before,
         seed=plan.seed,
         weight_variances=plan.weight_variances,

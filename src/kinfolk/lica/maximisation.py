@@ -46,6 +46,8 @@ class Shrinkage(NamedTuple):
         Variance of the Gaussian prior of the mean that all tasks share; None where they share none.
     intercept_mode : float or None
         Mode of the inverse-gamma prior, which counts for one task, of the variance of the intercepts; None to hold it.
+    hold_residual : bool
+        Leave σ² of a regression as it is.
     """
 
     loading_variance: float
@@ -55,6 +57,7 @@ class Shrinkage(NamedTuple):
     residual_floor: float = 0.0
     mean_variance: float | None = None
     intercept_mode: float | None = None
+    hold_residual: bool = False
 
     @property
     def constant(self) -> float:
@@ -145,7 +148,7 @@ def maximise(
     improved = prior._replace(loadings=loadings[:, : prior.n_sources], noise=best)
     if prior.mean is not None:
         improved = improved._replace(mean=shrinkage.constant * loadings[:, -1])
-    if link == Links.GAUSSIAN:
+    if link == Links.GAUSSIAN and not shrinkage.hold_residual:
         improved = improved._replace(
             residual_variance=max(_residual_variance(designs, states), shrinkage.residual_floor)
         )
