@@ -30,7 +30,9 @@ N_TOPICS, N_SOURCES = 3, 2
 
 
 class StandIn:
-    def __init__(self, n_sources=None, inference="eb", sharing="sources", random_state=None, seen=None):
+    def __init__(
+        self, n_sources=None, inference="eb", sharing="sources", shared_mean=True, random_state=None, seen=None
+    ):
         self.n_sources_ = n_sources or N_SOURCES
         self.sharing = sharing
         self.seen = seen

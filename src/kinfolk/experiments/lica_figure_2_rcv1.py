@@ -76,7 +76,7 @@ def study(
     sizes = sizes or ((100,) if quick else SIZES)
     n_repeats = n_repeats or (2 if quick else 10)
     n_topics = corpus.learn_topics.shape[1]
-    chosen = methods or METHODS | {AS_PRINTED: {"inference": "map", "n_sources": n_topics}}
+    chosen = methods or METHODS | {AS_PRINTED: {"inference": "map", "n_sources": n_topics, "shared_mean": False}}
     if quick:
         chosen = {method: parameters for method, parameters in chosen.items() if method != BAYES}
     trials = plan(chosen, sizes, n_repeats, limits)
@@ -93,7 +93,7 @@ def study(
         f"{corpus.learn.shape[0]:,} training documents, {n_repeats} random draws, small sets within larger ones; "
         f"{corpus.test.shape[0]:,} test documents, the same for all; seed {seed}; ± are standard errors over draws, of "
         f"gains those of paired differences. {_describe(chosen, limits)}{AS_PRINTED} is the point estimate with a "
-        f"source for each topic, the others choose the number of sources. {THRESHOLDS}"
+        f"source for each topic and no mean beside them, the others choose the number of sources. {THRESHOLDS}"
     )
     return Study(scores, draw_f1(scores, MAIN, "Micro-F1"), ours, setting, _details(scores))
 

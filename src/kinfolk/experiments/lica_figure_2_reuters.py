@@ -57,7 +57,7 @@ def study(
     sizes = sizes or ((50, 200) if quick else SIZES)
     n_repeats = n_repeats or (2 if quick else 10)
     n_topics = corpus.learn_topics.shape[1]
-    chosen = methods or METHODS | {AS_PRINTED: {"inference": "eb", "n_sources": n_topics}}
+    chosen = methods or METHODS | {AS_PRINTED: {"inference": "eb", "n_sources": n_topics, "shared_mean": False}}
     trials = plan(chosen, sizes, n_repeats, {})
     with progress_bar("Learning topics of Reuters-21578", len(trials), True) as advance:
         scores = try_methods(corpus, trials, seed, build, advance)
@@ -66,7 +66,7 @@ def study(
         f"{n_topics} topics, {corpus.learn.shape[1]:,} features; {', '.join(f'{size:,}' for size in sizes)} of "
         f"{corpus.learn.shape[0]:,} documents of the training part, {n_repeats} random draws, small sets within larger "
         f"ones; {corpus.test.shape[0]:,} documents of the test part; seed {seed}; ± are standard errors over draws, of "
-        f"gains those of paired differences. {AS_PRINTED} is empirical Bayes with a source for each topic, the others "
+        f"gains those of paired differences. {AS_PRINTED} is empirical Bayes with a source for each topic and no mean beside them, the others "
         f"choose the number of sources. {THRESHOLDS}"
     )
     ours = (f"{write_verdict(gained)}. {write_gains(gained)}.", f"{write_trend(gained)}.")
