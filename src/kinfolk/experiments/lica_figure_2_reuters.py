@@ -66,8 +66,8 @@ def study(
         f"{n_topics} topics, {corpus.learn.shape[1]:,} features; {', '.join(f'{size:,}' for size in sizes)} of "
         f"{corpus.learn.shape[0]:,} documents of the training part, {n_repeats} random draws, small sets within larger "
         f"ones; {corpus.test.shape[0]:,} documents of the test part; seed {seed}; ± are standard errors over draws, of "
-        f"gains those of paired differences. {AS_PRINTED} is empirical Bayes with a source for each topic and no mean beside them, the others "
-        f"choose the number of sources. {THRESHOLDS}"
+        f"gains those of paired differences. {AS_PRINTED} is empirical Bayes with a source for each topic and no "
+        f"mean beside them, the others choose the number of sources. {THRESHOLDS}"
     )
     ours = (f"{write_verdict(gained)}. {write_gains(gained)}.", f"{write_trend(gained)}.")
     return Study(scores, draw_f1(scores, MAIN, "Macro-F1"), ours, setting, _details(scores))

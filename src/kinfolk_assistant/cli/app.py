@@ -8,11 +8,9 @@ from kinfolk_assistant.cli import deciding, demo, doctor, exporting, importing, 
 
 app = typer.Typer(
     name="assistant",
-    help="Answer meeting invitations on behalf of a team whose members learn from each other.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""\b
 Example:
@@ -23,6 +21,15 @@ Example:
 
 Everything is kept in one file, the ledger, unless a settings file (--settings) names a database.""",
 )
+
+
+@app.callback(invoke_without_command=True)
+def start(context: typer.Context) -> None:
+    """Answer meeting invitations on behalf of a team whose members learn from each other."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.command("serve", epilog=serving.EXAMPLE)(serving.serve)
 app.command("user", epilog=users.EXAMPLE)(users.user)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kinfolk_assistant.features.people import People
     from kinfolk_assistant.learning.costs import Costs
     from kinfolk_assistant.learning.model import TeamModel
-    from kinfolk_assistant.meeting import Meeting
+    from kinfolk_assistant.meeting import CalendarObject, Meeting
 
 EXAMPLE = """\b
 Example:
@@ -60,19 +60,15 @@ def decide(
     from kinfolk_assistant.features.past import Past, SeenObject
     from kinfolk_assistant.features.people import People
     from kinfolk_assistant.learning.costs import Costs
-    from kinfolk_assistant.ledger.users import known_zone
-    from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR
-    from kinfolk_assistant.reading.calendars import read_calendar
+    from kinfolk_assistant.ledger.users import known_zone, mail_address
 
-    address = user.strip().lower().removeprefix("mailto:")
-    if "@" not in address:
-        raise ValueError(f"--user {user} is not a mail address")
+    address = mail_address(user)
     costs = Costs(false_accept, false_decline, ask)
     costs.loss()
-    messages = read_messages(_read(invitation), invitation.name)
+    messages = read_messages(invitation)
     now = datetime.now(UTC)
     clock = known_zone(zone) if zone else _zone_of(messages)
-    kept = [] if calendar is None else read_calendar(_read(calendar), calendar.name, bounds=WHOLE_CALENDAR)
+    kept = [] if calendar is None else _calendar(calendar)
     past = Past([SeenObject(one) for one in kept], address, clock)
     known = People() if people is None else People.read(people)
     model = None if ledger is None else _model(ledger, address)
@@ -87,39 +83,30 @@ def decide(
         typer.echo("\n\n".join(_in_words(one) for one in found))
 
 
-def _read(path: Path) -> bytes:
+def _calendar(path: Path) -> list[CalendarObject]:
     from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR
+    from kinfolk_assistant.reading.calendars import read_calendar
 
     if path.stat().st_size > WHOLE_CALENDAR.size:
         raise ValueError(f"{path} has {path.stat().st_size:,} bytes; at most {WHOLE_CALENDAR.size:,} are read")
-    return path.read_bytes()
+    return read_calendar(path.read_bytes(), path.name, bounds=WHOLE_CALENDAR)
 
 
 def _zone_of(messages: list[Received]) -> ZoneInfo:
-    """The zone in which the first meeting is given, where it is a known one; else UTC."""
-    from datetime import datetime
+    """The zone in which the first meeting with one is given, be it one that the invitation describes; else UTC."""
     from zoneinfo import ZoneInfo
 
-    for message in messages:
-        for meeting in message.object.meetings:
-            name = getattr(meeting.start.tzinfo, "key", None) if isinstance(meeting.start, datetime) else None
-            if name:
-                try:
-                    return ZoneInfo(name)
-                except (OSError, ValueError, KeyError):
-                    continue
-    return ZoneInfo("UTC")
+    starts = [meeting.start for message in messages for meeting in message.object.meetings]
+    zones = (getattr(start, "tzinfo", None) for start in starts)
+    return next((zone for zone in zones if isinstance(zone, ZoneInfo)), ZoneInfo("UTC"))
 
 
 def _model(path: Path, address: str) -> TeamModel | None:
     from kinfolk_assistant.cli.options import open_ledger
     from kinfolk_assistant.service.models import Models
 
-    book = open_ledger(None, path, new=False)
-    with book.read() as session:
-        model = Models().of(session, address).model
-    book.close()
-    return model
+    with open_ledger(None, path, new=False) as book, book.read() as session:
+        return Models().of(session, address).model
 
 
 def _judged(

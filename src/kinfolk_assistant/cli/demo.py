@@ -16,6 +16,7 @@ Example:
   kinfolk assistant demo --people 6 --no-serve -o /tmp/demo"""
 
 PASSWORD = "kinfolk-demo"
+SETTINGS = "assistant.toml"
 COST_OF_ASKING = 0.2
 
 
@@ -51,13 +52,16 @@ def demo(
     path = output / "ledger.db"
     if path.exists():
         raise ValueError(
-            f"{path} is there already: serve it with 'kinfolk assistant serve --ledger {path}', or name another folder"
+            f"{path} is there already: serve it with 'kinfolk assistant serve --settings {output / SETTINGS}', or name "
+            "another folder"
         )
     with progress_bar("Making the team up", None, True):
         team = make_team(now, n_people=people, seed=seed)
     book = Ledger(str(path))
     folder = output / "answers"
     folder.mkdir(exist_ok=True)
+    # So that what is served later answers into the same folder.
+    (output / SETTINGS).write_text(f'ledger = "{path.name}"\n\n[files]\nfolder = "{folder.name}"\n', encoding="utf-8")
     assistant = Assistant(book, FileDeliverer(folder))
     rows = declines = 0
     with progress_bar("Importing calendars", len(team), True) as advance:
@@ -91,4 +95,5 @@ def demo(
     if serve:
         run(assistant, host, port)
     else:
+        typer.echo(f"Serve it: kinfolk assistant serve --settings {output / SETTINGS}")
         book.close()

@@ -35,24 +35,23 @@ def export(
     from kinfolk.cli.results import check_table_target, write_rows
     from kinfolk.datasets.meetings import MEETING_FEATURES
     from kinfolk_assistant.ledger.tables import Request, User
+    from kinfolk_assistant.ledger.users import mail_address
 
     check_table_target(output, False)
-    book = open_ledger(settings, ledger, new=False)
-    with book.read() as session:
+    with open_ledger(settings, ledger, new=False) as book, book.read() as session:
         query = session.query(Request.user, Request.features, Request.label).where(Request.features.is_not(None))
         if user is None:
             query = query.join(User, User.address == Request.user).where(User.agreed_at.is_not(None))
         else:
-            query = query.where(Request.user == user.lower())
+            query = query.where(Request.user == mail_address(user))
         found = query.order_by(Request.user, Request.received_at, Request.id).all()
-    book.close()
     if not found:
         whose = "nobody who agreed to help others has" if user is None else f"{user} has no"
         raise ValueError(f"there is nothing to export: {whose} rows in the ledger")
     number = {address: f"person {place}" for place, address in enumerate(sorted({row[0] for row in found}), 1)}
     schema = {"user": pl.String} | dict.fromkeys(MEETING_FEATURES, pl.String) | {"answer": pl.String}
     rows = [
-        {"user": address if names else number[address], "answer": label}
+        {"user": address, "answer": label}
         | {name: (features or {}).get(name) for name in MEETING_FEATURES}
         for address, features, label in found
     ]

@@ -41,9 +41,10 @@ def import_(
     from kinfolk_assistant.importing.history import import_history
     from kinfolk_assistant.importing.sources import read_history
     from kinfolk_assistant.ledger.tables import Contact
-    from kinfolk_assistant.ledger.users import known_zone, make_user
+    from kinfolk_assistant.ledger.users import known_zone, mail_address, make_user
     from kinfolk_assistant.service import settings as user_settings
 
+    address = mail_address(user)
     table = None if people is None else People.read(people)
     if zone is not None:
         known_zone(zone)
@@ -53,15 +54,13 @@ def import_(
         objects += handed.objects
         for sentence in handed.skipped:
             say(sentence)
-    book = open_ledger(settings, ledger)
     now = datetime.now(UTC)
-    with book.begin() as session:
-        found = make_user(session, user, zone=zone or "UTC", now=now)
-        if zone is not None:
-            found.zone = zone
-        if table is not None:
-            user_settings.set_contacts(session, found.address, table.contacts, now)
-        known = table or People.from_contacts(session.query(Contact).where(Contact.user == found.address).all())
-        address = found.address
-    typer.echo(str(import_history(book, address, objects, known, now=now)))
-    book.close()
+    with open_ledger(settings, ledger) as book:
+        with book.begin() as session:
+            found = make_user(session, address, zone=zone or "UTC", now=now)
+            if zone is not None:
+                found.zone = zone
+            if table is not None:
+                user_settings.set_contacts(session, address, table.contacts, now)
+            known = table or People.from_contacts(session.query(Contact).where(Contact.user == address).all())
+        typer.echo(str(import_history(book, address, objects, known, now=now)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +14,19 @@ if TYPE_CHECKING:
     from kinfolk_assistant.ledger.store import Ledger
 
 LEDGER = Path("kinfolk-assistant.db")
+EXTRA = (
+    "argon2",
+    "caldav",
+    "fastapi",
+    "icalendar",
+    "jinja2",
+    "python_multipart",
+    "recurring_ical_events",
+    "sqlalchemy",
+    "uvicorn",
+    "vobject",
+)
+"""What the packages of the extra are imported as."""
 
 User = Annotated[str, typer.Option("--user", "-u", metavar="ADDRESS", help="Mail address of the user.")]
 LedgerFile = Annotated[
@@ -28,16 +43,14 @@ PeopleFile = Annotated[
 
 def need_extra() -> None:
     """Say in one sentence how to get the packages that the assistant needs, where they are not installed."""
-    try:
-        import argon2  # noqa: F401
-        import caldav  # noqa: F401
-        import fastapi  # noqa: F401
-        import icalendar  # noqa: F401
-        import sqlalchemy  # noqa: F401
-    except ModuleNotFoundError as missing:
+    from importlib.util import find_spec
+
+    missing = [name for name in EXTRA if find_spec(name) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
         raise ImportError(
-            f"the assistant needs {missing.name}, which is not installed: pip install 'kinfolk[assistant]'"
-        ) from None
+            f"the assistant needs {', '.join(missing)}, which {verb} not installed: pip install 'kinfolk[assistant]'"
+        )
 
 
 def read_settings(path: Path | None, ledger: Path | None) -> Configuration:
@@ -55,11 +68,16 @@ def read_settings(path: Path | None, ledger: Path | None) -> Configuration:
     return read if ledger is None else replace(read, ledger=str(ledger))
 
 
-def open_ledger(path: Path | None, ledger: Path | None, *, new: bool = True) -> Ledger:
-    """Open the ledger that settings or options name; unless ``new``, it must be there."""
+@contextmanager
+def open_ledger(path: Path | None, ledger: Path | None, *, new: bool = True) -> Iterator[Ledger]:
+    """Open the ledger that settings or options name, and close it in the end; unless ``new``, it must be there."""
     from kinfolk_assistant.ledger.store import Ledger
 
     url = read_settings(path, ledger).ledger
     if not new and "://" not in url and not Path(url).exists():
         raise ValueError(f"there is no ledger {url}: import a calendar first, or name another with --ledger")
-    return Ledger(url)
+    book = Ledger(url)
+    try:
+        yield book
+    finally:
+        book.close()

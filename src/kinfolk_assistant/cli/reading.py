@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import sys
 from datetime import datetime
+from pathlib import Path
 from typing import NamedTuple
 
 from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.bounds import Refused
 from kinfolk_assistant.reading.calendars import read_calendar
-from kinfolk_assistant.reading.mail import read_mail
+from kinfolk_assistant.reading.mail import MAX_MAIL_BYTES, read_mail
 
 
 class Received(NamedTuple):
@@ -21,23 +22,25 @@ class Received(NamedTuple):
     reference: str
 
 
-def read_messages(data: bytes, name: str) -> list[Received]:
-    """Read what a file holds.
+def read_messages(path: Path) -> list[Received]:
+    """Read what a file holds, or standard input where the path is ``-``.
 
     Raises
     ------
     ValueError
         If it is neither a calendar nor a mail with one.
     """
+    name = "standard input" if str(path) == "-" else path.name
+    # No more than is ever used, however much there is.
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(MAX_MAIL_BYTES + 1)
+    else:
+        with path.open("rb") as file:
+            data = file.read(MAX_MAIL_BYTES + 1)
     if b"BEGIN:VCALENDAR" in data[:4096].upper().lstrip(b"\xef\xbb\xbf \r\n\t")[:64]:
         return [Received(one, None, "file", name) for one in read_calendar(data, name)]
-    mailed = read_mail(data)
-    if not mailed:
-        raise Refused(f"{name} is neither a calendar nor a mail with an invitation.")
-    return [Received(_weighed(one.object, one.importance), one.received, "mail", one.message_id) for one in mailed]
-
-
-def _weighed(found: CalendarObject, importance: int) -> CalendarObject:
-    """The importance of a mail counts where the invitation itself states none."""
-    meetings = tuple(replace(one, priority=one.priority or importance) for one in found.meetings)
-    return replace(found, meetings=meetings)
+    try:
+        mailed = read_mail(data)
+    except Refused as refusal:
+        raise Refused(f"{name} is not a calendar, and as a mail it is of no use: {refusal}") from None
+    return [Received(one.object, one.received, "mail", one.message_id) for one in mailed]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -31,21 +30,20 @@ def receive(
     from datetime import UTC, datetime
 
     from kinfolk_assistant.cli.reading import read_messages
-    from kinfolk_assistant.ledger.users import NotYours, find_user
+    from kinfolk_assistant.ledger.users import NotYours, find_user, mail_address
     from kinfolk_assistant.service.intake import take_in
 
     now = datetime.now(UTC)
-    data = sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()
-    messages = read_messages(data, source.name)
-    book = open_ledger(settings, ledger, new=False)
-    taken: list[int] = []
-    with book.begin() as session:
+    address = mail_address(user)
+    messages = read_messages(source)
+    told = 0
+    with open_ledger(settings, ledger, new=False) as book, book.begin() as session:
         try:
-            address = find_user(session, user).address
+            find_user(session, address)
         except NotYours:
-            raise ValueError(f"there is no user {user}: kinfolk assistant user {user}") from None
+            raise ValueError(f"there is no user {address}: kinfolk assistant user {address}") from None
         for message in messages:
-            taken += take_in(
+            taken = take_in(
                 session,
                 address,
                 [message.object],
@@ -54,5 +52,5 @@ def receive(
                 source_ref=message.reference,
                 now=now,
             )
-    book.close()
-    typer.echo(f"{len(taken)} of {len(messages)} messages are about requests to {address}.")
+            told += bool(taken)
+    typer.echo(f"{told} of {len(messages)} messages are about requests to {address}.")

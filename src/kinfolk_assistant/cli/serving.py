@@ -9,6 +9,8 @@ import typer
 from kinfolk_assistant.cli.options import LedgerFile, SettingsFile, need_extra, read_settings
 
 if TYPE_CHECKING:
+    import socket
+
     from kinfolk_assistant.service.assistant import Assistant
 
 EXAMPLE = """\b
@@ -79,20 +81,30 @@ def run(
     threads = [worker, trainer, *(one for one in beside if isinstance(one, Repeating))]
     app = make_app(assistant, proxy_header=proxy_header, secure_cookies=https, wake=worker.wake)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as door:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            door.bind((host, port))
-        except OSError as error:
-            raise ValueError(f"cannot listen at {host}:{port}: {error.strerror}; choose another --port") from None
-        shown = f"[{host}]" if ":" in host else host
-        typer.echo(f"Serving at http://{shown}:{door.getsockname()[1]}/ (Ctrl-C stops it)")
-        for thread in threads:
-            thread.start()
-        try:
+    try:
+        # The protocol is named because asyncio sends small packets at once only where it is.
+        with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as door:
+            _open(door, host, port)
+            shown = f"[{host}]" if ":" in host else host
+            typer.echo(f"Serving at http://{shown}:{door.getsockname()[1]}/ (Ctrl-C stops it)")
+            for thread in threads:
+                thread.start()
             # Clients' addresses are told by the socket: a header could be anybody's.
             uvicorn.Server(uvicorn.Config(app, log_level="warning", proxy_headers=False)).run(sockets=[door])
-        finally:
-            for thread in threads:
+    finally:
+        for thread in threads:
+            if thread.is_alive():
                 thread.stop()
-            assistant.ledger.close()
+        assistant.ledger.close()
+
+
+def _open(door: socket.socket, host: str, port: int) -> None:
+    """Let clients in; those who come before the server is ready wait for it."""
+    from socket import SO_REUSEADDR, SOL_SOCKET
+
+    door.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+    try:
+        door.bind((host, port))
+        door.listen()
+    except OSError as error:
+        raise ValueError(f"cannot listen at {host}:{port}: {error.strerror}; choose another --port") from None

@@ -30,13 +30,12 @@ def train(
     from kinfolk_assistant.ledger.tables import Model
     from kinfolk_assistant.service.retraining import retrain
 
-    book = open_ledger(settings, ledger, new=False)
-    with progress_bar("Learning", None, True):
-        learnt = retrain(book, lambda: datetime.now(UTC), force=force)
-    with book.read() as session:
-        models = session.query(Model.owner, Model.n_rows, Model.users).all()
-    book.close()
-    typer.echo("Learnt anew." if learnt else "There was nothing new to learn.")
+    with open_ledger(settings, ledger, new=False) as book:
+        with progress_bar("Learning", None, True):
+            learnt = retrain(book, lambda: datetime.now(UTC), force=force)
+        with book.read() as session:
+            models = session.query(Model.owner, Model.n_rows, Model.users).all()
+    typer.echo("Learnt anew." if learnt else "Nothing was learnt: no answer is new, or a server is learning just now.")
     for owner, n_rows, users in models:
         whose = "shared by all who agreed" if owner is None else f"for {owner} alone"
         typer.echo(f"Model {whose}: {n_rows:,} rows of {len(users)} people.")

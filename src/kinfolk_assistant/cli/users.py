@@ -43,40 +43,35 @@ def user(
     need_extra()
     from datetime import UTC, datetime
 
-    from sqlalchemy import delete
-
     from kinfolk_assistant.features.people import People
-    from kinfolk_assistant.ledger.tables import Contact
-    from kinfolk_assistant.ledger.users import known_zone, make_user
+    from kinfolk_assistant.ledger.users import known_zone, mail_address, make_user
     from kinfolk_assistant.service import consent
+    from kinfolk_assistant.service import settings as user_settings
     from kinfolk_assistant.web.passwords import hash_password
 
-    contacts = None if people is None else People.read(people).contacts
+    address = mail_address(address)
     if zone is not None:
         known_zone(zone)
-    book = open_ledger(settings, ledger)
+    contacts = None if people is None else People.read(people).contacts
+    hashed = hash_password(sys.stdin.readline().rstrip("\r\n")) if password_stdin else None
+    given = {"name": name, "zone": zone, "places": None if place is None else "\n".join(place)}
     now = datetime.now(UTC)
-    with book.begin() as session:
-        found = make_user(session, address, name=name or "", zone=zone or "UTC", now=now)
-        has_password = found.password_hash is not None
-    password = None
-    if password_stdin:
-        password = sys.stdin.readline().rstrip("\r\n")
-    elif not has_password and sys.stdin.isatty():
-        password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
-    hashed = None if password is None else hash_password(password)
-    with book.begin() as session:
-        found = make_user(session, address, now=now)
-        found.name = found.name if name is None else name
-        found.zone = found.zone if zone is None else zone
-        found.places = found.places if place is None else "\n".join(place)
-        found.password_hash = hashed or found.password_hash
-        if contacts is not None:
-            session.execute(delete(Contact).where(Contact.user == found.address))
-            session.add_all(Contact(user=found.address, **line._asdict()) for line in contacts)
-        if agree is not None and agree != (found.agreed_at is not None):
-            (consent.agree if agree else consent.withdraw)(session, found.address, now)
-        helps = "helps others" if found.agreed_at is not None else "helps nobody else"
-        signs_in = "signs in with a password" if found.password_hash else "has no password"
-        typer.echo(f"{found.address}: zone {found.zone}, {signs_in}; the history {helps}.")
-    book.close()
+    with open_ledger(settings, ledger) as book:
+        with book.begin() as session:
+            found = make_user(session, address, now=now)
+            user_settings.change(
+                session, address, {key: value for key, value in given.items() if value is not None}, now
+            )
+            if contacts is not None:
+                user_settings.set_contacts(session, address, contacts, now)
+            has_password = found.password_hash is not None
+        if hashed is None and not has_password and sys.stdin.isatty():
+            hashed = hash_password(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
+        with book.begin() as session:
+            found = make_user(session, address, now=now)
+            found.password_hash = hashed or found.password_hash
+            if agree is not None and agree != (found.agreed_at is not None):
+                (consent.agree if agree else consent.withdraw)(session, address, now)
+            helps = "helps others" if found.agreed_at is not None else "helps nobody else"
+            signs_in = "signs in with a password" if found.password_hash else "has no password"
+            typer.echo(f"{address}: zone {found.zone}, {signs_in}; the history {helps}.")

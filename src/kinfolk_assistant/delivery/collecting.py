@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kinfolk_assistant.delivery.caldav_server import Arrived, CalDAVAccount, Stored
 from kinfolk_assistant.meeting import CalendarObject
-from kinfolk_assistant.reading.bounds import Refused
+from kinfolk_assistant.reading.bounds import INVITATION, WHOLE_CALENDAR, Refused
 from kinfolk_assistant.reading.calendars import read_calendar
 
 _TAKEN_IN = ("REQUEST", "CANCEL")
@@ -98,7 +98,8 @@ def _read(message: Arrived | Stored, refused: list[str]) -> list[CalendarObject]
     try:
         if message.text is None:
             raise Refused(f"the message {message.href} is too large to be read.")
-        return read_calendar(message.text.encode(errors="replace"), f"the message {message.href}")
+        bounds = WHOLE_CALENDAR if isinstance(message, Stored) else INVITATION
+        return read_calendar(message.text.encode(errors="replace"), f"the message {message.href}", bounds=bounds)
     except Refused as error:
         refused.append(str(error))
         return []

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from icalendar import Component, Parameters
 from icalendar.prop import vText
 
+from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR
 from kinfolk_assistant.reading.parsing import parse
 
 _NOT_THE_SERVER = ("CLIENT", "NONE")
@@ -16,7 +17,7 @@ _MARK = "X-KINFOLK-REPLY"
 
 def left_to_client(text: str) -> str:
     """Write a calendar object so that a server which stores it tells the organiser nothing."""
-    calendars = parse(text, "the meeting")
+    calendars = parse(text, "the meeting", WHOLE_CALENDAR)
     for told in _of_organisers(calendars):
         told["SCHEDULE-AGENT"] = "CLIENT"
     return "".join(str(calendar.to_ical(), "utf-8") for calendar in calendars)
@@ -35,7 +36,7 @@ def server_tells(text: str) -> bool:
     >>> server_tells(event.replace("ORGANIZER", 'ORGANIZER;SCHEDULE-STATUS="5.1"'))
     False
     """
-    organisers = list(_of_organisers(parse(text, "the meeting")))
+    organisers = list(_of_organisers(parse(text, "the meeting", WHOLE_CALENDAR)))
     agents = {str(told.get("SCHEDULE-AGENT", "")).upper() for told in organisers}
     statuses = [str(told.get("SCHEDULE-STATUS", "")) for told in organisers]
     return bool(organisers) and agents.isdisjoint(_NOT_THE_SERVER) and not any(map(_has_failed, statuses))
@@ -43,7 +44,7 @@ def server_tells(text: str) -> bool:
 
 def marked(text: str, reply: str) -> str:
     """Write a calendar object with the name of the reply that has set its answer."""
-    calendars = parse(text, "the meeting")
+    calendars = parse(text, "the meeting", WHOLE_CALENDAR)
     for calendar in calendars:
         for event in calendar.walk("VEVENT"):
             event[_MARK] = vText(reply)
@@ -52,7 +53,7 @@ def marked(text: str, reply: str) -> str:
 
 def is_marked(text: str, reply: str) -> bool:
     """Whether it was this reply that has set the answer of a calendar object."""
-    calendars = parse(text, "the meeting")
+    calendars = parse(text, "the meeting", WHOLE_CALENDAR)
     return any(str(event.get(_MARK)) == reply for calendar in calendars for event in calendar.walk("VEVENT"))
 
 

@@ -15,6 +15,7 @@ from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Contact
 from kinfolk_assistant.ledger.users import make_user
 from kinfolk_assistant.meeting import CalendarObject
+from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR
 from kinfolk_assistant.reading.calendars import read_calendar
 
 
@@ -55,4 +56,4 @@ def move_in(ledger: Ledger, team: Iterable[Member], *, now: datetime, agreed: bo
 def history_of(member: Member) -> Iterator[CalendarObject]:
     """Read what someone of the team would hand over: the calendar, and the messages where they were kept."""
     for text in (*member.calendar, *member.messages):
-        yield from read_calendar(text.encode(), f"the calendar of {member.person.name}")
+        yield from read_calendar(text.encode(), f"the calendar of {member.person.name}", bounds=WHOLE_CALENDAR)

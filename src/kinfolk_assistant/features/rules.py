@@ -90,9 +90,10 @@ _IN_ORDER = (
     _rule(
         request_rules.message_importance,
         "The request's PRIORITY, or where it has none what X-MICROSOFT-CDO-IMPORTANCE says: 2 (high) as 1, 1 (normal) "
-        "as 5, 0 (low) as 9.",
+        "as 5, 0 (low) as 9; or where it has neither the importance of the mail that brought it (Importance, "
+        "X-Priority or Priority): high as 1, normal as 5, low as 9.",
         {
-            "other": "it says neither, or PRIORITY is 0",
+            "other": "none of these says anything, or PRIORITY is 0",
             "unimportant": "PRIORITY is 9",
             "possibly important": "PRIORITY is 6, 7 or 8",
             "important": "PRIORITY is 5",

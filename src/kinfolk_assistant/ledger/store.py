@@ -124,7 +124,13 @@ def _engine(url: str) -> Engine:
         return _sqlite(Path(parsed.database))
     if parsed.get_backend_name() != "postgresql":
         raise ValueError(f"The ledger {parsed!r} is neither a path nor a postgresql:// URL.")
-    return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=10, max_overflow=40, pool_pre_ping=True)
+    driven = parsed.set(drivername="postgresql+psycopg")
+    try:
+        return create_engine(driven, pool_size=10, max_overflow=40, pool_pre_ping=True)
+    except ModuleNotFoundError:
+        raise ImportError(
+            "a PostgreSQL ledger needs psycopg, which is not installed: pip install 'kinfolk[postgresql]'"
+        ) from None
 
 
 def _sqlite(path: Path) -> Engine:

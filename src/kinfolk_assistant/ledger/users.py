@@ -25,15 +25,32 @@ def make_user(
     ValueError
         If the address is none, or the time zone is not known.
     """
-    address = address.strip().lower().removeprefix("mailto:")
-    if not 3 <= len(address) <= 320 or "@" not in address or any(sign.isspace() for sign in address):
-        raise ValueError(f"The address {address!r} is not a mail address.")
+    address = mail_address(address)
     user = session.get(User, address)
     if user is None:
         user = User(address=address, name=name, zone=known_zone(zone).key, made_at=now or datetime.now(UTC))
         session.add(user)
         session.flush()
     return user
+
+
+def mail_address(given: str) -> str:
+    """Give an address in the form in which users are known by it.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+
+    Examples
+    --------
+    >>> mail_address(" mailto:Ann@Example.org")
+    'ann@example.org'
+    """
+    address = given.strip().lower().removeprefix("mailto:")
+    if not 3 <= len(address) <= 320 or "@" not in address or any(sign.isspace() for sign in address):
+        raise ValueError(f"The address {address!r} is not a mail address.")
+    return address
 
 
 def find_user(session: Session, address: str) -> User:

@@ -64,11 +64,16 @@ def read_event(event: Component, method: str, uid: str, what: str) -> Meeting:
         description=words(event, "DESCRIPTION", 20_000),
         location=words(event, "LOCATION", 1000),
         categories=_categories(event),
-        priority=_number(event, "PRIORITY", 9) or _IMPORTANCE.get(words(event, "X-MICROSOFT-CDO-IMPORTANCE", 9), 0),
+        priority=priority_of(event),
         repeats="" if recurrence_id else _repeats(event, start, what),
         cancelled=method == "CANCEL" or token(event, "STATUS") == "CANCELLED",
         transparent=token(event, "TRANSP") == "TRANSPARENT",
     )
+
+
+def priority_of(event: Component) -> int:
+    """PRIORITY, or what Outlook's own property says where there is none; 0 where neither does."""
+    return _number(event, "PRIORITY", 9) or _IMPORTANCE.get(words(event, "X-MICROSOFT-CDO-IMPORTANCE", 9), 0)
 
 
 def recurrence_text(moment: Moment) -> str:

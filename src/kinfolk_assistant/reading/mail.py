@@ -10,9 +10,13 @@ from email.message import Message
 from email.utils import parseaddr, parsedate_to_datetime
 from typing import NamedTuple
 
+from icalendar.prop import vInt
+
 from kinfolk_assistant.meeting import CalendarObject
-from kinfolk_assistant.reading.bounds import INVITATION, Refused
+from kinfolk_assistant.reading.bounds import INVITATION, WHOLE_CALENDAR, Refused
 from kinfolk_assistant.reading.calendars import METHODS, read_calendar
+from kinfolk_assistant.reading.events import priority_of
+from kinfolk_assistant.reading.parsing import parse
 
 MAX_MAIL_BYTES = 25 * 2**20
 _MAX_WORK = 1_000_000
@@ -20,6 +24,7 @@ _MAX_HEADER = 4000
 _MAX_PARTS = 500
 _MAX_CALENDARS = 5
 _HEADER = re.compile(rb"^content-[a-z-]+[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE | re.MULTILINE)
+_MESSAGE_ID = re.compile(r"<[^<>\s]+>")
 _BOUNDARY = re.compile(rb"boundary[ \t]*[*=]|message/", re.IGNORECASE)
 # On the scale of PRIORITY (RFC 5545 3.8.1.9): 1 is highest, 9 lowest, 0 not said.
 _IMPORTANCE = {"high": 1, "urgent": 1, "normal": 5, "low": 9, "non-urgent": 9, "1": 1, "2": 3, "3": 5, "4": 7, "5": 9}
@@ -37,9 +42,10 @@ class MailedObject(NamedTuple):
     sender
         The address in From.
     message_id
-        The Message-ID, with its angle brackets.
+        The Message-ID, with its angle brackets; "" where it is none.
     importance
-        As PRIORITY: 1 highest, 9 lowest, 0 where the mail says nothing.
+        As PRIORITY: 1 highest, 9 lowest, 0 where the mail says nothing. It is the PRIORITY of every meeting that has
+        none of its own, in ``object`` and in its text.
     """
 
     object: CalendarObject
@@ -85,8 +91,9 @@ def read_mail(data: bytes) -> list[MailedObject]:
                 found[one.meetings[0].uid] = one if one.method else replace(one, method=method)
     if not found:
         raise refusals[0]
-    shared = (_received(message), _sender(message), _header(message, "Message-ID"), _importance(message))
-    return [MailedObject(one, *shared) for one in found.values()]
+    importance = _importance(message)
+    shared = (_received(message), _sender(message), _message_id(message), importance)
+    return [MailedObject(_weighed(one, importance), *shared) for one in found.values()]
 
 
 def _message(data: bytes) -> Message:
@@ -142,6 +149,11 @@ def _header(message: Message, name: str) -> str:
     return " ".join(str(message.get(name, ""))[:1000].split())
 
 
+def _message_id(message: Message) -> str:
+    found = _MESSAGE_ID.fullmatch(_header(message, "Message-ID"))
+    return found[0] if found else ""
+
+
 def _sender(message: Message) -> str:
     try:
         return parseaddr(_header(message, "From"))[1].lower()[:320]
@@ -158,6 +170,19 @@ def _received(message: Message) -> datetime | None:
         except (ValueError, TypeError, IndexError, OverflowError):
             continue
     return None
+
+
+def _weighed(one: CalendarObject, importance: int) -> CalendarObject:
+    """Give a calendar object whose meetings have a PRIORITY, written into the text too, which is what is kept."""
+    if not importance or all(meeting.priority for meeting in one.meetings):
+        return one
+    calendars = parse(one.text, "the mail's calendar", WHOLE_CALENDAR)
+    for event in (event for calendar in calendars for event in calendar.walk("VEVENT")):
+        if not priority_of(event):
+            event["PRIORITY"] = vInt(importance)
+    text = "".join(bytes(calendar.to_ical()).decode("utf-8", "replace") for calendar in calendars)
+    meetings = tuple(replace(meeting, priority=meeting.priority or importance) for meeting in one.meetings)
+    return CalendarObject(one.method, meetings, text)
 
 
 def _importance(message: Message) -> int:

@@ -23,6 +23,7 @@ from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.service import answering, consent, deciding, intake, outbox, retraining, settings, views
 from kinfolk_assistant.service.background import Repeating
 from kinfolk_assistant.service.calendar import Kept, take_calendar
+from kinfolk_assistant.service.learner import Learner
 from kinfolk_assistant.service.models import Models, model_ids
 from kinfolk_assistant.service.values import Detail, Prepared, Preview, Score
 
@@ -276,7 +277,13 @@ class Worker(Repeating):
 
 
 class Trainer(Repeating):
-    """A thread that learns anew when labels have changed."""
+    """A thread that has a process learn anew when labels have changed."""
 
     def __init__(self, assistant: Assistant, every: float = 30.0) -> None:
-        super().__init__("trainer", assistant.retrain, every)
+        self._learner = Learner(assistant.ledger)
+        super().__init__("trainer", self._learner.learn, every)
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """End at once: what is half learnt is learnt from the start another time."""
+        self._learner.stop()
+        super().stop(timeout)

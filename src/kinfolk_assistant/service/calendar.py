@@ -9,15 +9,11 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from kinfolk_assistant.ledger.deeds import ask_for_training, tell
-from kinfolk_assistant.ledger.requests import LEFT, replies
-from kinfolk_assistant.ledger.tables import Entry, Request, User
+from kinfolk_assistant.ledger.tables import Entry, Request
 from kinfolk_assistant.ledger.users import lock_user
-from kinfolk_assistant.meeting import CalendarObject, Meeting
+from kinfolk_assistant.meeting import CalendarObject
+from kinfolk_assistant.service.elsewhere import answers_in, follow
 from kinfolk_assistant.service.intake import MAX_UID, as_stored
-from kinfolk_assistant.service.withdrawing import withdraw_unsent
-
-_LABELS = {"ACCEPTED": "accept", "DECLINED": "decline"}
 
 
 class Kept(NamedTuple):
@@ -54,35 +50,15 @@ def take_calendar(session: Session, address: str, kept: Iterable[Kept], *, now: 
             known[uid] = entry = Entry(user=user.address, uid=uid, text="", seen_at=now)
             session.add(entry)
         entry.href, entry.etag = href, etag
+        if entry.text != text and uid in asked:
+            before = answers_in(entry.text, user.address)
+            for meeting in object_.meetings:
+                follow(session, user.address, asked[uid], meeting, before, now)
         if entry.text != text or entry.gone_at is not None:
             entry.text, entry.seen_at, entry.gone_at = text, now, None
             changes += 1
-        for meeting in object_.meetings:
-            _follow_answer(session, user, asked.get(uid, []), meeting, now)
     for uid, entry in known.items():
         if whole and uid not in found and entry.gone_at is None:
             entry.gone_at = now
             changes += 1
     return changes
-
-
-def _follow_answer(session: Session, user: User, asked: list[Request], meeting: Meeting, now: datetime) -> None:
-    """Take over what the user has answered elsewhere.
-
-    What the assistant has sent comes back in the calendar just so, and is no label: only an answer that it never gave
-    can be the user's.
-    """
-    answer = meeting.answer_of(user.address)
-    if answer not in _LABELS:
-        return
-    for request in asked:
-        if request.recurrence_id != meeting.recurrence_id or request.sequence > meeting.sequence:
-            continue
-        given = any(one.answer == answer and one.state in LEFT for one in replies(session, request.id))
-        if given or request.label == _LABELS[answer]:
-            continue
-        request.state, request.label = "answered", _LABELS[answer]
-        withdraw_unsent(session, request, now, "you answered it elsewhere")
-        text = f"You answered “{request.summary}” in your calendar: {_LABELS[answer]}."
-        tell(session, user.address, now, "user", "answered", text, request)
-        ask_for_training(session, now, "label")

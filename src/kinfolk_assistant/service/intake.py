@@ -18,6 +18,9 @@ from kinfolk_assistant.ledger.requests import versions
 from kinfolk_assistant.ledger.tables import Cancellation, Request
 from kinfolk_assistant.ledger.users import known_zone, lock_user
 from kinfolk_assistant.meeting import CalendarObject, Meeting
+from kinfolk_assistant.service.deciding import put_before
+from kinfolk_assistant.service.elsewhere import follow_earlier
+from kinfolk_assistant.service.standing import meeting_of
 from kinfolk_assistant.service.withdrawing import withdraw_unsent
 
 MAX_UID = 1000
@@ -119,15 +122,20 @@ def _request(session: Session, fresh: Request, *, cancelled: bool, now: datetime
     }
     kind = "updated" if known and fresh.state == "open" else "received"
     tell(session, fresh.user, now, "organiser", kind, told[fresh.state], fresh)
+    if fresh.state == "open" and not known:
+        # Of a later version an answer in the calendar may be that to the earlier one.
+        follow_earlier(session, fresh, now)
     return [fresh]
 
 
 def _refresh(session: Session, known: Request, fresh: Request, now: datetime) -> None:
-    """Take what a message says of a version that is known: no new answer, as nothing that matters has changed."""
+    """Take what a message says of a version that is known: no new answer, unless it has moved all the same."""
     if (fresh.stamp or _EARLIEST) <= (known.stamp or _EARLIEST):
         if fresh.state == "cancelled":
             _call_off(session, [known], now)
         return
+    was_decided = known.state == "answered" or (known.state == "open" and known.features is not None)
+    has_moved = was_decided and known.source != "history" and _times(known) != _times(fresh)
     for name in ("stamp", "organiser_name", "summary", "location", "starts_at", "ends_at", "all_day", "text"):
         setattr(known, name, getattr(fresh, name))
     if fresh.source_ref:
@@ -138,8 +146,19 @@ def _refresh(session: Session, known: Request, fresh: Request, now: datetime) ->
         # Invited again after having been uninvited (RFC 5546 3.2.5), without a new SEQUENCE.
         known.state, known.source = "open", fresh.source
         tell(session, known.user, now, "organiser", "received", f"“{known.summary}” takes place after all.", known)
+    elif has_moved:
+        # Against RFC 5546 2.1.4, without a new SEQUENCE: what was decided or answered was about another time.
+        withdraw_unsent(session, known, now, "the meeting was moved")
+        known.state, known.features, known.unknown, known.label = "open", None, None, None
+        put_before(session, known, "its organiser has moved it without saying so", now)
     else:
         tell(session, known.user, now, "organiser", "refreshed", f"“{known.summary}” was sent again.", known)
+
+
+def _times(request: Request) -> tuple[object, ...]:
+    """When a request's meeting takes place, as it says itself."""
+    meeting = meeting_of(request)
+    return () if meeting is None else (meeting.start, meeting.end, meeting.repeats)
 
 
 def _supersede(session: Session, request: Request, now: datetime) -> None:

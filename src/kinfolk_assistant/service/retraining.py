@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 
 from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk_assistant.learning.model import TeamModel
-from kinfolk_assistant.ledger.store import Ledger
-from kinfolk_assistant.ledger.tables import Asking, Model, Request, User
+from kinfolk_assistant.ledger.store import MODELS, Ledger
+from kinfolk_assistant.ledger.tables import Asking, Lease, Model, Request, User
 from kinfolk_assistant.service.consent import lock_models
 
 HELD_FOR = timedelta(minutes=30)
@@ -44,8 +44,7 @@ def retrain(ledger: Ledger, clock: Callable[[], datetime], *, force: bool = Fals
     holder = uuid.uuid4().hex
     with ledger.begin() as session:
         lease = lock_models(session)
-        asked = list(session.scalars(select(Asking.id)))
-        if not (asked or force) or (lease.holder and lease.until is not None and lease.until > clock()):
+        if _is_held(lease, clock()) or not (force or _is_asked_for(session)):
             return False
         lease.holder, lease.until = holder, clock() + HELD_FOR
     swapped = False
@@ -61,6 +60,19 @@ def retrain(ledger: Ledger, clock: Callable[[], datetime], *, force: bool = Fals
             if lease.holder == holder:
                 lease.holder, lease.until = "", None
     return swapped
+
+
+def is_due(session: Session, now: datetime) -> bool:
+    """Whether there is something to learn, and nobody who learns it just now."""
+    return _is_asked_for(session) and not _is_held(session.get_one(Lease, MODELS), now)
+
+
+def _is_asked_for(session: Session) -> bool:
+    return session.scalars(select(Asking.id).limit(1)).first() is not None
+
+
+def _is_held(lease: Lease, now: datetime) -> bool:
+    return bool(lease.holder) and lease.until is not None and lease.until > now
 
 
 def make_lessons(session: Session) -> list[Lesson]:

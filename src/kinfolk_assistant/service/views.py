@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, func, or_, select
+from sqlalchemy import Row, Select, and_, bindparam, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from kinfolk_assistant.learning.costs import Costs
@@ -21,12 +22,7 @@ _MOST_DEEDS = 200
 
 def inbox(session: Session, user: str) -> list[Prepared]:
     """Give the requests that wait for an answer, and those whose answer is on its way, in the order they came."""
-    # Replies on their way are few among all users; the last reply of every request ever answered is not looked up.
-    moving = aliased(Reply)
-    replied = select(moving.request_id).where(moving.state.in_(_ON_THE_WAY))
-    answered = and_(Request.state == "answered", Request.id.in_(replied))
-    query = _prepared().where(Request.user == user, or_(Request.state == "open", answered))
-    shown = [_prepare(row) for row in session.execute(query.order_by(Request.received_at, Request.id))]
+    shown = [_prepare(row) for row in session.execute(_inbox_query(), {"owner": user})]
     return [one for one in shown if one.state == "open" or one.reply_state in _ON_THE_WAY]
 
 
@@ -114,6 +110,16 @@ def score(session: Session, user: str) -> Score:
     ).one()
     asked = sum(n for (action, _), n in counts.items() if action == "ask")
     return Score(tallies["accept"], tallies["decline"], asked, automatic, undone)
+
+
+@cache  # to put it together takes longer than to run it
+def _inbox_query() -> Select[*tuple[Any, ...]]:
+    # Replies on their way are few among all users; the last reply of every request ever answered is not looked up.
+    moving = aliased(Reply)
+    replied = select(moving.request_id).where(moving.state.in_(_ON_THE_WAY))
+    answered = and_(Request.state == "answered", Request.id.in_(replied))
+    query = _prepared().where(Request.user == bindparam("owner"), or_(Request.state == "open", answered))
+    return query.order_by(Request.received_at, Request.id)
 
 
 def _prepared() -> Select[*tuple[Any, ...]]:

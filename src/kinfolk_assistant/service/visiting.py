@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.collecting import NOTHING, Seen, collect
 from kinfolk_assistant.delivery.trouble import ServerTrouble
+from kinfolk_assistant.ledger.users import NotYours
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.background import Repeating
 from kinfolk_assistant.service.calendar import Kept
@@ -21,7 +22,7 @@ class Visits(Repeating):
     Parameters
     ----------
     assistant : Assistant
-        Who takes in what is found; users that it does not know yet are made.
+        Who takes in what is found. An account of somebody who is not its user is left alone: they may have been erased.
     accounts : mapping of str to CalDAVAccount
         The users' accounts, by address.
     every : float
@@ -41,22 +42,33 @@ class Visits(Repeating):
                 self.visit(address)
             except ServerTrouble as trouble:
                 _log.warning("%s: %s", address, trouble)
+            except NotYours:
+                _log.warning(
+                    "%s is no user, so the account is not visited: kinfolk assistant user %s", address, address
+                )
+            except Exception:
+                _log.exception("The account of %s could not be visited", address)
 
     def visit(self, address: str) -> None:
         """Visit one user's account."""
-        self.assistant.add_user(address)
+        self.assistant.settings(address)
         found = collect(self.accounts[address], self._seen.get(address, NOTHING), now=self.assistant.clock())
         # The calendar first: an invitation is judged by the calendar as it stands.
         if found.calendar is not None:
             self.assistant.take_calendar(address, [Kept(one.object, one.href, one.etag) for one in found.calendar])
+        refused = list(found.refused)
         for invitation in found.invitations:
-            self.assistant.take_in(
-                address,
-                [invitation.object],
-                received_at=invitation.received_at,
-                source="caldav",
-                source_ref=invitation.href,
-            )
-        for sentence in found.refused:
+            try:
+                self.assistant.take_in(
+                    address,
+                    [invitation.object],
+                    received_at=invitation.received_at,
+                    source="caldav",
+                    source_ref=invitation.href,
+                )
+            except ValueError as refusal:
+                # What a stranger sends must not keep other invitations, or other users', from being taken in.
+                refused.append(str(refusal))
+        for sentence in refused:
             _log.warning("%s: %s", address, sentence)
         self._seen[address] = found.seen

@@ -95,18 +95,18 @@ def day_in_words(moment: datetime, now: datetime) -> str:
     return f"{moment:%a} {moment.day} {moment:%b}" + (f" {moment.year}" if moment.year != now.year else "")
 
 
-def span_in_words(start: datetime, end: datetime, all_day: bool, zone: ZoneInfo) -> tuple[str, str]:
-    """Say when a meeting is: its day, and its hours on that day.
+def span_in_words(start: datetime, end: datetime, all_day: bool, zone: ZoneInfo, now: datetime) -> tuple[str, str]:
+    """Say when a meeting is: its day, with the year where it is not this one, and its hours on that day.
 
     Examples
     --------
     >>> from datetime import UTC
-    >>> span_in_words(datetime(2026, 7, 1, 8, tzinfo=UTC), datetime(2026, 7, 1, 9, tzinfo=UTC), False,
-    ...     ZoneInfo("Europe/Berlin"))
+    >>> start, end = datetime(2026, 7, 1, 8, tzinfo=UTC), datetime(2026, 7, 1, 9, tzinfo=UTC)
+    >>> span_in_words(start, end, False, ZoneInfo("Europe/Berlin"), now=start)
     ('Wed 1 Jul', '10:00–11:00')
     """
     start, end = start.astimezone(zone), end.astimezone(zone)
-    day = day_in_words(start, start)
+    day = day_in_words(start, now.astimezone(zone))
     if all_day:
         last = end - timedelta(days=1)
         return day, "all day" if last.date() <= start.date() else f"to {day_in_words(last, start)}"
@@ -183,6 +183,7 @@ def show(
             path=request.url.path,
             visitor=visitor,
             zone=_zone(visitor.zone) if visitor else ZoneInfo("UTC"),
+            this_moment=request.app.state.assistant.clock(),
             by_proxy=request.app.state.doorkeeper.proxy_header is not None,
         )
     )

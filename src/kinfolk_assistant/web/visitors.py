@@ -74,12 +74,13 @@ class Doorkeeper:
         return self.sessions.person(address, self.form_token(f"user {address}"))
 
 
-def doorkeeper(request: Request) -> Doorkeeper:
+# What needs no database is a coroutine: a plain function would be sent through a thread, and wait for one.
+async def doorkeeper(request: Request) -> Doorkeeper:
     """Give the application's doorkeeper."""
     return cast(Doorkeeper, request.app.state.doorkeeper)
 
 
-def assistant(request: Request) -> Assistant:
+async def assistant(request: Request) -> Assistant:
     """Give the assistant that the pages show."""
     return cast(Assistant, request.app.state.assistant)
 
@@ -94,14 +95,14 @@ def guest_or_user(request: Request, keeper: Keeper) -> Visitor | None:
     return visitor
 
 
-def user(visitor: Annotated[Visitor | None, Depends(guest_or_user)]) -> Visitor:
+async def user(visitor: Annotated[Visitor | None, Depends(guest_or_user)]) -> Visitor:
     """Give the signed-in user."""
     if visitor is None:
         raise NotSignedIn
     return visitor
 
 
-def poster(visitor: Annotated[Visitor, Depends(user)], csrf: Annotated[str, Form()] = "") -> Visitor:
+async def poster(visitor: Annotated[Visitor, Depends(user)], csrf: Annotated[str, Form()] = "") -> Visitor:
     """Give the signed-in user whose own form, with the right token, was posted."""
     if not hmac.compare_digest(csrf.encode(), visitor.csrf.encode()):
         raise HTTPException(403, STALE_FORM)

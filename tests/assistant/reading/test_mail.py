@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinfolk_assistant.reading.calendars import Refused
+from kinfolk_assistant.reading.calendars import Refused, read_calendar
 from kinfolk_assistant.reading.mail import read_mail
 from tests.assistant.reading.corpus import TIMES, one
 
@@ -46,6 +46,25 @@ def test_a_message_tells_when_it_was_received_and_by_whom_it_was_sent():
     assert found.received == datetime(2026, 7, 1, 8, 0, 5, tzinfo=UTC)
     assert (found.sender, found.message_id, found.importance) == ("bob@example.org", "<1@example.org>", 0)
     assert (found.object.method, found.object.meetings[0].summary) == ("REQUEST", "Zürich")
+
+
+@pytest.mark.parametrize(
+    ("header", "priority"),
+    [("Importance: High", 1), ("X-Priority: 5 (Lowest)", 9), ("Priority: non-urgent", 9), ("Importance: who knows", 0)],
+)
+def test_the_importance_of_a_mail_is_the_priority_of_a_meeting_that_has_none(header: str, priority: int):
+    [found] = read_mail(header.encode() + b"\r\n" + plain(REQUEST))
+    assert (found.importance, found.object.meetings[0].priority) == (priority, priority)
+    # What is kept is the text, so it has to say so too.
+    assert read_calendar(found.object.text.encode())[0].meetings[0] == found.object.meetings[0]
+    [own] = read_mail(header.encode() + b"\r\n" + plain(one(*TIMES, "PRIORITY:3")))
+    assert own.object.meetings[0].priority == 3
+
+
+@pytest.mark.parametrize("wrong", [b"/ann/inbox/other.ics", b"<1@example.org> /ann", b"", b"1@example.org"])
+def test_what_is_no_message_id_is_not_taken_for_one(wrong: bytes):
+    [found] = read_mail(plain(REQUEST).replace(b"<1@example.org>", wrong))
+    assert found.message_id == ""
 
 
 def test_without_a_received_line_the_date_counts_and_without_both_nothing():

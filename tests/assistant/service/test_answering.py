@@ -8,6 +8,7 @@ from sqlalchemy import select
 from kinfolk_assistant.delivery.deliverer import Outgoing
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Asking, Reply, Request
+from kinfolk_assistant.reading.calendars import read_calendar
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.calendar import Kept
 from kinfolk_assistant.service.errors import NotNow
@@ -168,11 +169,16 @@ def test_undone_too_late_and_then_confirmed_nothing_more_is_sent(
     assert label(ledger, automatic) == "accept"
 
 
-def test_an_undone_meeting_takes_no_time(assistant: Assistant, ledger: Ledger, automatic: int) -> None:
+@pytest.mark.parametrize(("then", "conflict"), [(None, "yes"), ("decline", "no")])
+def test_an_undone_meeting_takes_time_like_any_that_is_not_answered_until_it_is_declined(
+    assistant: Assistant, automatic: int, then: str | None, conflict: str
+) -> None:
     assistant.undo(ANN, automatic)
+    if then is not None:
+        assistant.answer(ANN, automatic, then)
     [other] = assistant.take_in(ANN, [invitation("other")], received_at=MONDAY, source="mail")
     assistant.work()
-    assert assistant.request(ANN, other).features["conflict"] == "no"
+    assert assistant.request(ANN, other).features["conflict"] == conflict
 
 
 def test_what_the_user_answered_cannot_be_undone(assistant: Assistant, asked: int, ledger: Ledger) -> None:
@@ -239,3 +245,64 @@ def test_an_answer_in_the_calendar_to_an_earlier_version_is_not_one_to_the_later
     assistant.take_calendar(ANN, [Kept(invitation(method="", partstat="ACCEPTED"))])
     assert label(ledger, later) is None
     assert assistant.request(ANN, later).state == "open"
+
+
+def test_an_answer_that_the_server_carried_over_to_a_changed_meeting_is_no_answer_to_it(
+    assistant: Assistant, ledger: Ledger, clock: Clock, asked: int
+) -> None:
+    def stored(sequence: int, *extra: str) -> Kept:
+        start = MONDAY + timedelta(days=2 + sequence)
+        return Kept(invitation(method="", partstat="ACCEPTED", sequence=sequence, start=start, extra=extra))
+
+    assistant.answer(ANN, asked, "accept")
+    assistant.work()
+    assistant.take_calendar(ANN, [stored(0)])
+    clock.pass_(hours=1)
+    assistant.take_calendar(ANN, [stored(1)])
+    [later] = assistant.take_in(
+        ANN, [invitation(sequence=1, start=MONDAY + timedelta(days=3))], received_at=clock(), source="caldav"
+    )
+    # Something else of the entry changes, and the calendar is read again.
+    assistant.take_calendar(ANN, [stored(1, "X-SEEN:yes")])
+    assert label(ledger, later) is None
+    assert assistant.request(ANN, later).state == "open"
+
+
+def test_a_changed_mind_in_the_calendar_is_followed_even_back_to_what_the_assistant_had_sent(
+    assistant: Assistant, ledger: Ledger, clock: Clock, automatic: int
+) -> None:
+    clock.pass_(hours=1)
+    assistant.work()
+    for answer, expected in [("ACCEPTED", None), ("DECLINED", "decline"), ("ACCEPTED", "accept")]:
+        assistant.take_calendar(ANN, [Kept(invitation(method="", partstat=answer))])
+        assert label(ledger, automatic) == expected
+
+
+def test_an_occurrence_that_only_repeats_the_answer_of_its_series_is_no_answer_to_a_request(
+    assistant: Assistant, ledger: Ledger, clock: Clock
+) -> None:
+    day = MONDAY + timedelta(days=9)
+    series = invitation(method="", partstat="ACCEPTED", extra=("RRULE:FREQ=WEEKLY",))
+    assistant.take_calendar(ANN, [Kept(series)])
+    moved = invitation(start=day + timedelta(hours=3), sequence=1, extra=(f"RECURRENCE-ID:{day:%Y%m%dT%H%M%SZ}",))
+    [one] = assistant.take_in(ANN, [moved], received_at=clock(), source="caldav")
+    head, _, event = series.text.partition("BEGIN:VEVENT")
+    own = moved.text.partition("BEGIN:VEVENT")[2].replace("NEEDS-ACTION", "ACCEPTED")
+    both = f"{head}BEGIN:VEVENT{event.partition('END:VCALENDAR')[0]}BEGIN:VEVENT{own}"
+    assistant.take_calendar(ANN, [Kept(*read_calendar(both.encode()))])
+    assert label(ledger, one) is None
+
+
+def test_what_the_user_has_answered_before_the_request_was_seen_is_not_answered_again(
+    assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock
+) -> None:
+    teach(ledger, ANN)
+    assistant.change_settings(ANN, automation=True)
+    assistant.take_calendar(ANN, [Kept(invitation(method="", partstat="DECLINED"))])
+    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="caldav")
+    clock.pass_(hours=1)
+    assistant.work()
+    clock.pass_(hours=1)
+    assistant.work()
+    assert recorder.sent == []
+    assert label(ledger, one) == "decline"

@@ -9,6 +9,9 @@ from sqlalchemy import select
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Decision, Reply, Request
 from kinfolk_assistant.meeting import CalendarObject
+from kinfolk_assistant.reading.bounds import INVITATION, WHOLE_CALENDAR
+from kinfolk_assistant.reading.calendars import read_calendar
+from kinfolk_assistant.reading.mail import read_mail
 from kinfolk_assistant.service import deciding
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.calendar import Kept
@@ -81,6 +84,51 @@ def test_of_two_for_one_slot_the_first_is_accepted_and_the_second_finds_it_taken
         assert session.scalars(select(Reply.state)).all() == ["prepared", "prepared"]
 
 
+def test_in_shadow_mode_the_second_for_one_slot_finds_it_taken_by_the_first_that_is_not_answered(
+    assistant: Assistant, ledger: Ledger
+) -> None:
+    teach(ledger, ANN)
+    take(assistant, invitation("second", SLOT + timedelta(minutes=30)), minutes=1)
+    [first] = take(assistant, invitation("first", SLOT), minutes=2)
+    assistant.work()
+    assert decided(ledger) == [("first", "accept", True), ("second", "decline", True)]
+    assistant.answer(ANN, first, "decline")
+    [third] = take(assistant, invitation("third", SLOT))
+    assistant.answer(ANN, third - 2, "decline")
+    assistant.work()
+    assert decided(ledger)[-1] == ("third", "accept", True)
+
+
+@pytest.mark.parametrize("extra", [(), ("RRULE:FREQ=WEEKLY;COUNT=4",)])
+def test_an_accepted_meeting_takes_time_whatever_its_request_says_that_the_user_answered_before(
+    assistant: Assistant, extra: tuple[str, ...]
+) -> None:
+    [first] = take(assistant, invitation("first", SLOT, sequence=1, partstat="DECLINED", extra=extra), minutes=2)
+    assistant.answer(ANN, first, "accept")
+    [second] = take(assistant, invitation("second", SLOT + (timedelta(days=7) if extra else timedelta())))
+    assistant.work()
+    assert assistant.request(ANN, second).features["conflict"] == "yes"
+
+
+def test_an_entry_that_is_larger_than_an_invitation_may_be_takes_time_too(assistant: Assistant, clock: Clock) -> None:
+    lines = tuple(f"X-NOTE-{i}:kept by the owner's own program" for i in range(INVITATION.work))
+    text = invitation("large", SLOT, method="").text.replace("END:VEVENT", "\r\n".join([*lines, "END:VEVENT"]))
+    [large] = read_calendar(text.encode(), bounds=WHOLE_CALENDAR)
+    assistant.take_calendar(ANN, [Kept(large)])
+    clock.pass_(minutes=1)
+    [one] = take(assistant, invitation("small", SLOT))
+    assistant.work()
+    assert assistant.request(ANN, one).features["conflict"] == "yes"
+
+
+def test_the_importance_of_a_mail_reaches_the_features(assistant: Assistant) -> None:
+    head = "From: boss@example.org\r\nX-Priority: 1 (Highest)\r\nContent-Type: text/calendar\r\n\r\n"
+    [mailed] = read_mail((head + invitation("urgent").text).encode())
+    [one] = take(assistant, mailed.object)
+    assistant.work()
+    assert assistant.request(ANN, one).features["message_importance"] == "critical"
+
+
 def test_a_request_that_comes_in_late_finds_what_was_accepted_before_it_was_seen(
     assistant: Assistant, ledger: Ledger
 ) -> None:
@@ -148,8 +196,9 @@ def test_an_entry_of_the_calendar_takes_time_until_it_is_gone(
     assert assistant.take_calendar(ANN, [entry]) == 1
     assert assistant.take_calendar(ANN, [entry]) == 0
     clock.pass_(minutes=1)
-    take(assistant, invitation("a", SLOT))
+    [first] = take(assistant, invitation("a", SLOT))
     assistant.work()
+    assistant.answer(ANN, first, "decline")
     assert assistant.take_calendar(ANN, []) == 1
     clock.pass_(minutes=1)
     take(assistant, invitation("b", SLOT))
@@ -195,7 +244,7 @@ def test_no_more_answers_than_the_daily_cap_are_given_in_a_day_of_the_users_zone
     # Another day in UTC but not in New York, then past midnight there.
     for uid, at, shadow in (("late", timedelta(minutes=20), True), ("next", timedelta(minutes=31), False)):
         clock.at = MONDAY.replace(hour=4, minute=30) + at
-        take(assistant, invitation(uid, SLOT + timedelta(days=1, hours=at.seconds // 1000)))
+        take(assistant, invitation(uid, SLOT + timedelta(days=at.seconds // 600)))
         assistant.work()
         assert decided(ledger)[-1] == (uid, "accept", shadow)
 

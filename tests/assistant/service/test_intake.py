@@ -74,6 +74,22 @@ def test_a_later_stamp_of_the_same_sequence_refreshes_the_text_and_asks_for_no_n
     assert recorder.answers() == [("m1", "ACCEPTED")]
 
 
+def test_a_meeting_that_is_moved_without_a_new_sequence_is_put_before_the_user_and_the_prepared_answer_withdrawn(
+    assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock
+) -> None:
+    teach(ledger, ANN)
+    assistant.change_settings(ANN, automation=True)
+    [one] = take(assistant, invitation())
+    assistant.work()
+    assert assistant.request(ANN, one).state == "answered"
+    take(assistant, invitation(stamp=LATER, start=MONDAY + timedelta(days=4)))
+    clock.pass_(hours=2)
+    assistant.work()
+    shown = assistant.request(ANN, one)
+    assert recorder.sent == []
+    assert (shown.state, shown.action, shown.starts_at) == ("open", "ask", MONDAY + timedelta(days=4))
+
+
 def test_an_earlier_stamp_of_the_same_sequence_changes_nothing(assistant: Assistant) -> None:
     [one] = take(assistant, invitation(stamp=LATER, summary="New"))
     take(assistant, invitation(summary="Old"))

@@ -16,6 +16,7 @@ from tests.assistant.web.team import ANN, BOB, CAT, DAN, HOSTILE, StillClock, in
 from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk_assistant.features.rules import RULES
 from kinfolk_assistant.service.assistant import Assistant
+from kinfolk_assistant.web.app import make_app
 from kinfolk_assistant.web.pages import FEATURE_TITLES, span_in_words, value_in_words
 
 FRAGMENT = {"X-Fragment": "yes"}
@@ -312,6 +313,7 @@ class TestAbout:
         ((2026, 6, 30, 22), 24, True, ("Wed 1 Jul", "all day")),
         ((2026, 6, 30, 22), 48, True, ("Wed 1 Jul", "to Thu 2 Jul")),
         ((2026, 12, 31, 12), 24, False, ("Thu 31 Dec", "13:00, to Fri 1 Jan 2027 13:00")),
+        ((2027, 7, 1, 8), 1, False, ("Thu 1 Jul 2027", "10:00–11:00")),
     ],
 )
 def test_a_time_is_told_in_the_users_zone(
@@ -319,5 +321,16 @@ def test_a_time_is_told_in_the_users_zone(
 ) -> None:
     from zoneinfo import ZoneInfo
 
-    begin = datetime(*start, tzinfo=UTC)
-    assert span_in_words(begin, begin + timedelta(hours=hours), all_day, ZoneInfo("Europe/Berlin")) == words
+    begin, now = datetime(*start, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
+    assert span_in_words(begin, begin + timedelta(hours=hours), all_day, ZoneInfo("Europe/Berlin"), now) == words
+
+
+def test_every_page_of_the_made_up_team_says_that_it_is_made_up_and_no_other_does(
+    assistant: Assistant, ann: Client
+) -> None:
+    assistant.add_user("abel@exercise.example")
+    app = make_app(assistant, proxy_header="X-User", trusted_proxies=("192.0.2.7",), secure_cookies=False)
+    for path in ("/", "/people", "/score", "/ledger", "/settings", "/about"):
+        shown = Client(app).ask("GET", path, headers={"X-User": "abel@exercise.example"}).text
+        assert "are made up" in shown
+        assert "are made up" not in ann.ask("GET", path).text
