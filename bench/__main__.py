@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 
 from bench.measure import Comparison, shown
 
-MODULES = ("startup", "naive_bayes", "networks", "lica", "many_tasks")
+MODULES = ("startup", "naive_bayes", "networks", "lica", "many_tasks", "assistant")
 LIBRARIES = ("kinfolk", "numpy", "numba", "scikit-learn", "scipy")
 
 

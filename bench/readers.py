@@ -1,7 +1,7 @@
-"""Clients that read a page again and again, each on a connection of its own; run as a process by ``bench/assistant.py``.
+"""Clients that read a page again and again, each on a connection of its own; ``bench/assistant.py`` runs them.
 
-Standard input gives one line of JSON: the port, the clients' cookies, the seconds from one page to the next. The clients
-read until standard input ends; then standard output has a list of when each page was asked for, and how long it took.
+Standard input gives one line of JSON: the port, the clients' cookies, the seconds from one page to the next. They read
+until standard input ends; then standard output has a list of when each page was asked for, and how long it took.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _judged(
         "end": end.astimezone(zone).isoformat(),
         "invited": bool(meeting.answer_of(address)),
     }
-    if message.object.method == "CANCEL" or meeting.cancelled:
+    if meeting.cancelled:
         return about | {"decision": "none", "why": "the organiser has cancelled it"}
     if message.object.method not in ("REQUEST", "PUBLISH", ""):
         return about | {"decision": "none", "why": f"it is a {message.object.method}, not an invitation"}

@@ -51,7 +51,7 @@ def export(
     number = {address: f"person {place}" for place, address in enumerate(sorted({row[0] for row in found}), 1)}
     schema = {"user": pl.String} | dict.fromkeys(MEETING_FEATURES, pl.String) | {"answer": pl.String}
     rows = [
-        {"user": address, "answer": label}
+        {"user": address if names else number[address], "answer": label}
         | {name: (features or {}).get(name) for name in MEETING_FEATURES}
         for address, features, label in found
     ]

@@ -51,6 +51,7 @@ def receive(
                 source=message.source,
                 source_ref=message.reference,
                 now=now,
+                sender=message.sender,
             )
             told += bool(taken)
     typer.echo(f"{told} of {len(messages)} messages are about requests to {address}.")

@@ -90,7 +90,14 @@ class Assistant:
             return make_user(session, user, name=name, zone=zone, now=self.clock())
 
     def take_in(
-        self, user: str, objects: Iterable[CalendarObject], *, received_at: datetime, source: str, source_ref: str = ""
+        self,
+        user: str,
+        objects: Iterable[CalendarObject],
+        *,
+        received_at: datetime,
+        source: str,
+        source_ref: str = "",
+        sender: str = "",
     ) -> list[int]:
         """Take invitations, updates and cancellations in, each once; the numbers of the requests they speak of."""
         with self.ledger.begin() as session:
@@ -102,6 +109,7 @@ class Assistant:
                 source=source,
                 source_ref=source_ref,
                 now=self.clock(),
+                sender=sender,
             )
 
     def take_calendar(self, user: str, kept: Iterable[Kept], *, whole: bool = True) -> int:

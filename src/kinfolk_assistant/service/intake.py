@@ -43,11 +43,14 @@ def take_in(
     source: str,
     source_ref: str,
     now: datetime,
+    sender: str = "",
 ) -> list[int]:
     """Take messages in; the numbers of the requests that they speak of.
 
     Only REQUEST and CANCEL are followed, and only from the meeting's own organiser: somebody who knows the UID of
-    another's meeting can neither move it nor call it off.
+    another's meeting can neither move it nor call it off. Where the ``sender`` of a mail is known and is not the
+    organiser whom it names, what it says of a meeting that is known already is not followed but put before the user: it
+    may be the organiser's secretary, or anybody.
     """
     owner = lock_user(session, user)
     zone = known_zone(owner.zone)
@@ -63,7 +66,9 @@ def take_in(
                 raise ValueError(
                     f"The UID of an invitation has {len(meeting.uid)} characters; at most {MAX_UID} are taken."
                 )
-            if one.method == "CANCEL":
+            if sender and sender != meeting.organiser and _is_known(session, owner.address, one.method, meeting):
+                found = _doubt(session, owner.address, meeting, sender, now)
+            elif one.method == "CANCEL":
                 found = _cancel(session, owner.address, meeting, received_at, now)
             elif one.method == "REQUEST" and meeting.organiser != owner.address:
                 start, end = _span(meeting, zone)
@@ -87,10 +92,30 @@ def take_in(
                     state="open",
                 )
                 found = _request(session, fresh, cancelled=meeting.cancelled, now=now)
+                if not meeting.recurrence_id and fresh in found:
+                    _forget_occurrences(session, fresh, {other.recurrence_id for other in one.meetings}, now)
             else:
                 found = []
             touched.update((request.id, None) for request in found)
     return list(touched)
+
+
+def _is_known(session: Session, user: str, method: str, meeting: Meeting) -> bool:
+    """Whether a message would change something: a CANCEL always may, its REQUEST may still be on the way."""
+    return method == "CANCEL" or bool(versions(session, user, as_stored(meeting.uid), meeting.recurrence_id))
+
+
+def _doubt(session: Session, user: str, meeting: Meeting, sender: str, now: datetime) -> list[Request]:
+    """Let the user see to a meeting of which somebody else than its organiser says that it has changed."""
+    doubted = []
+    why = f"{_line(sender)}, who is not its organiser, says that it has changed or was cancelled"
+    for request in versions(session, user, as_stored(meeting.uid), meeting.recurrence_id or None):
+        withdrawn = request.state in ("open", "answered") and withdraw_unsent(session, request, now, why)
+        if request.state == "open" or withdrawn:
+            request.state = "open"
+            put_before(session, request, why, now)
+            doubted.append(request)
+    return doubted
 
 
 def _request(session: Session, fresh: Request, *, cancelled: bool, now: datetime) -> list[Request]:
@@ -159,6 +184,13 @@ def _times(request: Request) -> tuple[object, ...]:
     """When a request's meeting takes place, as it says itself."""
     meeting = meeting_of(request)
     return () if meeting is None else (meeting.start, meeting.end, meeting.repeats)
+
+
+def _forget_occurrences(session: Session, series: Request, told: set[str], now: datetime) -> None:
+    """Let earlier changes of single occurrences rest that a later version of their series no longer has."""
+    for request in versions(session, series.user, series.uid):
+        if request.recurrence_id not in told and request.sequence < series.sequence and series.state == "open":
+            _supersede(session, request, now)
 
 
 def _supersede(session: Session, request: Request, now: datetime) -> None:

@@ -165,6 +165,27 @@ def test_somebody_else_can_neither_move_nor_cancel_a_meeting(assistant: Assistan
         assert session.scalar(select(func.count()).where(Deed.kind == "ignored")) == 1
 
 
+@pytest.mark.parametrize("method", ["CANCEL", "REQUEST"])
+def test_a_mail_that_only_claims_to_be_the_organisers_is_put_before_the_user(
+    assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock, method: str
+) -> None:
+    teach(ledger, ANN)
+    assistant.change_settings(ANN, automation=True)
+    about = {"received_at": clock(), "source": "mail", "source_ref": "<1@x>"}
+    # A first invitation may come from a machine that sends for its organiser.
+    [first] = assistant.take_in(ANN, [invitation()], sender="no-reply@example.org", **about)
+    assistant.work()
+    forged = invitation(method=method, sequence=9, start=MONDAY + timedelta(days=3))
+    assert assistant.take_in(ANN, [forged], sender="mallory@example.org", **about) == [first]
+    assert states(ledger) == [(0, "open")]
+    assert assistant.inbox(ANN)[0].action == "ask"
+    clock.pass_(minutes=60)
+    assistant.work()
+    assert recorder.sent == []
+    assistant.take_in(ANN, [forged], sender=BOSS, **about)
+    assert states(ledger)[0] == (0, "cancelled" if method == "CANCEL" else "superseded")
+
+
 def test_somebody_elses_cancel_that_comes_first_does_not_count(assistant: Assistant, ledger: Ledger) -> None:
     take(assistant, invitation(method="CANCEL", sequence=9, organiser="mallory@example.org"))
     take(assistant, invitation())
@@ -187,6 +208,13 @@ def test_cancelling_a_series_cancels_its_changed_occurrences(assistant: Assistan
     take(assistant, invitation(extra=(SECOND,), start=MONDAY + timedelta(days=9, hours=2)))
     take(assistant, invitation(method="CANCEL", sequence=1))
     assert states(ledger) == [(0, "cancelled"), (0, "cancelled")]
+
+
+def test_a_later_series_lets_earlier_changes_of_its_occurrences_rest(assistant: Assistant, ledger: Ledger) -> None:
+    take(assistant, invitation(extra=(SERIES,)))
+    take(assistant, invitation(extra=(SECOND,), sequence=1, start=MONDAY + timedelta(days=9, hours=2)))
+    take(assistant, invitation(extra=(SERIES,), sequence=2, start=MONDAY + timedelta(days=2, hours=3)))
+    assert states(ledger) == [(0, "superseded"), (1, "superseded"), (2, "open")]
 
 
 def test_cancelling_one_occurrence_leaves_the_series(assistant: Assistant, ledger: Ledger) -> None:
