@@ -161,10 +161,10 @@ def test_sources_that_are_not_zero_are_counted_by_topic(outcomes):
     table = outcomes["lica-figure-2-rcv1"].table
     point, printed, alone = (table.filter(pl.col("method") == name) for name in (POINT, AS_PRINTED, INDIVIDUAL))
     # The stand-in has 1, 1 and all its sources at the three topics.
-    assert point["sources"].unique().to_list() == [N_SOURCES]
+    assert point["sources"].unique().to_list() == [lica_figure_2_rcv1.N_SOURCES]
     assert printed["sources"].unique().to_list() == [N_TOPICS]
     assert point["nonzero_sources"].unique().to_list() == [1]
-    assert point["share_with_few"].unique().to_list() == [1]
+    assert point["share_with_few"].unique().to_list() == [pytest.approx(2 / 3)]  # the last topic has all eight
     assert alone["sources"].null_count() == alone.height
 
 
