@@ -16,11 +16,13 @@ from tests.assistant.ledger.postgres import drop_database, make_database, progra
 def postgresql() -> Iterator[str]:
     if programs() is None:
         pytest.skip("PostgreSQL is not installed")
+    pytest.importorskip("psycopg", reason="psycopg is not installed: the extra postgresql")
     with server() as url:
         yield url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+# All of it twice takes minutes more; what differs between the two is in few places.
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield str(tmp_path / "ledger.db")
