@@ -100,7 +100,7 @@ class ImportReport:
         came = [f"  {n} {ARRIVALS[how]}" for how, n in sorted(self.arrivals.items(), key=lambda pair: -pair[1])]
         lines += ["When they came is known:", *came] if came else []
         gaps = [
-            f"  {name.replace('_', ' ')}: {self.share_unknown(name):.0%} ({n} rows: {why})"
+            f"  {name.replace('_', ' ')}: {n / self.rows:.0%} ({n} rows: {why})"
             for name in MEETING_FEATURES
             for why, n in sorted(self.unknown.get(name, {}).items(), key=lambda pair: (-pair[1], pair[0]))
         ]
