@@ -125,9 +125,10 @@ def test_tasks_that_agree_are_learnt_from_few_rows(alike, inference):
     scores = {}
     for shared in (True, False):
         model = kinfolk.LICAClassifier(shared_mean=shared, **settings).fit(X[learnt], y[learnt], task=task[learnt])
+        assert shared or not model.common_weights_.any()
         scores[shared] = model.score(X[~learnt], y[~learnt], task=task[~learnt])
         if shared:
-            assert np.corrcoef(model.prior_.mean, truth)[0, 1] > 0.95
+            assert np.corrcoef(model.common_weights_, truth)[0, 1] > 0.95
             # A task of which nothing is known has the mean, and is predicted well.
             new = model.predict_proba(X[~learnt], task=["new"] * int((~learnt).sum()))[:, 1]
             assert np.mean((new > 0.5) == y[~learnt]) > 0.75

@@ -259,6 +259,12 @@ class SharedWeights(BaseEstimator):
         return np.asarray(self.prior_.loadings.T)
 
     @property
+    def common_weights_(self) -> Floats:
+        """What the weights of all tasks have in common beside their sources, (features,); zeros where nothing."""
+        check_is_fitted(self)
+        return np.zeros(self.prior_.n_features) if self.prior_.mean is None else self.prior_.mean
+
+    @property
     def weight_variances_(self) -> Floats:
         """Posterior variance of every weight, (tasks, features), where ``weight_variances=True`` asked for it."""
         check_is_fitted(self)

@@ -16,13 +16,13 @@ from kinfolk.lica.problem import Floats
 class LICAClassifier(ClassifierMixin, SharedWeights):
     """Classifier of many tasks whose weights are sparse mixtures of a few basic classifiers, both learnt.
 
-    Each task k has weights θ_k = Λ s_k + e_k: sources s_k, most of them near zero (Laplace), mix the columns of Λ, and
-    what they leave, e_k, is the task's own.
+    Each task k has weights θ_k = μ + Λ s_k + e_k: beside what all tasks have in common, μ, sources s_k, most of them near
+    zero (Laplace), mix the columns of Λ, and what they leave, e_k, is the task's own. The paper has no μ.
 
     Parameters
     ----------
     n_sources : int, optional
-        Number of sources; chosen by the evidence where None. With as many as there are tasks, nothing is shared.
+        Number of sources; chosen by rows held out where None. With as many as there are tasks, nothing is shared.
     inference : {"eb", "map"}, default="eb"
         Empirical Bayes, which keeps posterior distributions of weights and sources; or point estimates of both, faster
         and with exactly sparse sources.
@@ -69,6 +69,8 @@ class LICAClassifier(ClassifierMixin, SharedWeights):
         Weights (tasks, features) and intercepts.
     sources_, components_ : ndarray
         Sources of every task (tasks, sources), and the basic classifiers (sources, features).
+    common_weights_ : ndarray of shape (n_features,)
+        What all tasks have in common beside their sources.
     source_similarity_ : ndarray of shape (n_tasks, n_tasks)
         Cosine between tasks' sources; not a probability.
     n_sources_, n_sources_curve_

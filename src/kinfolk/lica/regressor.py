@@ -22,7 +22,8 @@ tol, warm_start, weight_variances, task_column, random_state, n_jobs, verbose
 
     Attributes
     ----------
-    tasks_, coef_, intercept_, sources_, components_, source_similarity_, n_sources_, objective_, n_iter_, converged_
+    tasks_, coef_, intercept_, sources_, components_, common_weights_, source_similarity_, n_sources_, objective_, \
+n_iter_, converged_
         As for :class:`~kinfolk.LICAClassifier`.
 
     References
