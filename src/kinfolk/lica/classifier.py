@@ -16,8 +16,8 @@ from kinfolk.lica.problem import Floats
 class LICAClassifier(ClassifierMixin, SharedWeights):
     """Classifier of many tasks whose weights are sparse mixtures of a few basic classifiers, both learnt.
 
-    Each task k has weights θ_k = μ + Λ s_k + e_k: beside what all tasks have in common, μ, sources s_k, most of them near
-    zero (Laplace), mix the columns of Λ, and what they leave, e_k, is the task's own. The paper has no μ.
+    Each task k has weights θ_k = μ + Λ s_k + e_k: beside what all tasks have in common, μ, sources s_k, most of them
+    near zero (Laplace), mix the columns of Λ, and what they leave, e_k, is the task's own. The paper has no μ.
 
     Parameters
     ----------
