@@ -1,9 +1,10 @@
-"""Run every benchmark, print the table, and write it to ``bench/RESULTS.md``."""
+"""Run every benchmark, print the table, and write it to ``bench/RESULTS.md``; names of some run and print just those."""
 
 from __future__ import annotations
 
 import os
 import platform
+import sys
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -41,13 +42,18 @@ def main() -> None:
         os.environ[variable] = "1"
     # An empty cache, so that first calls show what compilation costs.
     os.environ["NUMBA_CACHE_DIR"] = mkdtemp(prefix="kinfolk-bench-")
+    asked = sys.argv[1:] or MODULES
+    unknown = [name for name in asked if name not in MODULES]
+    if unknown:
+        sys.exit(f"there is no benchmark {unknown[0]!r}: the known ones are {', '.join(MODULES)}")
     results = []
-    for name in MODULES:
+    for name in asked:
         print(f"running bench/{name}.py ...", flush=True)
         results += import_module(f"bench.{name}").run()
     text = report(results)
     print(text)
-    Path(__file__).with_name("RESULTS.md").write_text(text, encoding="utf-8")
+    if asked == MODULES:
+        Path(__file__).with_name("RESULTS.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
