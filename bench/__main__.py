@@ -1,4 +1,4 @@
-"""Run every benchmark, print the table, and write it to ``bench/RESULTS.md``; names of some run and print just those."""
+"""Run every benchmark, print the table, and write it to ``bench/RESULTS.md``; with names, run and print just those."""
 
 from __future__ import annotations
 
