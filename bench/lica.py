@@ -78,7 +78,8 @@ def run() -> list[Comparison]:
         kept.data[np.random.default_rng(0).random(kept.nnz) > share] = 0.0
         kept = sparse.csr_matrix(kept)
         kept.eliminate_zeros()
-        seconds = once(lambda x=kept: model.fit(x, Y))  # type: ignore[misc]
+        # The best of two: a sparser table may go another way, whose kernels are compiled at the first fit.
+        seconds = best_of(lambda x=kept: model.fit(x, Y), repeats=2)  # type: ignore[misc]
         results.append(
             Comparison(f"LICAClassifier (map) with {kept.nnz:,} nonzeros", "", seconds, None, "linear at most")
         )
