@@ -162,7 +162,8 @@ def fit_empirical_bayes(
         family = Family(link, sources, likelihood_bound)
         climb = Climb(problem, family, noise == "isotropic", n_jobs)
         if start is not None:
-            prior = start
+            nothing = np.zeros(problem.n_features)
+            prior = start._replace(mean=(nothing if start.mean is None else start.mean) if shared_mean else None)
             states = fresh_states(problem, prior, family)
             own_variance = weight_variance = float(np.mean(prior.noise) + np.mean(np.sum(prior.loadings**2, axis=1)))
         else:
