@@ -4,16 +4,20 @@ The features are those of the thesis's appendix B, the groups those of its table
 set is not public; `make_meetings` draws one like it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import Bunch, check_random_state
 
 from kinfolk.datasets.meeting_rules import GROUPS, RequestMix, Rule, personal_rules
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
 
 Codes = NDArray[np.int8]
 Scores = NDArray[np.float64]
@@ -386,6 +390,9 @@ def make_meetings(
     [12, 17, 20]
     """
     _check(n_people, n_requests, frame, noise=noise, quirk=quirk, unlabelled=unlabelled)
+    # Loaded here: the assistant needs the features alone, and scikit-learn takes a second to load.
+    from sklearn.utils import Bunch, check_random_state
+
     rng = check_random_state(random_state)
     people = tuple(_person(i) for i in range(n_people))
     sizes = _share_out(n_requests, n_people, rng)

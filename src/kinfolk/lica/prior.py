@@ -1,8 +1,8 @@
 """What tasks have in common, and what is known of one task (LICA, Zhang, Ghahramani and Yang 2005, eq. 1).
 
 The weights of task k are θ_k = μ + Λ s_k + e_k, with independent sources s_kh ~ Laplace(0, b₀) and noise e_k ~ N(0, Ψ),
-Ψ diagonal; μ, which the paper lacks, is zero unless asked for. Each task has an intercept of its own, N(m₀, v₀), which the
-sources never reach.
+Ψ diagonal; μ, which the paper lacks, is zero unless asked for. Each task has an intercept of its own, N(m₀, v₀), which
+the sources never reach.
 """
 
 from __future__ import annotations
