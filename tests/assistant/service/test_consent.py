@@ -13,7 +13,7 @@ from kinfolk_assistant.ledger.tables import Asking, Decision, Lease, Model, Requ
 from kinfolk_assistant.service import retraining
 from kinfolk_assistant.service.assistant import Assistant, Trainer
 from kinfolk_assistant.service.errors import NotYours
-from tests.assistant.service.world import ANN, BOB, MONDAY, Clock, invitation, rows, teach
+from tests.assistant.service.world import ANN, BOB, MONDAY, Clock, add_past, invitation, teach
 
 CYD = "cyd@example.org"
 
@@ -23,23 +23,7 @@ def give_history(assistant: Assistant, *users: str) -> None:
     for user in users:
         assistant.add_user(user)
         with assistant.ledger.begin() as session:
-            for number, row in enumerate(rows(user, 20)):
-                features = {name: value for name, value in row.items() if name not in ("user", "answer")}
-                session.add(
-                    Request(
-                        user=user,
-                        uid=f"past-{number}",
-                        received_at=MONDAY,
-                        starts_at=MONDAY,
-                        ends_at=MONDAY,
-                        text="",
-                        source="history",
-                        state="answered",
-                        features=features,
-                        unknown={},
-                        label=row["answer"],
-                    )
-                )
+            add_past(session, user, 20)
 
 
 def models(ledger: Ledger) -> list[tuple[str | None, list[str]]]:

@@ -13,31 +13,16 @@ from sqlalchemy import select
 
 from kinfolk_assistant.ledger.deeds import ask_for_training
 from kinfolk_assistant.ledger.store import Ledger
-from kinfolk_assistant.ledger.tables import Lease, Model, Request
+from kinfolk_assistant.ledger.tables import Lease, Model
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.learner import Learner
-from tests.assistant.service.world import ANN, MONDAY, rows
+from tests.assistant.service.world import ANN, MONDAY, add_past
 
 
 def fill(assistant: Assistant, n: int) -> None:
     """Give Ann a past of ``n`` answers, and something to learn."""
     with assistant.ledger.begin() as session:
-        for number, row in enumerate(rows(ANN, n)):
-            features = {name: value for name, value in row.items() if name not in ("user", "answer")}
-            session.add(
-                Request(
-                    user=ANN,
-                    uid=f"past-{number}",
-                    received_at=MONDAY,
-                    starts_at=MONDAY,
-                    ends_at=MONDAY,
-                    text="",
-                    source="history",
-                    state="answered",
-                    features=features,
-                    label=row["answer"],
-                )
-            )
+        add_past(session, ANN, n)
         ask_for_training(session, MONDAY, "import")
 
 

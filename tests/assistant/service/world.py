@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 
 import polars as pl
+from sqlalchemy.orm import Session
 
 from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk_assistant.delivery.deliverer import Outgoing
 from kinfolk_assistant.learning.model import TeamModel
 from kinfolk_assistant.ledger.store import Ledger
-from kinfolk_assistant.ledger.tables import Model
+from kinfolk_assistant.ledger.tables import Model, Request
 from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.calendars import read_calendar
 
@@ -121,3 +122,24 @@ def teach(ledger: Ledger, *users: str, owner: str | None = None) -> int:
         session.add(model)
         session.flush()
         return model.id
+
+
+def add_past(session: Session, user: str, n: int) -> None:
+    """Give a user ``n`` answered requests of the past."""
+    for number, row in enumerate(rows(user, n)):
+        features = {name: value for name, value in row.items() if name not in ("user", "answer")}
+        session.add(
+            Request(
+                user=user,
+                uid=f"past-{number}",
+                received_at=MONDAY,
+                starts_at=MONDAY,
+                ends_at=MONDAY,
+                text="",
+                source="history",
+                state="answered",
+                features=features,
+                unknown={},
+                label=row["answer"],
+            )
+        )
