@@ -5,7 +5,8 @@ Task u, taken out of its cluster, sits down again at cluster c with probability 
     n_c · p(D_u | D_c)    or, at a new one,    a · p(D_u),
 
 n_c counting the other tasks there. Parameters are integrated out; whatever is local to a task (labels of unlabelled
-rows, say) is held by the caller, which may change tasks' counts between sweeps and then calls ``refresh``.
+rows, say) is held by the caller, which may change tasks' counts between sweeps and then calls ``refresh``, and may
+change the concentration at any time.
 """
 
 from __future__ import annotations
@@ -83,6 +84,20 @@ class Seating:
         self.refresh()
 
     @property
+    def concentration(self) -> float:
+        """Readiness to start new clusters."""
+        return float(np.exp(self.log_concentration))
+
+    @concentration.setter
+    def concentration(self, value: float) -> None:
+        self.log_concentration = float(np.log(value))
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters that somebody sits at."""
+        return int(np.count_nonzero(self.cluster_size))
+
+    @property
     def log_likelihood(self) -> float:
         """Log probability of the data given the partition."""
         return float(self.cluster_log_marginal[self.cluster_size > 0].sum())
@@ -91,7 +106,7 @@ class Seating:
     def log_prior(self) -> float:
         """Log probability of the partition."""
         sizes = self.cluster_size[self.cluster_size > 0]
-        a = float(np.exp(self.log_concentration))
+        a = self.concentration
         blocks = sum(self.log_concentration + lgamma(size) for size in sizes)
         return float(blocks + lgamma(a) - lgamma(a + len(self.seat)))
 
