@@ -1,14 +1,23 @@
 """Variational inference: a bound that holds, sweeps that raise it, and clusters that are born and merged."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from scipy.special import gammaln
 from sklearn.metrics import adjusted_rand_score, log_loss
 
 from kinfolk import ClusteredNB
 from kinfolk.datasets import make_meetings
 from kinfolk.maths.dirichlet import dirichlet_product, log_marginals
-from kinfolk.partition import variational
-from kinfolk.partition.variational import Clusters, CountsInMemory, converge, divergence, expectations, merged
+from kinfolk.naive_bayes.approximated import fit_variationally
+from kinfolk.partition import moves
+from kinfolk.partition.few_tasks import cluster_few
+from kinfolk.partition.mean_field import Clusters, converge, divergence, expectations
+from kinfolk.partition.memoised import Memory, converge_in_batches
+from kinfolk.partition.moves import Setting, born, from_seeds, merged, misfits, spread
+from kinfolk.partition.task_counts import CountsInMemory
+from kinfolk.partition.variational import fit_clusters
 from tests import oracle
 from tests.problems import as_arguments, priors, random_problems
 
@@ -35,12 +44,15 @@ def assignment(data, clusters, concentration=1.0):
     return out
 
 
+def clusters_of(counts, cluster):
+    summed = np.zeros((cluster.max() + 1, counts.shape[1]))
+    np.add.at(summed, cluster, counts)
+    return Clusters(summed, np.bincount(cluster).astype(float), -np.inf)
+
+
 def random_start(counts, n_clusters, seed=0):
     rng = np.random.default_rng(seed)
-    which = rng.integers(n_clusters, size=len(counts))
-    summed = np.zeros((n_clusters, counts.shape[1]))
-    np.add.at(summed, which, counts)
-    return Clusters(summed, np.bincount(which, minlength=n_clusters).astype(float), -np.inf)
+    return clusters_of(counts, rng.integers(n_clusters, size=len(counts)))
 
 
 @pytest.mark.parametrize("concentration", [0.3, 1.0, 4.0])
@@ -95,21 +107,110 @@ def test_counts_of_one_byte_add_up_past_255():
 def test_clusters_that_hold_the_same_tasks_twice_are_merged_and_different_ones_are_not():
     counts, cluster = clustered_counts(300, 3, 20)
     halves = cluster * 2 + np.arange(300) % 2
-    summed = np.zeros((6, counts.shape[1]))
-    np.add.at(summed, halves, counts)
-    found = merged(Clusters(summed, np.bincount(halves).astype(float), -np.inf), PRODUCT, 1.0)
+    found = merged(clusters_of(counts, halves), PRODUCT, 1.0)
     assert sorted(found.sizes) == sorted(np.bincount(cluster))
 
 
 def test_a_cluster_that_the_sample_missed_is_born_later(monkeypatch):
     counts, cluster = clustered_counts(600, 3, 25, rare=8)
-    monkeypatch.setattr(variational, "SAMPLE", 25)
-    monkeypatch.setattr(variational, "MAX_SEEDS", 4)
+    monkeypatch.setattr(moves, "SAMPLE", 25)
+    monkeypatch.setattr(moves, "SEEDS", 4)
     data = CountsInMemory(counts)
-    found = variational.fit_clusters(
-        data, PRODUCT, 1.0, np.random.default_rng(0), lambda: log_marginals(counts, PRODUCT)
-    )
+    few = partial(cluster_few, groups=PRODUCT, concentration=1.0)
+    found = fit_clusters(data, PRODUCT, 1.0, np.random.default_rng(0), few)
     assert adjusted_rand_score(cluster, assignment(data, found)) == 1.0
+
+
+def test_every_batch_raises_the_bound_of_all_tasks():
+    counts, _ = clustered_counts(230, 5, 12)
+    memory = Memory(CountsInMemory(counts), random_start(counts, 9), PRODUCT, 1.0, batch_size=40)
+    bounds = [memory.bound()]
+    for turn in range(60):
+        memory.visit(turn % len(memory.batches))
+        bounds.append(memory.bound())
+        if turn % len(memory.batches) == 5:
+            memory.tidy()
+            bounds.append(memory.bound())
+    assert np.diff(bounds).min() > -1e-8
+    assert bounds[-1] > bounds[0] + 100
+
+
+def test_what_batches_remember_adds_up_to_the_bound_of_whole_sweeps():
+    counts, _ = clustered_counts(230, 5, 12)
+    data = CountsInMemory(counts)
+    settled = converge(data, random_start(counts, 9), PRODUCT, 1.0, max_sweeps=3_000, tolerance=1e-13)
+    memory = Memory(data, settled, PRODUCT, 1.0, batch_size=40)
+    assert memory.bound() == pytest.approx(settled.bound, abs=1e-6)
+    again = converge_in_batches(data, settled, PRODUCT, 1.0, batch_size=40)
+    assert again.bound == pytest.approx(settled.bound, abs=1e-6)
+
+
+def test_batches_need_fewer_passes_than_whole_sweeps():
+    counts, _ = clustered_counts(4_000, 12, 6, seed=1)
+    data, begin, n_passes = CountsInMemory(counts), random_start(counts, 20), 12
+    whole = converge(data, begin, PRODUCT, 1.0, max_sweeps=n_passes, tolerance=0.0)
+    batches = converge_in_batches(data, begin, PRODUCT, 1.0, 200, max_sweeps=n_passes, tolerance=0.0)
+    assert batches.bound > whole.bound + 50
+
+
+@pytest.mark.parametrize("problem", random_problems(6, seed=5, n_tasks=4, n_rows=16, missing=0.1))
+def test_the_bound_of_batches_never_exceeds_the_exact_evidence(problem):
+    fit = partial(fit_variationally, concentration=problem.concentration, seed=0, batch_size=2)
+    model = ClusteredNB(inference="variational", concentration=problem.concentration, **priors(problem))
+    model.set_params(random_state=0).fit(**as_arguments(problem))
+    exact = oracle.log_evidence(problem)
+    assert exact - 12 < fit(model._problem()).evidence.value <= exact + 1e-10
+
+
+def test_the_merges_gain_is_that_of_the_exact_marginals():
+    rng = np.random.default_rng(0)
+    counts, sizes = rng.integers(0, 30, size=(5, 6 * N_VALUES)).astype(float), rng.uniform(1, 9, size=5)
+    plain = dirichlet_product(PRODUCT.prior, GROUPS, 0)
+    np.testing.assert_allclose(moves._log_marginals(counts, PRODUCT), log_marginals(counts, plain), rtol=1e-12)
+    best = max(
+        log_marginals(counts[[i]] + counts[[j]], plain)[0]
+        - log_marginals(counts[[i, j]], plain).sum()
+        + gammaln(sizes[i] + sizes[j])
+        - gammaln(sizes[[i, j]]).sum()
+        for i in range(5)
+        for j in range(i)
+    )
+    # A concentration just above or below e^gain forbids or allows the best join.
+    for shift, n_left in ((1e-6, 5), (-1e-6, 4)):
+        assert len(merged(Clusters(counts, sizes, -np.inf), PRODUCT, np.exp(best + shift)).sizes) == n_left
+
+
+def test_seeds_alone_find_overlapping_clusters():
+    rng = np.random.default_rng(4)
+    rates = rng.dirichlet(np.full(N_VALUES, 4.0), size=(30, 6))
+    cluster = rng.integers(30, size=6_000)
+    counts = np.stack([rng.multinomial(30, rates[cluster, g]) for g in range(6)], axis=1)
+    counts = counts.reshape(6_000, -1).astype(np.uint8)
+    data = CountsInMemory(counts)
+    true = converge(data, clusters_of(counts, cluster), PRODUCT, 1.0)
+    found = converge(data, from_seeds(data, 64, Setting(PRODUCT, 1.0), np.random.default_rng(0)), PRODUCT, 1.0)
+    assert len(found.sizes) == 30
+    assert found.bound == pytest.approx(true.bound, abs=1.0)
+
+
+@pytest.mark.parametrize("cluster_few_too", [True, False])
+def test_tasks_that_no_cluster_explains_give_birth_to_theirs(cluster_few_too):
+    counts, cluster = clustered_counts(4_000, 3, 25, rare=60)
+    known = clusters_of(counts[:-60], cluster[:-60])
+    few = partial(cluster_few, groups=PRODUCT, concentration=1.0) if cluster_few_too else None
+    setting, rng = Setting(PRODUCT, 1.0, few), np.random.default_rng(0)
+    babies = born(known, misfits(CountsInMemory(counts), setting, rng), 0, setting, rng)
+    missed = counts[-60:].sum(axis=0, dtype=float)
+    assert np.abs(babies.counts - missed).sum(axis=1).min() < 0.01 * missed.sum()
+
+
+def test_tasks_spread_out_are_different_and_in_order():
+    for n, size in ((10, 10), (10, 3), (1_000_003, 7), (5, 9)):
+        tasks = spread(n, size, np.random.default_rng(0))
+        assert len(tasks) == min(n, size)
+        assert (np.diff(tasks) > 0).all()
+        assert tasks.min() >= 0
+        assert tasks.max() < n
 
 
 def test_divergence_is_zero_where_nothing_was_seen():

@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.evidence import Evidence
-from kinfolk.maths.dirichlet import dirichlet_product, log_marginals
+from kinfolk.maths.dirichlet import dirichlet_product
 from kinfolk.naive_bayes.fitted import Entry, Fitted, Problem, make_blocks
 from kinfolk.partition.crp import canonical, joining_weights
-from kinfolk.partition.variational import CountsInMemory, Floats, expectations, fit_clusters
+from kinfolk.partition.few_tasks import cluster_few
+from kinfolk.partition.mean_field import expectations
+from kinfolk.partition.task_counts import CountsInMemory, Data, Floats
+from kinfolk.partition.torch_counts import TorchCounts
+from kinfolk.partition.variational import fit_clusters
 
 # Clusters that a task belongs to with less probability than this are left out of its predictions.
 _LEAST_RESPONSIBILITY = 1e-5
 
 
 def fit_variationally(
-    problem: Problem, concentration: float, seed: int, progress: Callable[[int], None] | None = None
+    problem: Problem,
+    concentration: float,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+    batch_size: int | None = None,
+    device: str | None = None,
 ) -> Fitted:
-    """Fit to the labelled rows' counts. O(sweeps · tasks · cells · clusters) time, no copy of the counts."""
+    """Fit to the labelled rows' counts. O(sweeps · tasks · cells · clusters) time, no copy of the counts.
+
+    With a ``batch_size`` clusters move after so many tasks instead of after all. With a ``device`` the counts are taken
+    there and torch goes through them.
+    """
     statistics = problem.statistics
     counts = statistics.feature_counts
     n_tasks = len(counts)
-    # Tables need reach no further than the largest task: clusters' counts are fractional.
-    largest = int(statistics.label_counts.sum(axis=1).max(initial=0)) if counts.dtype.kind in "iu" else 0
-    product = dirichlet_product(problem.feature_prior, statistics.layout.group_start, largest)
-    data = CountsInMemory(counts)
-    clusters = fit_clusters(
-        data, product, concentration, np.random.default_rng(seed), lambda: log_marginals(counts, product), progress
-    )
+    product = dirichlet_product(problem.feature_prior, statistics.layout.group_start, 0)
+    data: Data = CountsInMemory(counts) if device is None else TorchCounts(counts, device)
+    few = partial(cluster_few, groups=product, concentration=concentration)
+    rng = np.random.default_rng(seed)
+    clusters = fit_clusters(data, product, concentration, rng, few, batch_size, progress)
     owner, block, weight, partition = _memberships(data, *expectations(clusters, product, concentration))
     log_rates = problem.log_rates(statistics.label_counts)
     no_rates = problem.log_rates(np.zeros_like(problem.label_prior))
@@ -56,7 +68,7 @@ def fit_variationally(
 
 
 def _memberships(
-    data: CountsInMemory, log_theta: Floats, log_pi: Floats
+    data: Data, log_theta: Floats, log_pi: Floats
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, NDArray[np.int64]]:
     """Tasks, the clusters that they belong to and with what probability; and each task's most probable one."""
     owners, blocks, weights = [], [], []

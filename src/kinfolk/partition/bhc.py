@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.maths.conjugate import N_CELLS, NumberGroups, log_marginal_of_number, prior_of
 from kinfolk.maths.dirichlet import DirichletProduct, log_marginals
 from kinfolk.partition.crp import log_normaliser
 from kinfolk.partition.tree import TaskTree
@@ -121,13 +122,15 @@ def join_greedily(
 class Terms(NamedTuple):
     """The terms of a log marginal in the order in which they are added: each group's cells, then its total.
 
-    ``table`` names the row of ``tables`` that holds a term's values, ``sign`` is −1 for totals.
+    ``table`` names the row of ``tables`` that holds a term's values, ``sign`` is −1 for totals. The terms of
+    ``numbers``, three rows each, come last.
     """
 
     prior: NDArray[np.float64]
     table: NDArray[np.int64]
     sign: NDArray[np.float64]
     tables: NDArray[np.float64]
+    numbers: NumberGroups
 
 
 def terms_of(product: DirichletProduct) -> Terms:
@@ -138,17 +141,20 @@ def terms_of(product: DirichletProduct) -> Terms:
         np.insert(product.cell_table, after, product.group_table),
         np.insert(np.ones(len(product.prior)), after, -1.0),
         product.tables,
+        product.numbers._replace(first=len(product.prior) + len(product.group_prior)),
     )
 
 
 def as_columns(counts: NDArray[Any], product: DirichletProduct) -> NDArray[Any]:
-    """Counts with a column for each cluster and a row for each term of ``Terms``."""
+    """Statistics with a column for each cluster and a row for each term of ``Terms``, or three for one of numbers."""
     dtype: type[np.generic] = np.float64
     if counts.dtype.kind in "iu":
         # Unsigned, because a signed index is first checked for being negative, which takes a third of the speed.
         dtype = np.uint32 if int(counts.sum(dtype=np.int64)) < 1 << 32 else np.uint64
-    columns = np.empty((len(product.prior) + len(product.group_prior), len(counts)), dtype=dtype)
+    n_terms, n_counts = len(product.prior) + len(product.group_prior), len(product.prior)
+    columns = np.empty((n_terms + counts.shape[1] - n_counts, len(counts)), dtype=dtype)
     _fill_columns(counts, product.group_start, columns)
+    columns[n_terms:] = counts[:, n_counts:].T
     return columns
 
 
@@ -166,16 +172,18 @@ def _fill_columns(counts, group_start, columns):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def log_marginals_with(one, columns, highest, first, last, terms, out):  # type: ignore[no-untyped-def]
-    """Log marginal of the counts ``one`` added to each of the columns from ``first`` to ``last``, into ``out``.
+    """Log marginal of the statistics ``one`` added to each of the columns from ``first`` to ``last``, into ``out``.
 
-    No sum in row r is above ``highest[r]``. One term is added to many sums at a time: its table is found once and the
+    No count in row r is above ``highest[r]``. One term is added to many sums at a time: its table is found once and the
     sums do not wait for each other, yet each is added up in the order of the terms.
     """
     reach = terms.tables.shape[1]
+    numbers = terms.numbers
+    first_number, family = numbers.first, numbers.family
     for start in range(first, last, _N_TOGETHER):
         sums = out[start : min(start + _N_TOGETHER, last)]
         sums[:] = 0.0
-        for r in range(len(columns)):
+        for r in range(len(terms.prior)):
             counts = columns[r, start : start + len(sums)]
             sign, prior = terms.sign[r], terms.prior[r]
             table = terms.tables[terms.table[r]]
@@ -190,6 +198,12 @@ def log_marginals_with(one, columns, highest, first, last, terms, out):  # type:
                     sums[k] += sign * table[np.uint64(count)]
                 elif count > 0:
                     sums[k] += sign * (lgamma(prior + count) - lgamma(prior))
+        for g in range(len(family)):
+            r, own = first_number + N_CELLS * g, prior_of(numbers, g)
+            n, total, third = one[r], one[r + 1], one[r + 2]
+            ns, totals, thirds = columns[r, start:], columns[r + 1, start:], columns[r + 2, start:]
+            for k in range(len(sums)):
+                sums[k] += log_marginal_of_number(n + ns[k], total + totals[k], third + thirds[k], family[g], own)
 
 
 class _Clusters(NamedTuple):
