@@ -121,7 +121,7 @@ def test_numpy_arrays_of_numbers_and_of_text_are_tables_too():
 @pytest.mark.parametrize("missing", [None, NAN], ids=str)
 def test_numpys_own_strings_are_text_with_missing_values(missing):
     text = np.array([["x"], ["y"], [missing], ["y"]], dtype=np.dtypes.StringDType(na_object=missing))
-    rates = NoSharingNB().fit(text, [0, 1, 0, 1]).feature_rates()
+    rates = NoSharingNB(feature_prior=1.0).fit(text, [0, 1, 0, 1]).feature_rates()
     assert rates["value"].to_list() == ["x", "y"] * 2
     assert rates["probability"].to_list() == pytest.approx([2 / 3, 1 / 3, 1 / 4, 3 / 4])
 
@@ -136,7 +136,7 @@ def test_numpys_own_strings_are_text_with_missing_values(missing):
 )
 def test_a_declared_category_that_no_row_has_takes_its_share_of_the_prior(make):
     X = make(["low", "mid", "low", "high"])
-    rates = NoSharingNB().fit(X, [0, 0, 0, 1]).feature_rates()
+    rates = NoSharingNB(feature_prior=1.0).fit(X, [0, 0, 0, 1]).feature_rates()
     found = dict(zip(zip(rates["label"], rates["value"], strict=True), rates["probability"], strict=True))
     # Dirichlet(1, 1, 1, 1) and counts (2, 1, 0, 0) or (0, 0, 1, 0): posterior means (n + 1) / (N + 4).
     assert found[0, "low"] == pytest.approx(3 / 7)

@@ -8,28 +8,34 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.convergence import Convergence
 from kinfolk.evidence import Evidence
 from kinfolk.maths.dirichlet import DirichletProduct, dirichlet_product
+from kinfolk.naive_bayes.densities import densities
 from kinfolk.naive_bayes.mixture import Mixture, log_feature_rates
 from kinfolk.partition.tree import TaskTree
 from kinfolk.tasks.statistics import Rows, Statistics
 
 
 class Problem(NamedTuple):
-    """Labelled counts per task, unlabelled rows, and the Dirichlet priors of labels and features."""
+    """Labelled counts per task, unlabelled rows, and the Dirichlet priors of labels and features.
+
+    ``votes`` says, for a prior of the features that was learnt, how many observations, and pseudo-counts beside them,
+    speak for each of its cells.
+    """
 
     statistics: Statistics
     unlabelled: Rows
     label_prior: NDArray[np.float64]
     feature_prior: NDArray[np.float64]
+    votes: NDArray[np.float64] | None = None
 
     def product(self) -> DirichletProduct:
         """The features' prior, with tables that reach the count of all rows together."""
-        counts = self.statistics.feature_counts
-        largest = 0
-        if counts.dtype.kind in "iu":
+        layout, largest = self.statistics.layout, 0
+        if self.statistics.whole:
             largest = int(self.statistics.label_counts.sum()) + len(self.unlabelled.labels)
-        return dirichlet_product(self.feature_prior, self.statistics.layout.group_start, largest)
+        return dirichlet_product(self.feature_prior, layout.group_start, largest, layout.number_groups)
 
     def log_label_evidence(self) -> float:
         """Log probability of the known labels: each task has its own rates (thesis eq. A.30, first factor)."""
@@ -44,9 +50,8 @@ class Problem(NamedTuple):
         """Tasks in an order that depends on what they hold, so that results depend on neither names nor order."""
         statistics, unlabelled = self.statistics, self.unlabelled
         rows_of: dict[int, list[bytes]] = {}
-        for i, task in enumerate(unlabelled.task.tolist()):
-            weight = b"" if unlabelled.weights is None else unlabelled.weights[i].tobytes()
-            rows_of.setdefault(task, []).append(unlabelled.codes[i].tobytes() + weight)
+        for task, described in zip(unlabelled.task.tolist(), unlabelled.described(), strict=True):
+            rows_of.setdefault(task, []).append(described.tobytes())
         keys = [
             (
                 statistics.label_counts[task].tobytes(),
@@ -66,6 +71,18 @@ class Blocks(NamedTuple):
     mixture: Mixture
 
 
+class Behind(NamedTuple):
+    """What stands behind the rates of every block, group by group (blocks, groups).
+
+    ``own`` is how many of the block's counts the task itself has brought. In terms of its own rows alone, the rates are
+    (n_u + K m) / (N_u + K) with K the ``pull`` and m a prototype made of ``mass`` votes and pseudo-counts.
+    """
+
+    own: NDArray[np.float64]
+    pull: NDArray[np.float64]
+    mass: NDArray[np.float64]
+
+
 class Fitted(NamedTuple):
     """All that inference leaves behind, in the order of ``Problem.statistics.tasks``; plain data, nothing hidden.
 
@@ -73,7 +90,8 @@ class Fitted(NamedTuple):
     (chains, draws, tasks) and ``log_joint`` (chains, draws) for sampling; ``co_clustering`` (tasks, tasks) for exact
     sums. ``label_probability`` belongs to the problem's unlabelled rows, where the method uses them. ``evidence`` is
     None where it costs a run of its own. ``independent`` says that tasks belong to blocks independently of each other,
-    as they do in a variational posterior.
+    as they do in a variational posterior. ``concentrations`` (chains, draws) are there if they were sampled, and
+    ``convergence`` judges the chains.
     """
 
     blocks: Blocks
@@ -85,6 +103,18 @@ class Fitted(NamedTuple):
     co_clustering: NDArray[np.float64] | None = None
     label_probability: NDArray[np.float64] | None = None
     independent: bool = False
+    concentrations: NDArray[np.float64] | None = None
+    convergence: Convergence | None = None
+    behind: Behind | None = None
+
+    def block_probabilities(self) -> NDArray[np.float64]:
+        """Posterior probability that each block is one of the partition's; a block that tasks are in in part is one."""
+        mixture, sizes = self.blocks.mixture, self.blocks.sizes
+        if self.independent:
+            return (sizes > 0).astype(np.float64)
+        n_entries = int(mixture.start[len(self.partition)])
+        weight = np.bincount(mixture.block[:n_entries], np.exp(mixture.log_weight[:n_entries]), len(sizes))
+        return np.asarray(weight / np.maximum(sizes, 1))
 
     def similarity(self, tasks: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Posterior probability that two tasks share their parameters, for some tasks or all."""
@@ -126,5 +156,8 @@ def make_blocks(problem: Problem, counts: NDArray[Any], sizes: NDArray[np.int64]
     by_task = np.argsort(owner, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(problem.statistics.tasks) + 1))])
     log_theta = log_feature_rates(counts, problem.feature_prior, layout.group_start, layout.n_labels)
-    mixture = Mixture(layout.offsets, log_theta, start, block[by_task], log_weight[by_task], log_rates[by_task])
+    numbers = densities(layout.sums_of_numbers(counts), layout.numbers) if layout.numbers else None
+    mixture = Mixture(
+        layout.offsets, log_theta, start, block[by_task], log_weight[by_task], log_rates[by_task], numbers
+    )
     return Blocks(counts, sizes, mixture)

@@ -4,7 +4,8 @@ Given the data, a task u belongs to one of several blocks of tasks k with probab
 
     p(x, y) = Σ_k w_{u,k} φ_{u,k,y} ∏_f θ_{k,y,f,x_f},
 
-φ and θ being posterior means of the label rates and feature rates. No sharing is one block per task, complete sharing
+φ and θ being posterior means of the label rates and feature rates; for a column of numbers a predictive density stands
+in the place of a rate. No sharing is one block per task, complete sharing
 one block for all; hierarchical clustering has a block for every node above a task (paper 000, eq. 4), Gibbs sampling a
 block for every draw.
 """
@@ -16,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.naive_bayes.densities import Densities
+
 # A block is dropped from a task's mixture if it can never make up more than e^−40 of any prediction.
 NEGLIGIBLE = -40.0
 
@@ -24,7 +27,8 @@ class Mixture(NamedTuple):
     """Blocks, and for every task (the last row: a task never seen) which of them it may belong to.
 
     ``log_theta`` (blocks, values of all features + 1, labels) has a last row of zeros, to which missing values point.
-    Entries ``start[u]:start[u + 1]`` of the other arrays are those of task u.
+    Entries ``start[u]:start[u + 1]`` of the other arrays are those of task u. ``densities`` are those of columns of
+    numbers, None where there are none.
     """
 
     offsets: NDArray[np.int64]
@@ -33,6 +37,7 @@ class Mixture(NamedTuple):
     block: NDArray[np.int64]
     log_weight: NDArray[np.float64]
     log_rates: NDArray[np.float64]
+    densities: Densities | None = None
 
     @property
     def n_labels(self) -> int:
@@ -58,24 +63,35 @@ class Mixture(NamedTuple):
         return shared
 
     def log_predictive(
-        self, codes: NDArray[np.int32], task: NDArray[np.int64], temper: float = 1.0, averaged: bool = False
+        self,
+        codes: NDArray[np.int32],
+        task: NDArray[np.int64],
+        temper: NDArray[np.float64] | float = 1.0,
+        averaged: bool = False,
+        numbers: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Log p(y | x) for each row. O(rows · blocks of its task · features · labels).
 
-        ``temper`` is a power on the feature likelihood. Where ``averaged``, the blocks' own predictions are averaged
-        with weights that the row does not change, as paper 000 prints eq. (4); otherwise the row tells its share about
-        which block it came from, which is what the model implies.
+        ``numbers`` (rows, columns of numbers) are standardised, NaN where missing. ``temper`` is a power on the feature
+        likelihood, one for all features or one each, those with codes first. Where ``averaged``, the
+        blocks' own predictions are averaged with weights that the row does not change, as paper 000 prints eq. (4);
+        otherwise the row tells its share about which block it came from, which is what the model implies.
         """
         out = np.full((len(codes), self.n_labels), -np.inf)
+        n_features = codes.shape[1] + (0 if self.densities is None else len(self.densities.family))
+        powers = np.broadcast_to(np.asarray(temper, dtype=np.float64), n_features)
         n_entries = np.diff(self.start)[task]
         rows = np.arange(len(codes))
         for slot in range(int(n_entries.max(initial=0))):
             if slot:
                 rows = rows[n_entries[rows] > slot]
             entry = self.start[task[rows]] + slot
-            log_joint = self._log_fit(codes[rows] if slot else codes, self.block[entry])
-            if temper != 1.0:
-                log_joint *= temper
+            block = self.block[entry]
+            log_joint = self._log_fit(codes[rows] if slot else codes, block, powers)
+            if self.densities is not None:
+                assert numbers is not None
+                fits = self.densities.log_fit(numbers[rows], block)
+                log_joint += np.einsum("rjy,j->ry", fits, powers[codes.shape[1] :])
             log_joint += self.log_rates[entry]
             if averaged:
                 log_joint = normalise_log(log_joint)
@@ -83,8 +99,10 @@ class Mixture(NamedTuple):
             out[rows] = np.logaddexp(out[rows], log_joint) if slot else log_joint
         return normalise_log(out)
 
-    def _log_fit(self, codes: NDArray[np.int32], block: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Log likelihood of the features under each label (rows, labels)."""
+    def _log_fit(
+        self, codes: NDArray[np.int32], block: NDArray[np.int64], powers: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Log likelihood of the features, each raised to its power, under each label (rows, labels)."""
         n_cells = self.log_theta.shape[1]
         flat = self.log_theta.reshape(-1, self.n_labels)
         first = block * n_cells
@@ -92,7 +110,8 @@ class Mixture(NamedTuple):
         for f in range(codes.shape[1]):
             code = codes[:, f]
             cell = np.where(code < 0, n_cells - 1, code + self.offsets[f])
-            fit += flat.take(first + cell, axis=0)
+            part = flat.take(first + cell, axis=0)
+            fit += part if powers[f] == 1.0 else powers[f] * part
         return fit
 
 
@@ -109,8 +128,8 @@ def log_feature_rates(
     group_start: NDArray[np.int64],
     n_labels: int,
 ) -> NDArray[np.float64]:
-    """Log posterior mean of θ for rows of counts, in the shape that a mixture holds them."""
-    posterior = counts + prior
+    """Log posterior mean of θ for rows of counts, in the shape that a mixture holds them; numbers are left alone."""
+    posterior = counts[:, : group_start[-1]] + prior
     totals = np.add.reduceat(posterior, group_start[:-1], axis=1)
     log_theta = np.log(posterior) - np.repeat(np.log(totals), np.diff(group_start), axis=1)
     by_value = log_theta.reshape(len(counts), n_labels, -1).transpose(0, 2, 1)
@@ -122,13 +141,17 @@ def prune(mixture: Mixture) -> tuple[Mixture, NDArray[np.int64]]:
 
     Returns the smaller mixture and which of the blocks it still has.
 
-    An entry k cannot matter beside b if w_k ≤ e^−40 · w_b · min_x p_b(x | y), since p_k(x | y) is at most one. Valid
-    where a task's entries have equal label rates.
+    An entry k cannot matter beside b if w_k · max_x p_k(x | y) ≤ e^−40 · w_b · min_x p_b(x | y); of codes the maximum
+    is at most one, of numbers both are taken within reach. Valid where a task's entries have equal label rates.
     """
     lowest = np.minimum.reduceat(mixture.log_theta, mixture.offsets[:-1], axis=1).sum(axis=1).min(axis=1)
+    highest = np.zeros_like(lowest)
+    if mixture.densities is not None:
+        of_numbers, highest = mixture.densities.bounds()
+        lowest = lowest + of_numbers
     floor = np.maximum.reduceat(mixture.log_weight + lowest[mixture.block], mixture.start[:-1])
     n_entries = np.diff(mixture.start)
-    keep = mixture.log_weight >= np.repeat(floor, n_entries) + NEGLIGIBLE
+    keep = mixture.log_weight + highest[mixture.block] >= np.repeat(floor, n_entries) + NEGLIGIBLE
     used, block = np.unique(mixture.block[keep], return_inverse=True)
     kept = np.add.reduceat(keep.astype(np.int64), mixture.start[:-1])
     smaller = mixture._replace(
@@ -137,5 +160,6 @@ def prune(mixture: Mixture) -> tuple[Mixture, NDArray[np.int64]]:
         block=block,
         log_weight=mixture.log_weight[keep],
         log_rates=mixture.log_rates[keep],
+        densities=None if mixture.densities is None else mixture.densities.take(used),
     )
     return smaller, used

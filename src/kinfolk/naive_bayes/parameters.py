@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.mixture import Mixture
+from kinfolk.tasks.numbers import Number
 
 Estimate = Literal["mean", "map", "ml"]
 
@@ -18,7 +19,8 @@ def dirichlet_estimate(
     """Point estimate of the probabilities of groups of cells, for each row of counts.
 
     ``"mean"`` of the posterior, its mode ``"map"`` (the mean where the density has no single mode), or maximum
-    likelihood ``"ml"``, which is undefined, NaN here and null in tables, where a group has no data.
+    likelihood ``"ml"``, which is undefined, NaN here and null in tables, where a group has no data. Cells after the
+    last group, those of numbers, are left alone.
 
     Examples
     --------
@@ -26,6 +28,7 @@ def dirichlet_estimate(
     >>> dirichlet_estimate(counts, np.full(2, 2.0), start, "map").round(3).tolist()
     [[0.667, 0.333]]
     """
+    counts = counts[:, : group_start[-1]]
     if estimate == "mean":
         mass = counts + prior
     elif estimate == "map":
@@ -42,6 +45,51 @@ def dirichlet_estimate(
         mean = dirichlet_estimate(counts, prior, group_start, "mean")
         rates = np.where(totals > 0, rates, mean)
     return np.asarray(rates)
+
+
+class Moments(NamedTuple):
+    """Mean and variance of numbers in their own units (owners, labels, columns)."""
+
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+
+def moments(sums: NDArray[np.float64], numbers: tuple[Number, ...]) -> Moments:
+    """Posterior mean of the mean, and the inverse of the precision's, for blocks' sums (blocks, labels, columns, 3).
+
+    Examples
+    --------
+    >>> sums = np.array([[[[99.0, 198.0, 500.0]]]])
+    >>> moments(sums, (Number("gaussian", 10.0, 2.0),)).mean.round(2).tolist()
+    [[[13.92]]]
+    """
+    mean, variance = np.empty(sums.shape[:3]), np.empty(sums.shape[:3])
+    for j, number in enumerate(numbers):
+        n, total, squares = np.moveaxis(sums[:, :, j], -1, 0)
+        prior = number.prior
+        if number.family == "gaussian":
+            weight = prior[0] + n
+            mean[:, :, j] = number.raw(total / weight)
+            rate = prior[2] + 0.5 * (squares - total**2 / weight)
+            variance[:, :, j] = number.scale**2 * rate / (prior[1] + 0.5 * n)
+        else:
+            mean[:, :, j] = variance[:, :, j] = (prior[0] + total) / (prior[1] + n)
+    return Moments(mean, variance)
+
+
+def moments_over_blocks(mixture: Mixture, n_tasks: int, of_blocks: Moments) -> Moments:
+    """The moments of every task's numbers, blocks weighed by their probability."""
+    shape = (n_tasks, *of_blocks.mean.shape[1:])
+    mean, variance = np.empty(shape), np.empty(shape)
+    for u in range(n_tasks):
+        entries = mixture.entries(u)
+        weight = np.exp(mixture.log_weight[entries])
+        weight /= weight.sum()
+        block = mixture.block[entries]
+        mean[u] = np.tensordot(weight, of_blocks.mean[block], axes=1)
+        spread = of_blocks.variance[block] + (of_blocks.mean[block] - mean[u]) ** 2
+        variance[u] = np.tensordot(weight, spread, axes=1)
+    return Moments(mean, variance)
 
 
 def mean_over_blocks(mixture: Mixture, n_tasks: int) -> NDArray[np.float64]:

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.naive_bayes.densities import Densities
 from kinfolk.naive_bayes.mixture import Mixture
 from kinfolk.posterior import Archive, ids, names_from, schema_from
 from kinfolk.tasks.labels import as_column, is_missing
 from kinfolk.tasks.schema import Schema, encode
 from kinfolk.tasks.table import read_table
+
+# The largest power that a feature can have: shrunken rates may understate what a feature tells.
+MAX_TEMPER = 2.0
 
 
 class NaiveBayesPredictor:
@@ -31,7 +35,7 @@ class NaiveBayesPredictor:
         classes: list[Any],
         tasks: list[Any],
         mixture: Mixture,
-        temper: float,
+        temper: NDArray[np.float64],
         averaged: bool,
         task_column: str | int | None,
     ) -> None:
@@ -48,15 +52,12 @@ class NaiveBayesPredictor:
     def from_archive(cls, archive: Archive) -> NaiveBayesPredictor:
         """Rebuild from plain data, checking that its parts fit together."""
         about = archive.about
-        temper = float(about["temper"])
-        if not 0.0 <= temper <= 1.0:
-            raise ValueError(f"its temper is {temper}")
         return cls(
             schema_from(archive),
             names_from(about["classes"], "labels"),
             names_from(about["tasks"], "tasks"),
             mixture_from(archive),
-            temper,
+            temper_from(archive),
             bool(about["averaged"]),
             about["params"]["task_column"],
         )
@@ -81,7 +82,11 @@ class NaiveBayesPredictor:
                 f"the table has {len(table.columns)} features, the model knows {len(self._schema.columns)}"
             )
         return self._mixture.log_predictive(
-            self._schema.encode(table), self._places(task, table.n_rows), self._temper, self._averaged
+            self._schema.encode(table),
+            self._places(task, table.n_rows),
+            self._temper[self._schema.coded_first],
+            self._averaged,
+            self._schema.encode_numbers(table),
         )
 
     def _places(self, task: Any, n_rows: int) -> NDArray[np.int64]:
@@ -114,15 +119,33 @@ def _nameless(schema: Schema) -> bool:
     return all(name.isdecimal() for name in schema.names)
 
 
+def temper_from(archive: Archive) -> NDArray[np.float64]:
+    """The powers of a saved model's features; files of earlier versions have one for all."""
+    n_features = len(schema_from(archive).columns)
+    try:
+        temper = np.asarray(archive.about["temper"], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"its temper is {archive.about['temper']!r}") from None
+    if temper.shape not in ((), (n_features,)) or not ((temper >= 0.0) & (temper <= MAX_TEMPER)).all():
+        raise ValueError(f"its temper is {temper.tolist()}")
+    return np.broadcast_to(temper, (n_features,))
+
+
 def mixture_arrays(mixture: Mixture) -> dict[str, NDArray[Any]]:
     """The arrays of a mixture, by the names that they are saved under."""
-    return {f"mixture.{name}": array for name, array in mixture._asdict().items()}
+    plain = mixture._asdict()
+    densities = plain.pop("densities")
+    arrays = {f"mixture.{name}": array for name, array in plain.items()}
+    if densities is not None:
+        arrays |= {f"densities.{name}": array for name, array in densities._asdict().items()}
+    return arrays
 
 
 def mixture_from(archive: Archive) -> Mixture:
     """The mixture of a saved model, if its arrays fit its schema, labels and tasks."""
     n_labels, n_tasks = len(archive.about["classes"]), len(archive.about["tasks"])
-    n_values = schema_from(archive).n_values
+    schema = schema_from(archive)
+    n_values = schema.n_values
     width = int(n_values.sum())
     offsets = archive.array("mixture.offsets", "i", (len(n_values) + 1,))
     log_theta = archive.array("mixture.log_theta", "f", (None, width + 1, n_labels))
@@ -136,4 +159,14 @@ def mixture_from(archive: Archive) -> Mixture:
         raise ValueError("its tasks do not fit its blocks")
     if len(block) and not (block.min() >= 0 and block.max() < len(log_theta)):
         raise ValueError("it names blocks that it does not have")
-    return Mixture(offsets, log_theta, start, block, log_weight, log_rates)
+    densities = _densities_from(archive, schema, len(log_theta), n_labels) if schema.numbers else None
+    return Mixture(offsets, log_theta, start, block, log_weight, log_rates, densities)
+
+
+def _densities_from(archive: Archive, schema: Schema, n_blocks: int, n_labels: int) -> Densities:
+    n_numbers = len(schema.numbers)
+    family = archive.array("densities.family", "i", (n_numbers,))
+    if not np.array_equal(family, [number.family == "count" for number in schema.numbers]):
+        raise ValueError("its numbers do not fit its columns")
+    reach = archive.array("densities.reach", "f", (n_numbers,))
+    return Densities(family, reach, archive.array("densities.parameters", "f", (n_blocks, n_numbers, n_labels, 4)))

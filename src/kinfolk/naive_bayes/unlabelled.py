@@ -5,7 +5,7 @@ Row i of task u, whose cluster is z, takes label y with probability proportional
     (m_{u,y} + α_y) ∏_f (n_{z,y,f,x} + β_{y,f,x}) / Σ_x (n_{z,y,f,x} + β_{y,f,x}),
 
 all counts without the row. Label rates belong to the task, never to the cluster, and the denominator is the number of
-rows in which the feature was seen, not the number of rows.
+rows in which the feature was seen, not the number of rows. A column of numbers adds its predictive density as a factor.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.conjugate import N_CELLS, log_marginal_of_number, prior_of, third_cell
 from kinfolk.partition.gibbs import Seating
 from kinfolk.tasks.statistics import Layout, Rows
 
@@ -39,6 +40,8 @@ class LabelDraws(NamedTuple):
             self.label_counts,
             self.label_prior,
             self.layout.offsets,
+            _numbers(self.rows),
+            seating.product.numbers,
             seating.counts,
             uniforms,
         )
@@ -54,6 +57,7 @@ class LabelDraws(NamedTuple):
             self.label_counts,
             self.label_prior,
             self.layout.offsets,
+            _numbers(self.rows),
             seating.seat,
             seating.counts,
             seating.cluster_counts,
@@ -68,6 +72,10 @@ class LabelDraws(NamedTuple):
 
 def _weights(rows: Rows) -> NDArray[np.float64]:
     return np.ones(len(rows.labels)) if rows.weights is None else rows.weights
+
+
+def _numbers(rows: Rows) -> NDArray[np.float64]:
+    return np.zeros((len(rows.labels), 0)) if rows.numbers is None else np.ascontiguousarray(rows.numbers)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -98,7 +106,36 @@ def draw_label(log_p, uniform):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _initialise(codes, labels, task, weights, label_counts, label_prior, offsets, counts, uniforms):  # type: ignore[no-untyped-def]
+def _count_numbers(cells, x, y, step, numbers):  # type: ignore[no-untyped-def]
+    """Add a row's numbers to the sums of a label ``step`` times."""
+    for j in range(len(x)):
+        if not np.isnan(x[j]):
+            g = y * len(x) + j
+            c = numbers.first + N_CELLS * g
+            cells[c] += step
+            cells[c + 1] += step * x[j]
+            cells[c + 2] += step * third_cell(x[j], numbers.family[g])
+
+
+@numba.njit(cache=True, nogil=True)
+def _fit_of_numbers(cells, x, y, weight, numbers):  # type: ignore[no-untyped-def]
+    """Log density of a row's numbers under a label, given the sums without the row."""
+    fit = 0.0
+    for j in range(len(x)):
+        if not np.isnan(x[j]):
+            g = y * len(x) + j
+            c, family, prior = numbers.first + N_CELLS * g, numbers.family[g], prior_of(numbers, g)
+            n, total, third = cells[c], cells[c + 1], cells[c + 2]
+            more = third + weight * third_cell(x[j], family)
+            fit += log_marginal_of_number(n + weight, total + weight * x[j], more, family, prior)
+            fit -= log_marginal_of_number(n, total, third, family, prior)
+    return fit
+
+
+@numba.njit(cache=True, nogil=True)
+def _initialise(  # type: ignore[no-untyped-def]
+    codes, labels, task, weights, label_counts, label_prior, offsets, number_values, numbers, counts, uniforms
+):
     width = offsets[-1]
     p = np.empty(len(label_prior))
     for i in range(len(labels)):
@@ -111,6 +148,7 @@ def _initialise(codes, labels, task, weights, label_counts, label_prior, offsets
         for f in range(codes.shape[1]):
             if codes[i, f] >= 0:
                 counts[u, y * width + offsets[f] + codes[i, f]] += weights[i]
+        _count_numbers(counts[u], number_values[i], y, weights[i], numbers)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -122,6 +160,7 @@ def _redraw(  # type: ignore[no-untyped-def]
     label_counts,
     label_prior,
     offsets,
+    number_values,
     seat,
     counts,
     cluster_counts,
@@ -152,6 +191,8 @@ def _redraw(  # type: ignore[no-untyped-def]
                     counts[u, c] += step
                     cluster_counts[k, c] += step
                     totals[k, y * n_features + f] += step
+            _count_numbers(counts[u], number_values[i], y, step, product.numbers)
+            _count_numbers(cluster_counts[k], number_values[i], y, step, product.numbers)
             if turn == 0:
                 for y in range(n_labels):
                     fit = 0.0
@@ -161,5 +202,6 @@ def _redraw(  # type: ignore[no-untyped-def]
                             g = y * n_features + f
                             fit += log_grow(cluster_counts[k, c] + product.prior[c], w)
                             fit -= log_grow(totals[k, g] + product.group_prior[g], w)
+                    fit += _fit_of_numbers(cluster_counts[k], number_values[i], y, w, product.numbers)
                     probability[i, y] = log_grow(label_counts[u, y] + label_prior[y], w) + temper * fit
                 labels[i] = draw_label(probability[i], uniforms[i])

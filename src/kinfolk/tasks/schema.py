@@ -1,7 +1,8 @@
-"""What a model remembers of a table: the categories or bin edges of every column, in the user's names.
+"""What a model remembers of a table: the categories, bin edges or units of every column, in the user's names.
 
 Only numpy is imported here (see ``table``). A schema is learnt once, at fit; from then on it turns tables into codes,
-−1 standing for a missing value or one never seen, which the models leave out of their products.
+−1 standing for a missing value or one never seen, and into numbers, NaN where missing: the models leave both out of
+their products.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.tasks.labels import is_missing
+from kinfolk.tasks.numbers import Number, as_numbers, learn_number
 from kinfolk.tasks.table import Coded, Table
 
 MAX_INTEGER_CATEGORIES = 64
+# Whole numbers of at most so many values are never weighed against Gaussians, whose density between so few points says
+# nothing about probabilities.
+FEW_CATEGORIES = 16
 MAX_CATEGORIES = 65_536
 _MAX_SPAN = 1 << 20
 
@@ -24,7 +29,7 @@ Codes = NDArray[np.int32]
 
 
 class Column(NamedTuple):
-    """One column: its categories, or the inner edges of its bins (then ``categories`` is None).
+    """One column: its categories, or the inner edges of its bins, or what it is as a number; the other two are None.
 
     Bin b holds the values v with edges[b − 1] < v ≤ edges[b].
     """
@@ -32,10 +37,13 @@ class Column(NamedTuple):
     name: str
     categories: tuple[Any, ...] | None
     edges: NDArray[np.float64] | None
+    number: Number | None = None
 
     @property
     def n_values(self) -> int:
-        """Number of codes, at least one so that a column of missing values has a place."""
+        """Number of codes, at least one so that a column of missing values has a place; none of a number."""
+        if self.number is not None:
+            return 0
         if self.categories is not None:
             return max(1, len(self.categories))
         assert self.edges is not None
@@ -44,6 +52,8 @@ class Column(NamedTuple):
     @property
     def value_names(self) -> list[str]:
         """What each code stands for, readable."""
+        if self.number is not None:
+            return []
         if self.categories is not None:
             return [str(category) for category in self.categories] or ["(none seen)"]
         assert self.edges is not None
@@ -58,10 +68,7 @@ class Column(NamedTuple):
         if self.categories is not None:
             return encode(values, self.categories)
         assert self.edges is not None
-        numbers = values
-        if values.dtype == object:
-            # Text where numbers were seen in training: nothing is known about it.
-            numbers = np.array([_number(value) for value in values], dtype=np.float64)
+        numbers = as_numbers(values)
         codes = np.searchsorted(self.edges, numbers, side="left").astype(np.int32)
         if numbers.dtype.kind == "f":
             codes[np.isnan(numbers)] = -1
@@ -75,8 +82,23 @@ class Schema(NamedTuple):
 
     @property
     def n_values(self) -> NDArray[np.int64]:
-        """Number of codes of every column."""
-        return np.array([column.n_values for column in self.columns], dtype=np.int64)
+        """Number of codes of every column that has codes."""
+        return np.array([column.n_values for column in self.columns if column.number is None], dtype=np.int64)
+
+    @property
+    def numbers(self) -> tuple[Number, ...]:
+        """The columns that are numbers."""
+        return tuple(column.number for column in self.columns if column.number is not None)
+
+    @property
+    def coded_first(self) -> NDArray[np.int64]:
+        """Places of the columns, those with codes first and numbers after them."""
+        return np.argsort([column.number is not None for column in self.columns], kind="stable")
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Where each column stands among ``coded_first``."""
+        return np.argsort(self.coded_first)
 
     @property
     def names(self) -> list[str]:
@@ -84,12 +106,36 @@ class Schema(NamedTuple):
         return [column.name for column in self.columns]
 
     def encode(self, table: Table) -> Codes:
-        """Codes of a whole table, in column-major order: prediction and counting go column by column."""
-        codes = np.empty((table.n_rows, len(self.columns)), dtype=np.int32, order="F")
+        """Codes of the columns that have some, in column-major order: prediction and counting go column by column."""
+        codes = np.empty((table.n_rows, len(self.n_values)), dtype=np.int32, order="F")
+        place = 0
         for i, (column, values) in enumerate(zip(self.columns, table.columns, strict=True)):
             check_finite(values, table.label(i))
-            codes[:, i] = encode_column(column, values, table.codes_of(i))
+            if column.number is None:
+                codes[:, place] = encode_column(column, values, table.codes_of(i))
+                place += 1
         return codes
+
+    def encode_numbers(self, table: Table) -> NDArray[np.float64] | None:
+        """The columns of numbers, standardised, in column-major order; None where there are none."""
+        if not self.numbers:
+            return None
+        kept = [(column.number, i) for i, column in enumerate(self.columns) if column.number is not None]
+        return np.asfortranarray(np.column_stack([number.standardised(table.columns[i]) for number, i in kept]))
+
+    def read_back(self, codes: NDArray[Any], numbers: NDArray[np.float64] | None) -> list[list[str]]:
+        """The values of coded rows, readable, in the order of the columns."""
+        shown = np.empty((len(codes), len(self.columns)), dtype=object)
+        for i, (column, place) in enumerate(zip(self.columns, self.order, strict=True)):
+            if column.number is None:
+                names = [*column.value_names, "(unknown)"]
+                shown[:, i] = [names[code] for code in codes[:, place]]
+            else:
+                assert numbers is not None
+                raw = column.number.raw(numbers[:, place - codes.shape[1]])
+                shown[:, i] = ["(unknown)" if np.isnan(value) else f"{value:.6g}" for value in raw]
+        result: list[list[str]] = shown.tolist()
+        return result
 
 
 def encode_column(column: Column, values: NDArray[Any], coded: Coded | None) -> Codes:
@@ -98,13 +144,6 @@ def encode_column(column: Column, values: NDArray[Any], coded: Coded | None) -> 
         return column.encode(values)
     places = encode(np.array(coded.categories, dtype=object), column.categories)
     return np.append(places, np.int32(-1))[coded.codes]
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return np.nan
 
 
 def check_finite(values: NDArray[Any], label: str) -> None:
@@ -221,23 +260,44 @@ def learn_schema(
     categorical_features: str | Sequence[Any],
     bins: int | Mapping[Any, Any],
     declared: Mapping[int, Sequence[Any]],
+    numeric: str | Mapping[Any, str] = "bin",
+    labels: NDArray[np.int32] | None = None,
 ) -> Schema:
-    """Learn categories and bin edges from a table whose rows of weight zero are already gone.
+    """Learn categories, bin edges and units from a table whose rows of weight zero are already gone.
 
-    ``declared`` holds the categories that categorical columns declare, by the columns' places.
+    ``declared`` holds the categories that categorical columns declare, by the columns' places; ``numeric`` says what to
+    do with numbers, and ``labels`` (codes, −1 unlabelled) help where it says "auto".
     """
     chosen = _chosen_columns(table, categorical_features)
     own_bins = {table.position(key): value for key, value in bins.items()} if isinstance(bins, Mapping) else {}
     default_bins = DEFAULT_BINS if isinstance(bins, Mapping) else bins
     if not _is_number_of_bins(default_bins):
         raise ValueError(f"bins={bins!r}: a whole number of at least 1 is needed, or a mapping from columns to bins")
+    named = {table.position(key): value for key, value in numeric.items()} if isinstance(numeric, Mapping) else {}
     columns = []
     for i, values in enumerate(table.columns):
         place = table.places[i]
         name = str(place) if table.names is None else table.names[i]
         label = table.label(i)
         check_finite(values, label)
-        if i not in own_bins and _is_categorical(i, values, place in declared, chosen):
+        its_bins = own_bins.get(i, default_bins)
+        if i in own_bins and named.get(i, "bin") != "bin":
+            raise ValueError(f"{label} has bins= of its own and numeric={named[i]!r}: one of them is needed")
+        wanted = named.get(i, numeric if isinstance(numeric, str) else "bin")
+        kinds = ["bin"]
+        if i not in own_bins:
+            categorical = _is_categorical(i, values, place in declared, chosen)
+            certain = place in declared or chosen is not None
+            kinds = _kinds(values, categorical, certain, wanted, i in named)
+        if kinds != ["category"] and values.dtype == object and not is_missing(values).all():
+            raise ValueError(f"{label} holds text: it has no bins, name it in categorical_features")
+        kind = kinds[0]
+        if len(kinds) > 1:
+            # Weighing families takes scipy, which a saved model does without.
+            from kinfolk.tasks.choosing import choose_family
+
+            kind = choose_family(values, weights, labels, _bin_edges(values, weights, its_bins, label), kinds)
+        if kind == "category":
             coded = table.codes_of(i)
             if place in declared:
                 categories = tuple(declared[place])
@@ -246,11 +306,42 @@ def learn_schema(
             if len(categories) > MAX_CATEGORIES:
                 raise ValueError(f"{label} declares {len(categories):,} categories: at most {MAX_CATEGORIES:,} fit")
             columns.append(Column(name, categories, None))
+        elif kind == "bin":
+            columns.append(Column(name, None, _bin_edges(values, weights, its_bins, label)))
         else:
-            if values.dtype == object and not is_missing(values).all():
-                raise ValueError(f"{label} holds text: it has no bins, name it in categorical_features")
-            columns.append(Column(name, None, _bin_edges(values, weights, own_bins.get(i, default_bins), label)))
+            columns.append(Column(name, None, None, learn_number(values, weights, kind, label)))
     return Schema(tuple(columns))
+
+
+NUMERIC = ("bin", "gaussian", "count", "auto")
+
+
+def check_numeric(numeric: Any) -> None:
+    """Hold ``numeric`` to what it may be."""
+    for value in numeric.values() if isinstance(numeric, Mapping) else [numeric]:
+        if not isinstance(value, str) or value not in NUMERIC:
+            known = ", ".join(f'"{kind}"' for kind in NUMERIC)
+            raise ValueError(f"numeric={numeric!r}: give one of {known}, or a mapping from columns to these")
+
+
+def _kinds(values: NDArray[Any], categorical: bool, certain: bool, wanted: str, named: bool) -> list[str]:
+    """What a column may be taken as, of which the most probable will be chosen.
+
+    ``certain`` says that the user, not the values, made it categorical or not; ``named`` that ``wanted`` was asked for
+    this very column.
+    """
+    if wanted == "auto" and values.dtype.kind in "iuf":
+        if not categorical:
+            return ["bin", "gaussian", "count"]
+        if not certain and _n_distinct(values) > FEW_CATEGORIES:
+            return ["category", "bin", "gaussian", "count"]
+    if categorical and (not named or wanted == "auto"):
+        return ["category"]
+    return ["bin" if wanted == "auto" else wanted]
+
+
+def _n_distinct(values: NDArray[Any]) -> int:
+    return len(np.unique(values[~np.isnan(values)] if values.dtype.kind == "f" else values))
 
 
 DEFAULT_BINS = 8
@@ -284,7 +375,8 @@ def _is_categorical(index: int, values: NDArray[Any], declares: bool, chosen: se
         present = values[~np.isnan(values)]
         if not bool((present == np.floor(present)).all()):
             return False
-        if len(present) and np.ptp(present) >= _MAX_SPAN:
+        # Halves, because the whole span of the largest floats overflows.
+        if len(present) and present.max() / 2 - present.min() / 2 >= _MAX_SPAN / 2:
             return len(np.unique(present)) <= MAX_INTEGER_CATEGORIES
         values = present.astype(np.int64)
     if not len(values):

@@ -1,6 +1,7 @@
 """Counts of features and labels per task: all that the naive Bayes models need to know of labelled rows.
 
-Statistics add up: those of two shards of rows, added, are those of both.
+Statistics add up: those of two shards of rows, added, are those of both. Of a column of numbers they are three sums for
+each label (see ``maths.conjugate``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.schema import sort_values
+from kinfolk.maths.conjugate import COUNT, GAUSSIAN, N_CELLS, NumberGroups, number_groups, third_cell
+from kinfolk.tasks.numbers import Number
+from kinfolk.tasks.schema import Schema, sort_values
 
 # 4 GiB of 4-byte counts; beyond it a dense table of counts is the wrong tool.
 MAX_CELLS = 1 << 30
@@ -22,12 +25,22 @@ class Layout:
     """Where the count of (label y, feature f, value x) stands in a flat row of cells.
 
     Cell y·W + offset_f + x, with W = Σ_f n_values_f the width of one label's part. Groups, the cells of one (y, f),
-    follow each other in the same order.
+    follow each other in the same order. Columns of numbers come after all counts: those of label y and number j have
+    the three cells from n_counts + 3(y·J + j) on, J being how many there are. ``order`` says where each column of the
+    table stands among features with codes and, after them, columns of numbers.
     """
 
-    def __init__(self, n_labels: int, n_values: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        n_labels: int,
+        n_values: NDArray[np.int64],
+        numbers: tuple[Number, ...] = (),
+        order: NDArray[np.int64] | None = None,
+    ) -> None:
         self.n_labels = n_labels
         self.n_values = np.asarray(n_values, dtype=np.int64)
+        self.numbers = numbers
+        self.order = np.arange(len(self.n_values) + len(numbers)) if order is None else order
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
@@ -36,42 +49,93 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """Number of cells of one label."""
+        """Number of counts of one label."""
         return int(self.offsets[-1])
 
     @property
-    def n_cells(self) -> int:
-        """Number of cells of all labels."""
+    def n_counts(self) -> int:
+        """Number of counts of all labels."""
         return self.n_labels * self.width
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells: all counts, then the sums of numbers."""
+        return self.n_counts + self.n_labels * len(self.numbers) * N_CELLS
 
     @cached_property
     def group_start(self) -> NDArray[np.int64]:
-        """First cell of every group, and the number of cells at the end."""
+        """First cell of every group of counts, and the number of counts at the end."""
         starts = (np.arange(self.n_labels)[:, None] * self.width + self.offsets[:-1]).ravel()
-        return np.concatenate([starts, [self.n_cells]]).astype(np.int64)
+        return np.concatenate([starts, [self.n_counts]]).astype(np.int64)
+
+    @cached_property
+    def families(self) -> NDArray[np.int64]:
+        """Family of every column of numbers, by the names of ``maths.conjugate``."""
+        return np.array([GAUSSIAN if number.family == "gaussian" else COUNT for number in self.numbers], dtype=np.int64)
+
+    @cached_property
+    def number_groups(self) -> NumberGroups:
+        """The groups of numbers with their priors."""
+        prior = np.array([number.prior for number in self.numbers], dtype=np.float64).reshape(-1, 4)
+        return number_groups(self.n_counts, np.tile(self.families, self.n_labels), np.tile(prior, (self.n_labels, 1)))
+
+    def sums_of_numbers(self, statistics: NDArray[Any]) -> NDArray[np.float64]:
+        """The sums of numbers out of rows of cells (rows, labels, columns of numbers, 3)."""
+        sums = statistics[:, self.n_counts :].astype(np.float64, copy=False)
+        return sums.reshape(len(statistics), self.n_labels, len(self.numbers), N_CELLS)
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Layout)
             and self.n_labels == other.n_labels
             and np.array_equal(self.n_values, other.n_values)
+            and self.numbers == other.numbers
         )
 
     __hash__ = None  # type: ignore[assignment]
 
 
+def layout_of(schema: Schema, n_labels: int) -> Layout:
+    """Where the cells of a table's columns stand."""
+    return Layout(n_labels, schema.n_values, schema.numbers, schema.order)
+
+
+class Values(NamedTuple):
+    """What rows hold: codes (−1 missing) of columns of categories or bins, and the columns of numbers (NaN missing).
+
+    Numbers are as ``Number.standardised`` gives them; None where there are no such columns.
+    """
+
+    codes: NDArray[np.int32]
+    numbers: NDArray[np.float64] | None
+
+
 class Rows(NamedTuple):
-    """Coded rows: feature codes (−1 missing), label codes (−1 unlabelled), task index and weight of each."""
+    """Coded rows: feature codes (−1 missing), label codes (−1 unlabelled), task index and weight of each.
+
+    ``numbers`` are columns of numbers beside the codes, as in :class:`Values`.
+    """
 
     codes: NDArray[np.int32]
     labels: NDArray[np.int32]
     task: NDArray[np.int64]
     weights: NDArray[np.float64] | None
+    numbers: NDArray[np.float64] | None = None
 
-    def take(self, keep: NDArray[np.bool_]) -> Rows:
-        """Some of the rows."""
+    @property
+    def values(self) -> Values:
+        """The rows without what is known about them."""
+        return Values(self.codes, self.numbers)
+
+    def take(self, keep: NDArray[Any]) -> Rows:
+        """Some of the rows, by flags or places."""
         weights = None if self.weights is None else self.weights[keep]
-        return Rows(self.codes[keep], self.labels[keep], self.task[keep], weights)
+        numbers = None if self.numbers is None else self.numbers[keep]
+        return Rows(self.codes[keep], self.labels[keep], self.task[keep], weights, numbers)
+
+    def moved(self, place: NDArray[np.int64]) -> Rows:
+        """The same rows where task t is now called ``place[t]``."""
+        return self._replace(task=place[self.task])
 
     def followed_by(self, more: Rows) -> Rows:
         """These rows, then others."""
@@ -79,18 +143,30 @@ class Rows(NamedTuple):
         if self.weights is not None or more.weights is not None:
             both = [np.ones(len(r.labels)) if r.weights is None else r.weights for r in (self, more)]
             weights = np.concatenate(both)
+        numbers = None
+        if self.numbers is not None and more.numbers is not None:
+            numbers = np.concatenate([self.numbers, more.numbers])
         return Rows(
             np.concatenate([self.codes, more.codes]),
             np.concatenate([self.labels, more.labels]),
             np.concatenate([self.task, more.task]),
             weights,
+            numbers,
         )
+
+    def described(self) -> NDArray[np.float64]:
+        """What the rows hold and weigh, a column for each; missing numbers are equal to each other."""
+        weights = np.ones(len(self.labels)) if self.weights is None else self.weights
+        nothing = np.zeros((len(weights), 0))
+        numbers = nothing if self.numbers is None else np.where(np.isnan(self.numbers), np.inf, self.numbers)
+        return np.column_stack([self.codes.astype(np.float64), numbers, weights])
 
 
 class Statistics(NamedTuple):
     """Feature counts (tasks, cells of ``layout``) and label counts (tasks, labels), a row per id in ``tasks``.
 
-    Whole counts are held as integers, fractional ones (from sample weights) as floats.
+    Whole counts are held as integers, fractional ones (from sample weights) as floats; so are all cells where there are
+    columns of numbers.
     """
 
     layout: Layout
@@ -105,9 +181,10 @@ class Statistics(NamedTuple):
         if self.layout != other.layout:
             raise ValueError("statistics of different schemas do not add up")
         tasks = union(self.tasks, other.tasks)
-        total = float(self.label_counts.sum()) + float(other.label_counts.sum())
-        dtype = np.result_type(self.feature_counts, other.feature_counts, _whole_type(total))
+        wide = _whole_type(float(self.label_counts.sum()) + float(other.label_counts.sum()))
+        dtype = np.result_type(self.feature_counts, other.feature_counts, wide)
         features = np.zeros((len(tasks), self.layout.n_cells), dtype=dtype)
+        dtype = np.result_type(self.label_counts, other.label_counts, wide) if self.layout.numbers else dtype
         labels = np.zeros((len(tasks), self.layout.n_labels), dtype=dtype)
         for part in (self, other):
             place = positions(part.tasks, tasks)
@@ -117,17 +194,31 @@ class Statistics(NamedTuple):
 
     def widened(self) -> Statistics:
         """The same counts in a type that their sums fit in."""
-        dtype = np.result_type(self.feature_counts, _whole_type(float(self.label_counts.sum())))
+        features, labels = self._wide_types()
         return self._replace(
-            feature_counts=self.feature_counts.astype(dtype, copy=False),
-            label_counts=self.label_counts.astype(dtype, copy=False),
+            feature_counts=self.feature_counts.astype(features, copy=False),
+            label_counts=self.label_counts.astype(labels, copy=False),
         )
+
+    def _wide_types(self) -> tuple[Any, Any]:
+        """Types that the sums of all tasks fit in; label counts stay whole beside numbers."""
+        wide = _whole_type(float(self.label_counts.sum()))
+        features = np.result_type(self.feature_counts, wide)
+        return features, np.result_type(self.label_counts, wide) if self.layout.numbers else features
+
+    @property
+    def whole(self) -> bool:
+        """Whether all counts are whole numbers, in whatever type they are held."""
+        counts = self.label_counts if self.layout.numbers else self.feature_counts
+        return counts.dtype.kind in "iu"
 
     def pooled(self) -> Statistics:
         """All tasks as one."""
         features, labels = self.feature_counts.sum(axis=0), self.label_counts.sum(axis=0)
-        dtype = np.result_type(self.feature_counts, _whole_type(float(labels.sum())))
-        return Statistics(self.layout, self.tasks[:1], features[None].astype(dtype), labels[None].astype(dtype))
+        of_features, of_labels = self._wide_types()
+        return Statistics(
+            self.layout, self.tasks[:1], features[None].astype(of_features), labels[None].astype(of_labels)
+        )
 
 
 def _whole_type(total: float) -> Any:
@@ -159,7 +250,8 @@ def positions(ids: NDArray[Any], among: NDArray[Any]) -> NDArray[np.int64]:
 def no_rows(layout: Layout) -> Rows:
     """No coded rows at all."""
     nothing = np.zeros(0, dtype=np.int32)
-    return Rows(np.zeros((0, len(layout.n_values)), dtype=np.int32), nothing, nothing.astype(np.int64), None)
+    numbers = np.zeros((0, len(layout.numbers))) if layout.numbers else None
+    return Rows(np.zeros((0, len(layout.n_values)), dtype=np.int32), nothing, nothing.astype(np.int64), None, numbers)
 
 
 def statistics_from_counts(feature_counts: Any, label_counts: Any, tasks: Any, n_values: Any) -> Statistics:
@@ -218,11 +310,52 @@ def count(rows: Rows, layout: Layout, tasks: NDArray[Any]) -> Statistics:
     whole = rows.weights is None or bool((rows.weights == np.floor(rows.weights)).all())
     total = float(len(rows.labels) if rows.weights is None else rows.weights.sum())
     dtype = _whole_type(total) if whole else np.float64
-    features = np.zeros((len(tasks), layout.n_cells), dtype=dtype)
+    features = np.zeros((len(tasks), layout.n_cells), dtype=np.float64 if layout.numbers else dtype)
     labels = np.zeros((len(tasks), layout.n_labels), dtype=dtype)
     weights = np.ones(1) if rows.weights is None else rows.weights
     _count(rows.codes, rows.labels, rows.task, weights, layout.offsets, features, labels)
+    if rows.numbers is not None:
+        add_numbers(features, rows, layout, rows.labels, weights)
     return Statistics(layout, tasks, features, labels)
+
+
+def add_expected(features: NDArray[np.float64], rows: Rows, layout: Layout, probability: NDArray[np.float64]) -> None:
+    """Add rows to tasks' cells, under each label in part, by its probability (rows, labels)."""
+    weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
+    nobody = np.zeros((len(features), layout.n_labels))
+    for y in range(layout.n_labels):
+        labels = np.full(len(rows.labels), y, dtype=np.int32)
+        _count(rows.codes, labels, rows.task, probability[:, y] * weights, layout.offsets, features, nobody)
+        if rows.numbers is not None:
+            add_numbers(features, rows, layout, labels, probability[:, y] * weights)
+
+
+def add_numbers(
+    features: NDArray[np.float64],
+    rows: Rows,
+    layout: Layout,
+    labels: NDArray[np.int32],
+    weights: NDArray[np.float64],
+) -> None:
+    """Add the numbers of labelled rows to their tasks' sums, smallest first: the order of rows changes no last bit."""
+    assert rows.numbers is not None
+    for j, family in enumerate(layout.families.tolist()):
+        order = np.argsort(rows.numbers[:, j], kind="stable")
+        first = layout.n_counts + N_CELLS * j
+        step = N_CELLS * len(layout.families)
+        _add_numbers(rows.numbers[:, j], order, labels, rows.task, weights, family, first, step, features)
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_numbers(numbers, order, labels, task, weights, family, first, step, features):  # type: ignore[no-untyped-def]
+    same = len(weights) == 1
+    for i in order:
+        x, y = numbers[i], labels[i]
+        if y >= 0 and not np.isnan(x):
+            cell, weight = first + y * step, weights[0 if same else i]
+            features[task[i], cell] += weight
+            features[task[i], cell + 1] += weight * x
+            features[task[i], cell + 2] += weight * third_cell(x, family)
 
 
 @numba.njit(cache=True, nogil=True)

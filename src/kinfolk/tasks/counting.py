@@ -1,0 +1,250 @@
+"""Counting the rows of a table that is too large to read: one pass over it, and a few more for binned columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kinfolk.progress import progress_bar
+from kinfolk.tasks.coding import BinnedValues, NamedValues, Values
+from kinfolk.tasks.columns import Choices, Settled
+from kinfolk.tasks.counts import Counts
+from kinfolk.tasks.growing import GrowingTables
+from kinfolk.tasks.quantiles import N_PASSES, QuantileSearch
+from kinfolk.tasks.reading import MOST_NAMES, NamedColumn, Reader, label_column, task_column
+from kinfolk.tasks.scanning import Scan, scan
+from kinfolk.tasks.schema import DEFAULT_BINS, MAX_CATEGORIES, Column, Schema, distinct
+from kinfolk.tasks.statistics import Layout, Statistics, as_ids
+
+_MOST_32_BIT_ROWS = 2**31 - 1
+_TASKS_AT_ONCE = 1 << 14
+
+
+def count_rows(
+    source: Any,
+    *,
+    label: str,
+    task: str,
+    features: Sequence[str] | None = None,
+    weight: str | None = None,
+    categories: Mapping[str, Sequence[Any]] | None = None,
+    categorical_features: str | Sequence[str] = "auto",
+    bins: int | Mapping[str, Any] = DEFAULT_BINS,
+    unlabelled: Any = None,
+    batch_rows: int = 1 << 18,
+    sample_rows: int = 4_096,
+    verbose: bool = False,
+) -> Counts:
+    """Count the rows of a table of any length, which is never held as a whole.
+
+    The counts are those that an estimator's ``fit`` makes of the same table; ``fit_statistics`` takes them. Memory goes
+    to a few batches of rows, to what polars reads ahead, and to the counts. Text and whole numbers of few different
+    values take one pass over the table, columns that need bins five more over these columns: their edges are exact
+    quantiles, as in ``fit``.
+
+    Parameters
+    ----------
+    source : path, polars.LazyFrame or polars.DataFrame
+        A .parquet, .arrow, .feather, .ipc, .csv, .csv.gz, .tsv or .tsv.gz file, or a query, such as
+        ``polars.scan_parquet("rows-*.parquet")`` for many files.
+    label, task : str
+        Columns of the label and of the task. Rows without a label are counted in ``n_unlabelled`` and left out.
+    features : sequence of str, optional
+        Columns to learn from; by default, all others.
+    weight : str, optional
+        Column of weights: a row of weight 2 counts as two rows.
+    categories : mapping from columns to sequences, optional
+        All values that a column can have, in order, whether or not a row has them.
+    categorical_features : "auto" or sequence of str, default="auto"
+        Columns to treat as categories. "auto" takes text, booleans, categoricals, and whole numbers with at most 64
+        different values; other numbers are binned.
+    bins : int or mapping, default=8
+        Number of quantile bins of numeric columns, or for named columns a number or the inner edges.
+    unlabelled : optional
+        A label that marks a row without one, beside missing values.
+    batch_rows : int, default=262144
+        Rows to hold at a time.
+    sample_rows : int, default=4096
+        Rows, drawn at random, that the counts keep besides: ``temper="learn"`` needs some. They take one more pass.
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Returns
+    -------
+    Counts
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from kinfolk import NoSharingNB, count_rows
+    >>> rows = pl.LazyFrame({"who": ["ann", "bob"] * 4, "sky": ["red", "red", "blue", None] * 2, "ok": [1, 0] * 4})
+    >>> counts = count_rows(rows, label="ok", task="who")
+    >>> counts
+    Counts(8 rows, 2 tasks, 2 labels, 1 feature)
+    >>> counts.statistics.feature_counts.tolist()
+    [[0, 0, 2, 2], [0, 2, 0, 0]]
+    >>> NoSharingNB().fit_statistics(counts).predict({"sky": ["red", "red"]}, task=["ann", "bob"]).tolist()
+    [1, 0]
+    """
+    for name, given, least in (("batch_rows", batch_rows, 1), ("sample_rows", sample_rows, 0)):
+        if not isinstance(given, int | np.integer) or given < least:
+            raise ValueError(f"{name}={given!r}: a whole number of at least {least} is needed")
+    table = scan(source)
+    names = _check_columns(table, label, task, weight, features)
+    kinds = table.schema
+    choices = Choices(names, categories or {}, categorical_features, bins)
+    values = {f: choices.values(name, kinds[name]) for f, name in enumerate(names)}
+    reader = Reader(
+        table, names, task_column(task, kinds[task]), label_column(label, kinds[label], unlabelled), weight, batch_rows
+    )
+    tables = GrowingTables(len(names), weight is not None)
+    tally = _count(reader, values, tables, verbose)
+    _check_tally(tally, table.where, label, weight)
+    settled = {f: choices.settle(names[f], own, tables.of_values(f)) for f, own in values.items() if not own.many}
+    crowded = {f: choices.n_bins(names[f]) for f, own in values.items() if own.many}
+    if crowded:
+        binned = _find_bins(reader, crowded, verbose)
+        for f, own in binned.items():
+            tables.features[f] = np.zeros_like(tables.features[f][:, :1])
+            settled[f] = Settled(own.column, np.arange(own.column.n_values, dtype=np.int32))
+        _count(reader, binned, tables, verbose, again=True)
+    statistics, classes = _conclude(reader, tables, [settled[f] for f in range(len(names))], tally.whole)
+    order = [name for name in kinds if name == task or name in names] if features is None else [task, *names]
+    schema = Schema(tuple(settled[f].column for f in range(len(names))))
+    rows = reader.sample(schema, statistics.tasks, classes, min(sample_rows, tally.n_rows), tally.n_rows)
+    return Counts(statistics, schema, classes, tuple(order), task, label, tally.n_rows, tally.n_unlabelled, rows)
+
+
+class _Tally(NamedTuple):
+    """Rows seen, those without a label, the weight of those with one, and whether all weights are whole."""
+
+    n_rows: int = 0
+    n_unlabelled: int = 0
+    labelled_weight: float = 0.0
+    whole: bool = True
+
+
+def _count(
+    reader: Reader, values: Mapping[int, Values], tables: GrowingTables, verbose: bool, again: bool = False
+) -> _Tally:
+    """Go through the table once and count some features."""
+    tally = _Tally()
+    with progress_bar("Counting rows", reader.table.n_rows, verbose) as advance:
+        for batch in reader.batches(values):
+            n_rows = tally.n_rows + len(batch.task)
+            if n_rows > _MOST_32_BIT_ROWS and reader.weight is None:
+                tables.widen()
+            tables.add(batch, again)
+            for f, own in values.items():
+                if isinstance(own, NamedValues) and tables.features[f].shape[1] > MAX_CATEGORIES:
+                    raise ValueError(_too_many(reader.names[f]))
+            unlabelled = batch.label < 0
+            weight = float(batch.weights[~unlabelled].sum()) if len(batch.weights) else float((~unlabelled).sum())
+            tally = _Tally(
+                n_rows,
+                tally.n_unlabelled + int(unlabelled.sum()),
+                tally.labelled_weight + weight,
+                tally.whole and bool((batch.weights == np.floor(batch.weights)).all()),
+            )
+            advance(len(batch.task))
+    return tally
+
+
+def _find_bins(reader: Reader, n_bins: Mapping[int, int], verbose: bool) -> dict[int, BinnedValues]:
+    """Bins of equal weight for columns of many different numbers."""
+    searches = {f: QuantileSearch(n) for f, n in n_bins.items()}
+    total = None if reader.table.n_rows is None else N_PASSES * reader.table.n_rows
+    with progress_bar("Finding bins", total, verbose) as advance:
+        for _ in range(N_PASSES):
+            for columns, weights in reader.numbers(list(searches)):
+                for numbers, search in zip(columns, searches.values(), strict=True):
+                    search.add(numbers, weights)
+                advance(len(columns[0]))
+            for search in searches.values():
+                search.narrow()
+    names = {f: reader.names[f] for f in searches}
+    return {f: BinnedValues(f"column {names[f]!r}", Column(names[f], None, s.edges)) for f, s in searches.items()}
+
+
+def _conclude(
+    reader: Reader, tables: GrowingTables, settled: Sequence[Settled], whole: bool
+) -> tuple[Statistics, NDArray[Any]]:
+    """Bring counts into the order of sorted tasks, labels and values; empties the tables."""
+    tasks, ids = _sorted(reader.task, tables.rows.sum(axis=1, dtype=np.float64))
+    labels, classes = _sorted(reader.label, tables.rows[:, 1:].sum(axis=0, dtype=np.float64))
+    layout = Layout(len(classes), np.array([own.column.n_values for own in settled]))
+    dtype = tables.rows.dtype if tables.rows.dtype.kind == "i" or not whole else np.dtype(np.int64)
+    features = np.zeros((len(ids), layout.n_cells), dtype=dtype)
+    cells = features.reshape(len(ids), len(classes), layout.width)
+    for f, own in enumerate(settled):
+        counts = tables.of_feature(f)
+        # The last bins of a column may have no row, and then no place in the table.
+        final = own.codes[: counts.shape[2]]
+        found = np.flatnonzero(final >= 0)
+        found = found[np.argsort(final[found], kind="stable")]
+        codes, starts = np.unique(final[found], return_index=True)
+        for start in range(0, len(ids) if len(found) else 0, _TASKS_AT_ONCE):
+            rows = slice(start, start + _TASKS_AT_ONCE)
+            part = counts[np.ix_(tasks[rows], labels, found)]
+            cells[rows, :, layout.offsets[f] + codes] = np.add.reduceat(part, starts, axis=2)
+        tables.features[f] = tables.features[f][:1]
+    label_counts = np.ascontiguousarray(tables.rows[:, 1:][np.ix_(tasks, labels)]).astype(dtype, copy=False)
+    return Statistics(layout, ids, features, label_counts), classes
+
+
+def _sorted(named: NamedColumn, weights: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Codes of the names that some row has, in the order of the names, and these names."""
+    codes = np.flatnonzero(weights > 0)
+    values = named.values.plain(codes)
+    plain = values.tolist()
+    order = np.array(sorted(range(len(plain)), key=plain.__getitem__), dtype=np.intp)
+    return codes[order], as_ids(list(distinct(values, named.label, limit=MOST_NAMES)))
+
+
+def _too_many(name: str) -> str:
+    return (
+        f"column {name!r} has more than {MAX_CATEGORIES:,} different values: too many to be categories; leave it out, "
+        "group it, or make it numeric so that it is binned"
+    )
+
+
+def _check_columns(table: Scan, label: str, task: str, weight: str | None, features: Sequence[str] | None) -> list[str]:
+    """Names of the features; every column must be there, have one use, and be of a type that can be counted."""
+    kinds = table.schema
+    uses = {"task": task, "label": label} | ({} if weight is None else {"weight": weight})
+    names = [name for name in kinds if name not in uses.values()] if features is None else list(features)
+    for name in [*uses.values(), *names]:
+        if name not in kinds:
+            alike = get_close_matches(str(name), kinds, n=1)
+            hint = f" (did you mean {alike[0]!r}?)" if alike else ""
+            raise ValueError(f"column {name!r} is not in {table.where}{hint}: its columns are {', '.join(kinds)}")
+    both = [*uses.items(), *(("feature", name) for name in names)]
+    for i, (use, name) in enumerate(both):
+        for earlier, other in both[:i]:
+            if name == other:
+                raise ValueError(f"column {name!r} was given as {earlier} and as {use}: each needs a column of its own")
+    if not names:
+        raise ValueError(f"{table.where} has no feature beside {', '.join(map(repr, uses.values()))}: one is needed")
+    for name in [task, label, *names]:
+        kind = kinds[name]
+        if kind.is_nested() or kind.is_temporal() or kind in (pl.Binary, pl.Object):
+            raise ValueError(
+                f"column {name!r} of {table.where} holds {kind}: turn it into text, numbers or true/false first"
+            )
+    if weight is not None and not kinds[weight].is_numeric():
+        raise ValueError(f"weight column {weight!r} holds {kinds[weight]} values: weights are numbers")
+    return names
+
+
+def _check_tally(tally: _Tally, where: str, label: str, weight: str | None) -> None:
+    if not tally.n_rows:
+        raise ValueError(f"{where} has no rows")
+    if tally.n_unlabelled == tally.n_rows:
+        raise ValueError(f"label column {label!r} has no label in any row: there is nothing to learn from")
+    if not tally.labelled_weight:
+        raise ValueError(f"weight column {weight!r} is zero in every row with a label: at least one must count")

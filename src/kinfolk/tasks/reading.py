@@ -1,0 +1,121 @@
+"""The way through a table that is never read whole: coded rows, batch by batch, and a sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kinfolk.tasks.coding import NamedValues, NumberValues, Values
+from kinfolk.tasks.growing import CodedBatch
+from kinfolk.tasks.scanning import Scan
+from kinfolk.tasks.schema import Schema, encode
+from kinfolk.tasks.statistics import Layout, Rows, no_rows
+from kinfolk.tasks.table import read_table
+
+MOST_NAMES = 2**31 - 1
+
+
+class NamedColumn(NamedTuple):
+    """A column of names, of tasks or of labels: what to call it, how to ask for it, and its codes."""
+
+    label: str
+    query: pl.Expr
+    values: NamedValues | NumberValues
+
+
+class Reader(NamedTuple):
+    """The way through a table, batch by batch."""
+
+    table: Scan
+    names: list[str]
+    task: NamedColumn
+    label: NamedColumn
+    weight: str | None
+    batch_rows: int
+
+    def batches(self, values: Mapping[int, Values]) -> Iterator[CodedBatch]:
+        """Coded rows with some of the features."""
+        asked = [self.task.values.query(self.task.query).alias("task")]
+        asked.append(self.label.values.query(self.label.query).alias("label"))
+        asked += [own.query(pl.col(self.names[f])).alias(f"feature {f}") for f, own in values.items()]
+        first_row = 0
+        for batch in self.table.batches([*asked, *self._weight_query()], self.batch_rows):
+            weights = self._weights(batch, first_row)
+            counted = None if self.weight is None else weights > 0
+            tasks = self.task.values.encode(batch["task"], first_row)
+            if (tasks < 0).any():
+                row = first_row + int((tasks < 0).argmax())
+                raise ValueError(f"{self.task.label}, row {row}: a task is missing, every row needs one")
+            labels = self.label.values.encode(batch["label"], first_row)
+            features = {f: own.encode(batch[f"feature {f}"], first_row, counted) for f, own in values.items()}
+            yield CodedBatch(tasks, labels, features, weights)
+            first_row += batch.height
+
+    def numbers(self, features: Sequence[int]) -> Iterator[tuple[list[NDArray[np.float64]], NDArray[np.float64]]]:
+        """Features as they are, NaN where they are missing, and weights."""
+        asked = [pl.col(self.names[f]).cast(pl.Float64) for f in features]
+        for batch in self.table.batches([*asked, *self._weight_query()], self.batch_rows):
+            yield [batch[self.names[f]].to_numpy() for f in features], self._weights(batch, 0)
+
+    def _weight_query(self) -> list[pl.Expr]:
+        return [] if self.weight is None else [pl.col(self.weight).cast(pl.Float64).alias("weight of row")]
+
+    def _weights(self, batch: pl.DataFrame, first_row: int) -> NDArray[np.float64]:
+        if self.weight is None:
+            return np.empty(0)
+        weights = batch["weight of row"].to_numpy()
+        wrong = ~(np.isfinite(weights) & (weights >= 0))
+        if wrong.any():
+            row = int(wrong.argmax())
+            given = "missing" if np.isnan(weights[row]) else weights[row]
+            raise ValueError(
+                f"weight column {self.weight!r}, row {first_row + row}: {given} is no weight, it must be finite and "
+                "not negative"
+            )
+        return weights
+
+    def sample(self, schema: Schema, tasks: NDArray[Any], classes: NDArray[Any], n_kept: int, n_rows: int) -> Rows:
+        """Some rows, coded; those among them that have no label or no weight are left out."""
+        if not n_kept:
+            return no_rows(Layout(len(classes), schema.n_values))
+        chosen = np.random.default_rng(0).choice(n_rows, n_kept, replace=False)
+        names = [pl.col(name).alias(f"feature {f}") for f, name in enumerate(self.names)]
+        asked = [self.task.query.alias("task"), self.label.query.alias("label"), *names, *self._weight_query()]
+        frame = self.table.take(asked, chosen)
+        named = read_table(frame.select("task", "label"))
+        features = read_table(frame.select(f"feature {f}" for f in range(len(names))))
+        rows = Rows(
+            np.ascontiguousarray(schema.encode(features)),
+            encode(named.columns[1], classes.tolist()),
+            encode(named.columns[0], tasks.tolist()).astype(np.int64),
+            None if self.weight is None else self._weights(frame, 0),
+        )
+        return rows.take((rows.labels >= 0) & (rows.task >= 0) & (rows.weights is None or rows.weights > 0))
+
+
+def task_column(name: str, kind: pl.DataType) -> NamedColumn:
+    """The tasks."""
+    return NamedColumn(f"task column {name!r}", pl.col(name), _values_of_names(f"task column {name!r}", kind, False))
+
+
+def label_column(name: str, kind: pl.DataType, unlabelled: Any) -> NamedColumn:
+    """The labels, missing where they are the mark of a row without one."""
+    what = f"label column {name!r}"
+    query = pl.col(name)
+    if kind in (pl.Categorical, pl.Enum):
+        query, kind = query.cast(pl.String), pl.String()
+    if unlabelled is not None:
+        own = str if kind == pl.String else bool if kind == pl.Boolean else int | float | np.number
+        if not isinstance(unlabelled, own) or (isinstance(unlabelled, bool) and kind != pl.Boolean):
+            raise ValueError(f"unlabelled={unlabelled!r} cannot stand in {what}, of type {kind}")
+        query = pl.when(query != unlabelled).then(query)
+    return NamedColumn(what, query, _values_of_names(what, kind, True))
+
+
+def _values_of_names(what: str, kind: pl.DataType, whole: bool) -> NamedValues | NumberValues:
+    numeric = kind.is_numeric() or kind == pl.Null
+    return NumberValues(what, kind, MOST_NAMES, whole) if numeric else NamedValues(kind)

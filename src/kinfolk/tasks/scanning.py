@@ -1,0 +1,114 @@
+"""Tables that are never read whole: a polars query over a file, and its rows batch by batch."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+_SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+_SCANNED = {".parquet": "Parquet", ".arrow": "Arrow IPC", ".feather": "Arrow IPC", ".ipc": "Arrow IPC"}
+
+
+class Scan(NamedTuple):
+    """A query for a table's rows, what to call the table, and its number of rows where that is known at once."""
+
+    query: pl.LazyFrame
+    where: str
+    kind: str
+    n_rows: int | None
+
+    @property
+    def schema(self) -> pl.Schema:
+        """Names and types of the columns."""
+        with one_sentence(self.where, self.kind):
+            return self.query.collect_schema()
+
+    def batches(self, columns: list[pl.Expr], n_rows: int) -> Iterator[pl.DataFrame]:
+        """Some columns, batch by batch, in the order of the rows."""
+        with one_sentence(self.where, self.kind):
+            yield from self.query.select(columns).collect_batches(chunk_size=n_rows, engine="streaming", lazy=True)
+
+    def take(self, columns: list[pl.Expr], rows: NDArray[np.int64]) -> pl.DataFrame:
+        """Some columns of some rows."""
+        wanted = pl.Series(rows, dtype=pl.get_index_type())
+        with one_sentence(self.where, self.kind):
+            numbered = self.query.select(columns).with_row_index("number of row")
+            found = numbered.filter(pl.col("number of row").is_in(wanted.implode())).drop("number of row")
+            return found.collect(engine="streaming")
+
+
+def scan(source: Any) -> Scan:
+    """Make a query of a file's path, a lazy frame or a frame.
+
+    Examples
+    --------
+    >>> scan(pl.DataFrame({"size": [1, 2]})).n_rows
+    2
+    """
+    if isinstance(source, pl.LazyFrame):
+        return Scan(_plain(source), "the query", "table", None)
+    if isinstance(source, pl.DataFrame):
+        return Scan(_plain(source.lazy()), "the table", "table", source.height)
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"rows are counted in a file, a polars frame or a query, not in {type(source).__name__}")
+    path = Path(source)
+    ending = _ending(path)
+    # Opened once to learn what is wrong with it in the system's own words.
+    with path.open("rb"):
+        pass
+    kind = _SCANNED.get(ending, "CSV")
+    with one_sentence(str(path), kind):
+        if kind == "CSV":
+            return Scan(_plain(_scan_csv(path, _SEPARATORS[ending])), str(path), kind, None)
+        query = pl.scan_parquet(path, glob=False) if kind == "Parquet" else pl.scan_ipc(path, glob=False)
+        # Both formats say in a few bytes how many rows they hold.
+        return Scan(_plain(query), str(path), kind, int(query.select(pl.len()).collect().item()))
+
+
+@contextmanager
+def one_sentence(where: str, kind: str) -> Iterator[None]:
+    """Say what polars cannot read in one sentence."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{where} cannot be read as a {kind} table: {reason}") from None
+
+
+def _ending(path: Path) -> str:
+    for ending in (*_SEPARATORS, *_SCANNED):
+        if path.name.lower().endswith(ending):
+            return ending
+    *others, last = _SEPARATORS | _SCANNED
+    raise ValueError(f"{path} is not a kind of table that is known: {', '.join(others)} and {last} are read")
+
+
+def _scan_csv(path: Path, separator: str) -> pl.LazyFrame:
+    """A query in which empty fields are missing, blank lines are no rows, and columns without a name are left out."""
+    header = pl.read_csv(path, separator=separator, has_header=False, n_rows=1, infer_schema=False, glob=False)
+    names = ["" if name is None else name for name in header.row(0)]
+    for name, times in Counter(filter(None, names)).items():
+        if times > 1:
+            raise ValueError(f"{path} has {times} columns named {name!r}: every column needs a name of its own")
+    # Types come from the whole file, since a column may look like numbers for a million rows; asked for once, they are
+    # not looked for in every pass.
+    inferred = pl.scan_csv(path, separator=separator, infer_schema_length=None, null_values=[""], glob=False)
+    kinds = inferred.collect_schema()
+    query = pl.scan_csv(path, separator=separator, schema=kinds, null_values=[""], glob=False)
+    query = query.select(pl.nth(i).alias(name) for i, name in enumerate(names) if name)
+    return query.filter(~pl.all_horizontal(pl.all().is_null()))
+
+
+def _plain(query: pl.LazyFrame) -> pl.LazyFrame:
+    """Numbers of unusual types as usual ones; too long for 64 bits, they are names of things and stay exact as text."""
+    return query.with_columns(
+        pl.selectors.decimal().cast(pl.Float64), pl.selectors.by_dtype(pl.Int128, pl.UInt128).cast(pl.String)
+    )
