@@ -6,6 +6,9 @@ import numpy as np
 
 from tests import oracle
 
+# Hyper-parameters of the papers' models, none of them learnt.
+PLAIN: dict[str, Any] = {"label_prior": 1.0, "feature_prior": 1.0, "temper": 1.0}
+
 
 def as_arguments(problem: oracle.Problem) -> dict[str, Any]:
     """Keyword arguments of ``fit`` for a problem; codes become text, label codes strings, missing values None."""
@@ -26,8 +29,9 @@ def as_arguments(problem: oracle.Problem) -> dict[str, Any]:
 
 
 def priors(problem: oracle.Problem) -> dict[str, Any]:
-    """Constructor arguments that give an estimator the problem's priors."""
+    """Constructor arguments that give an estimator the problem's priors, and leave its predictions as they are."""
     return {
+        "temper": 1.0,
         "label_prior": problem.alpha,
         "feature_prior": [
             np.array([problem.beta[y][f] for y in range(problem.n_labels)]) for f in range(len(problem.n_values))

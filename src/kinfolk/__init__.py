@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kinfolk.averaging.averaged import AveragedNB
     from kinfolk.decisions import DecisionClassifier, Loss, decide, expected_loss, realised_loss
     from kinfolk.lica.classifier import LICAClassifier
     from kinfolk.lica.regressor import LICARegressor
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from kinfolk.networks.bayes_nets import BayesNets
     from kinfolk.networks.multinet import BayesMultinet
     from kinfolk.posterior import load, save
+    from kinfolk.tasks.counting import count_rows
     from kinfolk.tasks.scorers import task_scorer
     from kinfolk.tasks.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "AveragedNB": "kinfolk.averaging.averaged",
     "BayesMultinet": "kinfolk.networks.multinet",
     "BayesNets": "kinfolk.networks.bayes_nets",
     "ClusteredNB": "kinfolk.naive_bayes.clustered",
@@ -39,6 +42,7 @@ _HOME = {
     "OneTaskFew": "kinfolk.tasks.splitters",
     "PrototypeNB": "kinfolk.naive_bayes.prototype",
     "TaskKFold": "kinfolk.tasks.splitters",
+    "count_rows": "kinfolk.tasks.counting",
     "decide": "kinfolk.decisions",
     "expected_loss": "kinfolk.decisions",
     "load": "kinfolk.posterior",
@@ -48,6 +52,7 @@ _HOME = {
 }
 
 __all__ = [
+    "AveragedNB",
     "BayesMultinet",
     "BayesNets",
     "ClusteredNB",
@@ -62,6 +67,7 @@ __all__ = [
     "OneTaskFew",
     "PrototypeNB",
     "TaskKFold",
+    "count_rows",
     "decide",
     "expected_loss",
     "load",

@@ -18,18 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.files import whole_file
+from kinfolk.tasks.numbers import FAMILIES, Number
 from kinfolk.tasks.schema import Column, Schema
 
 FORMAT_VERSION = 1
 _MODEL_FILE = "model.json"
 # Who can make a predictor of a family of models, and which estimators a file may name.
 _PREDICTORS = {
+    "averaged": ("kinfolk.averaging.predictor", "AveragedPredictor"),
     "naive_bayes": ("kinfolk.naive_bayes.predictor", "NaiveBayesPredictor"),
     "networks": ("kinfolk.networks.predictor", "NetworksPredictor"),
     "multinet": ("kinfolk.networks.predictor", "MultinetPredictor"),
     "lica": ("kinfolk.lica.predictor", "LICAPredictor"),
 }
 _ESTIMATORS = (
+    "AveragedNB",
     "NoSharingNB",
     "CompleteSharingNB",
     "ClusteredNB",
@@ -254,6 +257,7 @@ def schema_about(schema: Schema) -> list[dict[str, Any]]:
             if column.categories is None
             else plain_names(column.categories, f"column {column.name!r}"),
             "edges": None if column.edges is None else plain(column.edges, f"column {column.name!r}"),
+            **({} if column.number is None else {"number": list(column.number)}),
         }
         for column in schema.columns
     ]
@@ -264,11 +268,20 @@ def schema_from(archive: Archive) -> Schema:
     columns = []
     for about in archive.about["schema"]:
         name, categories, edges = about["name"], about["categories"], about["edges"]
-        if not isinstance(name, str) or (categories is None) == (edges is None):
-            raise ValueError(f"its column {name!r} has no name, or neither categories nor bins, or both")
+        # Files that know nothing of numbers are read like those that have none.
+        number = about.get("number")
+        if not isinstance(name, str) or sum(part is not None for part in (categories, edges, number)) != 1:
+            raise ValueError(f"its column {name!r} has no name, or not just one of categories, bins and units")
         known = None if categories is None else tuple(names_from(categories, f"values of column {name!r}"))
         bounds = None if edges is None else np.asarray(edges, dtype=np.float64)
         if bounds is not None and not (bounds.ndim == 1 and np.isfinite(bounds).all() and (np.diff(bounds) > 0).all()):
             raise ValueError(f"the bins of its column {name!r} do not rise")
-        columns.append(Column(name, known, bounds))
+        columns.append(Column(name, known, bounds, None if number is None else _number_from(number, name)))
     return Schema(tuple(columns))
+
+
+def _number_from(about: Any, name: str) -> Number:
+    family, centre, scale = about
+    if family not in FAMILIES or not (np.isfinite(centre) and np.isfinite(scale) and scale > 0.0):
+        raise ValueError(f"the units of its column {name!r} are not a family, a centre and a scale above zero")
+    return Number(family, float(centre), float(scale))

@@ -258,3 +258,31 @@ def test_a_task_column_may_be_a_feature_of_a_model_fitted_in_python(run: Run, me
     write(meetings, Path("new.csv"))
     found = printed(run("predict", "both.kin", "new.csv", "--task", "who is it").stdout)
     np.testing.assert_allclose(found.iloc[:, 2:], both.predict_proba(X, task=meetings["who is it"]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--model", "no-sharing"), ("--weight", "hours"), ("--unlabelled", "no")])
+def test_a_large_table_is_counted_and_gives_the_same_model(
+    run: Run, table: Path, meetings: pd.DataFrame, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = run("fit", table, *ROLES, *arguments, "-o", "small.kin", "--json")
+    assert small.exit_code == 0, small.stderr
+    monkeypatch.setattr("kinfolk.cli.fit_large.LARGE_ROWS", 1)
+    monkeypatch.setattr("kinfolk.cli.fit_large.LARGE_BYTES", 1)
+    monkeypatch.setattr("kinfolk.cli.training.read_table", None)
+    large = run("fit", table, *ROLES, *arguments, "-o", "large.kin", "--json")
+    assert large.exit_code == 0, large.stderr
+    one, other = (json.loads(result.stdout) for result in (small, large))
+    assert (one["rows"], one["unlabelled_rows"]) == (other["rows"], other["unlabelled_rows"])
+    assert one["log_evidence"] == pytest.approx(other["log_evidence"])
+    assert run("predict", "large.kin", table).stdout == run("predict", "small.kin", table).stdout
+
+
+def test_a_large_table_with_unlabelled_rows_is_read_where_the_model_learns_from_them(
+    run: Run, meetings: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kinfolk.cli.fit_large.LARGE_BYTES", 1)
+    meetings.loc[:3, "answer"] = None
+    write(meetings, tmp_path / "train.csv")
+    result = run("fit", "train.csv", *ROLES, "--model", "no-sharing", "-o", "team.kin", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert sum(task["unlabelled_rows"] for task in json.loads(result.stdout)["tasks"]) == 4

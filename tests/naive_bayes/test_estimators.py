@@ -10,7 +10,7 @@ from sklearn.naive_bayes import CategoricalNB
 
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
 from tests import oracle
-from tests.problems import as_arguments, as_rows, priors, random_problems
+from tests.problems import PLAIN, as_arguments, as_rows, priors, random_problems
 
 N_VALUES = (2, 3, 5)
 N_LABELS = 3
@@ -67,7 +67,7 @@ def categorical_nb(codes, y, new, alpha, label_prior, weights):
 @pytest.mark.parametrize("weights", [None, DATA.weights], ids=["plain", "weighted"])
 @pytest.mark.parametrize(("feature_prior", "label_prior"), [(1.0, 1.0), (0.3, 2.0)])
 def test_no_sharing_equals_scikit_learns_categorical_nb_fitted_per_task(weights, feature_prior, label_prior):
-    model = NoSharingNB(feature_prior=feature_prior, label_prior=label_prior)
+    model = NoSharingNB(feature_prior=feature_prior, label_prior=label_prior, temper=1.0)
     model.fit(DATA.X, DATA.y, task=DATA.task, sample_weight=weights)
     for task in TASKS:
         of_task = task == DATA.task
@@ -85,7 +85,7 @@ def test_no_sharing_equals_scikit_learns_categorical_nb_fitted_per_task(weights,
 
 @pytest.mark.parametrize("weights", [None, DATA.weights], ids=["plain", "weighted"])
 def test_complete_sharing_equals_scikit_learns_categorical_nb_on_all_rows(weights):
-    model = CompleteSharingNB(feature_prior=0.7, label_prior=1.5)
+    model = CompleteSharingNB(feature_prior=0.7, label_prior=1.5, temper=1.0)
     model.fit(DATA.X, DATA.y, task=DATA.task, sample_weight=weights)
     expected = categorical_nb(DATA.codes, DATA.y, DATA.new, 0.7, 1.5, weights)
     for task in (DATA.new_task, ["somebody new"] * len(DATA.new)):
@@ -93,7 +93,7 @@ def test_complete_sharing_equals_scikit_learns_categorical_nb_on_all_rows(weight
 
 
 def test_with_no_task_all_rows_are_one_task(model):
-    model.set_params(feature_prior=0.7, label_prior=1.5).fit(DATA.X, DATA.y)
+    model.set_params(feature_prior=0.7, label_prior=1.5, temper=1.0).fit(DATA.X, DATA.y)
     assert len(model.tasks_) == 1
     expected = categorical_nb(DATA.codes, DATA.y, DATA.new, 0.7, 1.5, None)
     np.testing.assert_allclose(model.predict_proba(as_frame(DATA.new)), expected, rtol=0, atol=1e-12)
@@ -181,7 +181,7 @@ def test_fit_after_partial_fit_starts_anew():
 
 def test_the_first_part_fixes_bin_edges_and_categories():
     first = pl.DataFrame({"size": [0.5, 1.5, 2.5, 3.5], "colour": ["red", "blue", "red", "blue"]})
-    model = NoSharingNB(bins=2).partial_fit(first, [0, 1, 0, 1])
+    model = NoSharingNB(bins=2, **PLAIN).partial_fit(first, [0, 1, 0, 1])
     values = model.feature_rates()["value"].to_list()
     model.partial_fit(pl.DataFrame({"size": [90.5, 91.5], "colour": ["green", "red"]}), [1, 1])
     assert model.feature_rates()["value"].to_list() == values == ["up to 1.5", "over 1.5", "blue", "red"] * 2
@@ -191,7 +191,7 @@ def test_the_first_part_fixes_bin_edges_and_categories():
 
 
 def test_classes_named_in_the_first_part_may_come_later():
-    model = NoSharingNB().partial_fit([["a"]], ["no"], classes=["yes", "no"])
+    model = NoSharingNB(**PLAIN).partial_fit([["a"]], ["no"], classes=["yes", "no"])
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.label_rates()["probability"].to_list() == pytest.approx([2 / 3, 1 / 3])
     model.partial_fit([["a"]], ["yes"])
@@ -248,7 +248,7 @@ def test_all_unseen_tasks_are_the_same_new_task(model):
 
 
 def test_a_new_task_has_prior_label_rates_and_under_no_sharing_nothing_else():
-    model = NoSharingNB(label_prior=[1.0, 2.0, 5.0]).fit(DATA.X, DATA.y, task=DATA.task)
+    model = NoSharingNB(label_prior=[1.0, 2.0, 5.0], feature_prior=1.0).fit(DATA.X, DATA.y, task=DATA.task)
     found = model.predict_proba(as_frame(DATA.new[:2]), task=["zoe", "zoe"])
     np.testing.assert_allclose(found, [[1 / 8, 2 / 8, 5 / 8]] * 2, atol=1e-14)
 
@@ -272,14 +272,14 @@ def test_a_row_of_missing_values_gets_the_label_rates():
 def test_temper_zero_gives_the_label_rates(model):
     pooled = isinstance(model, CompleteSharingNB) and model.share_labels
     counts = 1 + np.bincount(DATA.y if pooled else DATA.y[DATA.task == "eve"], minlength=3)
-    model.set_params(temper=0).fit(DATA.X, DATA.y, task=DATA.task)
+    model.set_params(temper=0, label_prior=1.0).fit(DATA.X, DATA.y, task=DATA.task)
     found = model.predict_proba(as_frame(DATA.new), task=["eve"] * len(DATA.new))
     np.testing.assert_allclose(found, np.tile(counts / counts.sum(), (len(DATA.new), 1)), atol=1e-12)
 
 
 @pytest.mark.parametrize("temper", [0.25, 0.5, 0.9])
 def test_temper_is_a_power_on_the_feature_likelihood(temper):
-    plain = NoSharingNB().fit(DATA.X, DATA.y, task=DATA.task)
+    plain = NoSharingNB(temper=1.0).fit(DATA.X, DATA.y, task=DATA.task)
     rates_only = NoSharingNB(temper=0).fit(DATA.X, DATA.y, task=DATA.task)
     tempered = NoSharingNB(temper=temper).fit(DATA.X, DATA.y, task=DATA.task)
     ask = {"X": as_frame(DATA.new), "task": DATA.new_task}
@@ -326,8 +326,8 @@ def test_boolean_labels_can_be_scored_against_zeros_and_ones():
 
 def test_weights_in_the_billions_are_counted_right():
     X, y = [["a"], ["b"], ["a"], ["b"]], [0, 1, 1, 0]
-    scaled = NoSharingNB(feature_prior=4e9, label_prior=4e9).fit(X, y, sample_weight=[3e9, 1e9, 1e9, 1e9])
-    small = NoSharingNB(feature_prior=4, label_prior=4).fit(X, y, sample_weight=[3, 1, 1, 1])
+    scaled = NoSharingNB(feature_prior=4e9, label_prior=4e9, temper=1.0).fit(X, y, sample_weight=[3e9, 1e9, 1e9, 1e9])
+    small = NoSharingNB(feature_prior=4, label_prior=4, temper=1.0).fit(X, y, sample_weight=[3, 1, 1, 1])
     np.testing.assert_allclose(scaled.predict_proba(X), small.predict_proba(X), rtol=1e-12)
 
 

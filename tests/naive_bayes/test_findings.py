@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
 from tests import oracle
-from tests.problems import as_arguments, as_rows, priors, random_problems
+from tests.problems import PLAIN, as_arguments, as_rows, priors, random_problems
 
 GIBBS = {"inference": "gibbs", "n_chains": 2, "n_burn_in": 5, "n_draws": 5, "random_state": 0}
 EVERY = [
@@ -147,7 +147,7 @@ def counts_behind_features(rows):
     return np.array([[np.sum(rows & present[:, f] & (label == LABEL)) for label in classes] for f in range(3)])
 
 
-@pytest.mark.parametrize("model", [NoSharingNB(), CompleteSharingNB(share_labels=False)], ids=repr)
+@pytest.mark.parametrize("model", [NoSharingNB(**PLAIN), CompleteSharingNB(share_labels=False, **PLAIN)], ids=repr)
 def test_sources_are_the_counts_behind_the_rates_weighed_by_the_labels_probability(model):
     model = clone(model).fit(X, LABEL, task=TASK)
     explained = model.explain(ASKED, task=["bob"] * len(ASKED))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
+from kinfolk.tasks.statistics import Layout, Statistics
 
 N_TASKS, N_LABELS, N_VALUES = 6, 2, np.array([3, 4])
 MODELS = [
@@ -35,7 +36,8 @@ def rows_and_counts(dtype=np.uint8):
 @pytest.mark.parametrize("model", MODELS)
 def test_counts_and_rows_give_the_same_model(model):
     X, y, task, feature_counts, label_counts = rows_and_counts()
-    from_rows = model.fit(X, y, task=task)
+    # Counts do not tell which values came together, which tempering is learnt from.
+    from_rows = model.set_params(temper=1.0).fit(X, y, task=task)
     proba, evidence = from_rows.predict_proba(X, task=task), from_rows.log_evidence_
     model.fit_statistics(feature_counts, label_counts, n_values=N_VALUES)
     np.testing.assert_allclose(model.predict_proba(X, task=task), proba, atol=1e-12)
@@ -49,6 +51,31 @@ def test_one_byte_counts_do_not_overflow_when_tasks_are_added_up():
         narrow = model.fit_statistics(feature_counts, label_counts).predict_proba([[0]], task=[0])
         wide = model.fit_statistics(feature_counts.astype(float), label_counts.astype(float))
         np.testing.assert_allclose(narrow, wide.predict_proba([[0]], task=[0]), atol=1e-12)
+
+
+def test_one_byte_counts_do_not_overflow_in_variational_inference():
+    rng = np.random.default_rng(1)
+    feature_counts = rng.integers(100, 250, size=(40, 2, 3, 4)).astype(np.uint8)
+    label_counts = feature_counts[:, :, 0].sum(axis=-1)
+    X, task = rng.integers(4, size=(5, 3)), np.arange(5)
+    narrow, wide = (
+        ClusteredNB(inference="variational", random_state=0).fit_statistics(counts, label_counts)
+        for counts in (feature_counts, feature_counts.astype(float))
+    )
+    np.testing.assert_allclose(narrow.predict_proba(X, task=task), wide.predict_proba(X, task=task), atol=1e-12)
+    assert narrow.log_evidence_ == pytest.approx(wide.log_evidence_, rel=1e-12)
+    for part in ("own", "kin", "everybody"):
+        shares = [getattr(model.explain(X, task=task), part) for model in (narrow, wide)]
+        np.testing.assert_allclose(*shares, atol=1e-12)
+
+
+def test_one_byte_counts_that_are_added_widen_past_255():
+    layout = Layout(2, np.array([2]))
+    part = Statistics(layout, np.array(["a"]), np.full((1, 4), 200, np.uint8), np.full((1, 2), 250, np.uint8))
+    both = part + part
+    assert both.feature_counts.tolist() == [[400] * 4]
+    assert both.label_counts.tolist() == [[500, 500]]
+    assert part.pooled().feature_counts.tolist() == [[200] * 4]
 
 
 def test_whole_counts_are_not_copied():

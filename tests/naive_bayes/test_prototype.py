@@ -25,6 +25,7 @@ from kinfolk.naive_bayes.prototype_unlabelled import PrototypeChain
 from kinfolk.naive_bayes.tallies import log_risings, tally
 from kinfolk.posterior import read_archive
 from kinfolk.tasks.statistics import Layout, Rows, Statistics
+from tests.problems import PLAIN
 
 N_RUNS = 16
 # About 100 numbers are compared by the spread of runs: one false alarm in 1,000 runs of the file, were seeds not fixed.
@@ -87,7 +88,7 @@ class Tiny:
 
     def model(self, **options: Any) -> PrototypeNB:
         return PrototypeNB(
-            strength_prior=self.strength, label_prior=self.alpha, feature_prior=list(self.beta), **options
+            strength_prior=self.strength, label_prior=self.alpha, feature_prior=list(self.beta), temper=1.0, **options
         )
 
     def fitted(self, **options: Any) -> PrototypeNB:
@@ -470,7 +471,7 @@ def log_loss(model, new) -> float:
 def fitted_to(opposed: bool):
     """Prototype, no sharing and clustered, and held-out rows."""
     (x, y, task), new = generated(opposed, seed=1)
-    models = PrototypeNB(random_state=0), NoSharingNB(), ClusteredNB()
+    models = PrototypeNB(random_state=0, **PLAIN), NoSharingNB(**PLAIN), ClusteredNB(**PLAIN)
     return [model.fit(x, y, task=task) for model in models], new
 
 
@@ -564,7 +565,7 @@ def test_scikit_learns_own_checks_pass(estimator, check):
 
 
 class TestEstimator:
-    OPTIONS: ClassVar = {"n_chains": 2, "n_burn_in": 10, "n_draws": 10, "random_state": 7}
+    OPTIONS: ClassVar = {"n_chains": 2, "n_burn_in": 10, "n_draws": 10, "random_state": 7, **PLAIN}
 
     @staticmethod
     def data(seed: int = 0, n: int = 60):

@@ -12,8 +12,23 @@ if TYPE_CHECKING:
     from kinfolk.naive_bayes.base import SharingNB
 
 
-def describe(estimator: SharingNB) -> dict[str, Any]:
-    """The model, its tasks and its clusters, ready for JSON."""
+def believed_most(estimator: Any) -> SharingNB:
+    """The model itself or, of an average, the member with the largest weight."""
+    weights: dict[str, float] | None = getattr(estimator, "weights_", None)
+    member: SharingNB = estimator if weights is None else estimator.members_[max(weights, key=weights.__getitem__)]
+    return member
+
+
+def describe(estimator: Any) -> dict[str, Any]:
+    """The model, its tasks and its clusters, ready for JSON; of an average, those of the member believed most."""
+    weights: dict[str, float] | None = getattr(estimator, "weights_", None)
+    if weights is not None:
+        return describe(believed_most(estimator)) | {
+            "model": type(estimator).__name__,
+            "inference": None,
+            "log_evidence": None,
+            "weights": weights,
+        }
     evidence = estimator.posterior_.evidence or estimator._evidence_value
     statistics, unlabelled = estimator._statistics, estimator._unlabelled
     labelled_rows = statistics.label_counts.sum(axis=1).tolist()
@@ -53,6 +68,15 @@ def _error(evidence: Any) -> dict[str, float | None]:
     return {"error": evidence.error if np.isfinite(evidence.error) else None}
 
 
+def weight_facts(about: dict[str, Any]) -> list[tuple[str, str]]:
+    """How much each member of an average is believed; nothing of other models."""
+    weights = about.get("weights")
+    if weights is None:
+        return []
+    heaviest_first = sorted(weights.items(), key=lambda item: -item[1])
+    return [("believed", ", ".join(f"{name} {weight:.0%}" for name, weight in heaviest_first))]
+
+
 def model_text(about: dict[str, Any]) -> str:
     """The model's name and, where there is a choice, how it was inferred."""
     return about["model"] if about["inference"] is None else f"{about['model']} ({about['inference']})"
@@ -61,6 +85,8 @@ def model_text(about: dict[str, Any]) -> str:
 def evidence_text(about: dict[str, Any]) -> str:
     """The evidence with what kind of number it is."""
     evidence = about["log_evidence"]
+    if "weights" in about:
+        return "of its members, not of their average"
     if evidence is None:
         return "not estimated (fit with --evidence to have it)"
     error = f" ± {evidence['error']:.2g}" if evidence["kind"] == "estimate" and evidence["error"] is not None else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,7 +32,8 @@ from kinfolk.cli.network_options import (
 from kinfolk.cli.options import AsJson, was_given
 
 if TYPE_CHECKING:
-    from kinfolk.cli.training import Training
+    from collections.abc import Callable
+
     from kinfolk.naive_bayes.base import SharingNB
 
 EXAMPLE = """\b
@@ -51,7 +52,17 @@ class Model(StrEnum):
     no_sharing = "no-sharing"
     complete_sharing = "complete-sharing"
     prototype = "prototype"
+    averaged = "averaged"
     bayesnets = "bayesnets"
+
+
+class Numeric(StrEnum):
+    """What columns of numbers are taken for."""
+
+    bin = "bin"
+    gaussian = "gaussian"
+    poisson = "count"
+    auto = "auto"
 
 
 class Inference(StrEnum):
@@ -84,7 +95,8 @@ def fit(
     model: Annotated[
         Model,
         typer.Option(
-            help="Share among kin tasks, among none, among all, or with a prototype; or learn a Bayes net a task."
+            help="Share among kin tasks, among none, among all, or with a prototype; or average these four by how well "
+            "each predicts rows held out; or learn a Bayes net a task."
         ),
     ] = Model.clustered,
     inference: Annotated[
@@ -106,15 +118,34 @@ def fit(
         str | None, typer.Option(metavar="VALUE", help="A label that means 'none', such as -1, beside empty fields.")
     ] = None,
     bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8,
-    concentration: Annotated[
-        float | None, typer.Option(metavar="A", help="Readiness to start new clusters.  [default: 1]")
+    numeric: Annotated[
+        Numeric | None,
+        typer.Option(
+            help="Put columns of numbers into bins, or take them as Gaussian or as Poisson counts, or column by column "
+            "whatever makes the rows most probable (auto).  [default: bin]"
+        ),
     ] = None,
-    label_prior: Annotated[float, typer.Option(metavar="X", help="Pseudo-count of every label.")] = 1.0,
-    feature_prior: Annotated[float, typer.Option(metavar="X", help="Pseudo-count of every feature value.")] = 1.0,
+    concentration: Annotated[
+        str | None, typer.Option(metavar="A", help="Readiness to start new clusters, or 'learn'.  [default: 1]")
+    ] = None,
+    label_prior: Annotated[
+        str | None, typer.Option(metavar="X", help="Pseudo-count of every label, or 'learn'.  [default: learn]")
+    ] = None,
+    feature_prior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X",
+            help="Pseudo-count of every feature value, or 'learn'.  [default: learn; 1 for clustered and prototype]",
+        ),
+    ] = None,
     temper: Annotated[
-        float,
-        typer.Option(metavar="P", help="Power from 0 to 1 on the features in predictions; below 1 is more careful."),
-    ] = 1.0,
+        str | None,
+        typer.Option(
+            metavar="P",
+            help="Power from 0 to 1 on the features in predictions, below 1 being more careful, or 'learn'.  "
+            "[default: learn]",
+        ),
+    ] = None,
     share_labels: Annotated[
         bool | None,
         typer.Option(
@@ -155,6 +186,7 @@ def fit(
     """
     import kinfolk
     from kinfolk.cli.errors import say
+    from kinfolk.cli.fit_large import count_table, is_large
     from kinfolk.cli.results import check_target
     from kinfolk.cli.training import Roles, read_training
 
@@ -185,25 +217,45 @@ def fit(
         )
         fit_networks(table, roles, network_options, bins, seed, jobs, output, as_json)
         return
-    own = {"inference": inference, "concentration": concentration, "share_labels": share_labels}
-    training = read_training(table, roles, unlabelled)
+    own: dict[str, Any] = {"inference": inference, "share_labels": share_labels, "numeric": numeric}
+    numbers = {
+        "concentration": concentration,
+        "label_prior": label_prior,
+        "feature_prior": feature_prior,
+        "temper": temper,
+    }
+    own |= {name: _number_or_learn(name, given) for name, given in numbers.items() if given is not None}
+    # Rows are held out to weigh models, and densities need numbers: counts have neither.
+    large = model is not Model.averaged and numeric in (None, Numeric.bin) and is_large(table)
+    counted = count_table(table, roles, unlabelled, bins, sys.stderr.isatty()) if large else None
+    if counted is not None and counted.counts.n_unlabelled and _learns_from_unlabelled(model, inference):
+        counted = None
+    if counted is not None:
+        mark, n_rows, n_unlabelled = counted.unlabelled, counted.counts.n_rows, counted.counts.n_unlabelled
+    else:
+        training = read_training(table, roles, unlabelled)
+        mark, n_rows, n_unlabelled = training.unlabelled, training.table.height, training.n_unlabelled
     estimator: SharingNB = getattr(kinfolk, _ESTIMATORS[model])(
         **{name: value for name, value in own.items() if value is not None},
         task_column=task,
-        label_prior=label_prior,
-        feature_prior=feature_prior,
-        temper=temper,
         bins=bins,
-        unlabelled=training.unlabelled,
+        unlabelled=mark,
         random_state=seed,
         n_jobs=jobs,
         verbose=sys.stderr.isatty(),
     )
-    for warning in _fit(estimator, training, evidence):
+
+    def learn() -> None:
+        if counted is not None:
+            estimator.fit_statistics(counted.counts)
+        else:
+            estimator.fit(training.table, training.labels, sample_weight=training.weights)
+
+    for warning in _fit(estimator, learn, evidence):
         say(warning)
     estimator.set_params(verbose=False)
     kinfolk.save(estimator, output)
-    _report(estimator, training, table, output, as_json)
+    _report(estimator, n_rows, n_unlabelled, output, as_json)
 
 
 _ESTIMATORS = {
@@ -211,15 +263,19 @@ _ESTIMATORS = {
     Model.no_sharing: "NoSharingNB",
     Model.complete_sharing: "CompleteSharingNB",
     Model.prototype: "PrototypeNB",
+    Model.averaged: "AveragedNB",
 }
 
 
 _WITH_LABELS = tuple(_ESTIMATORS)
+_SINGLE = tuple(model for model in _WITH_LABELS if model is not Model.averaged)
 _OWNERS: dict[str, tuple[Model, ...]] = {
     "inference": (Model.clustered,),
     "concentration": (Model.clustered,),
     "share_labels": (Model.complete_sharing,),
-    **dict.fromkeys(("weight", "unlabelled", "label_prior", "feature_prior", "temper", "evidence"), _WITH_LABELS),
+    "numeric": (Model.clustered, Model.no_sharing, Model.complete_sharing),
+    **dict.fromkeys(("weight", "unlabelled"), _WITH_LABELS),
+    **dict.fromkeys(("label_prior", "feature_prior", "temper", "evidence"), _SINGLE),
     **dict.fromkeys(NetworkOptions._fields, (Model.bayesnets,)),
 }
 
@@ -237,7 +293,22 @@ def _check_options(context: typer.Context, model: Model) -> None:
             raise ValueError(f"--{name.replace('_', '-')} belongs to --model {listed}, and --model is {model}")
 
 
-def _fit(estimator: SharingNB, training: Training, evidence: bool) -> list[str]:
+def _number_or_learn(option: str, given: str) -> float | str:
+    """A hyper-parameter as it stands on the command line."""
+    if given == "learn":
+        return given
+    try:
+        return float(given)
+    except ValueError:
+        raise ValueError(f"--{option.replace('_', '-')} {given}: a number or 'learn' is needed") from None
+
+
+def _learns_from_unlabelled(model: Model, inference: Inference | None) -> bool:
+    """Whether rows without a label, which counts leave out, make a difference."""
+    return model is not Model.clustered or inference in (Inference.gibbs, Inference.exact)
+
+
+def _fit(estimator: SharingNB, learn: Callable[[], None], evidence: bool) -> list[str]:
     """Fit; give the warnings, which are told only once all has gone well."""
     import warnings
 
@@ -245,9 +316,10 @@ def _fit(estimator: SharingNB, training: Training, evidence: bool) -> list[str]:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.fit(training.table, training.labels, sample_weight=training.weights)
+        learn()
         # Sampling leaves no evidence behind; everything else has it, or computes it at once.
-        if evidence or estimator.posterior_.log_joint is None:
+        fitted = getattr(estimator, "posterior_", None)
+        if evidence or (fitted is not None and fitted.log_joint is None):
             estimator.log_evidence_  # noqa: B018 - computed here in order to be saved
     told = told_by(caught)
     if len(estimator.classes_) == 1:
@@ -255,25 +327,26 @@ def _fit(estimator: SharingNB, training: Training, evidence: bool) -> list[str]:
     return told
 
 
-def _report(estimator: SharingNB, training: Training, table: Path, output: Path, as_json: bool) -> None:
+def _report(estimator: SharingNB, n_rows: int, n_unlabelled: int, output: Path, as_json: bool) -> None:
     """Say what was learnt."""
-    from kinfolk.cli.description import describe, evidence_text, model_text
+    from kinfolk.cli.description import describe, evidence_text, model_text, weight_facts
     from kinfolk.cli.results import fact_lines, json_text
     from kinfolk.cli.tables import shown
 
     about = describe(estimator)
     if as_json:
-        rows = {"rows": training.table.height, "unlabelled_rows": training.n_unlabelled}
+        rows = {"rows": n_rows, "unlabelled_rows": n_unlabelled}
         typer.echo(json_text({"file": str(output), **rows, **about}), nl=False)
         return
-    unlabelled = f", {training.n_unlabelled:,} of them without a label" if training.n_unlabelled else ""
+    unlabelled = f", {n_unlabelled:,} of them without a label" if n_unlabelled else ""
     facts = [
         ("model", model_text(about)),
-        ("rows", f"{training.table.height:,}{unlabelled}"),
+        ("rows", f"{n_rows:,}{unlabelled}"),
         ("tasks", f"{len(about['tasks']):,}"),
         ("labels", ", ".join(map(shown, about["labels"]))),
         ("features", ", ".join(about["features"])),
         ("clusters", f"{len(about['clusters']):,}"),
+        *weight_facts(about),
         ("log evidence", evidence_text(about)),
         ("saved in", str(output)),
     ]

@@ -38,19 +38,20 @@ def inspect(
     below zero that it speaks for the other. An arc of a Bayes net stands there with the tasks that have it.
     """
     import kinfolk
-    from kinfolk.cli.description import describe
+    from kinfolk.cli.description import believed_most, describe
     from kinfolk.cli.results import json_text
     from kinfolk.cli.tables import named
 
     estimator = kinfolk.load(model, estimator=True)
-    # Tables come in polars, whichever library the model was fitted with, which need not be installed here.
-    estimator._backend = "polars"
     if hasattr(estimator, "networks_"):
         if was_given(context, "features"):
             raise ValueError(f"--features was given, but {model} holds Bayes nets, which have no labels to tell apart")
         typer.echo(_networks(estimator, task, as_json), nl=False)
         return
     about = describe(estimator)
+    estimator = believed_most(estimator)
+    # Tables come in polars, whichever library the model was fitted with, which need not be installed here.
+    estimator._backend = "polars"
     if task is None:
         document = _all(estimator, about, features)
         text = _all_text
@@ -99,7 +100,7 @@ def _one(estimator: SharingNB, about: dict[str, Any], task: Any, n_features: int
 
 
 def _all_text(document: dict[str, Any]) -> str:
-    from kinfolk.cli.description import evidence_text, model_text
+    from kinfolk.cli.description import evidence_text, model_text, weight_facts
     from kinfolk.cli.results import fact_lines, text_table
     from kinfolk.cli.tables import shown
 
@@ -108,6 +109,7 @@ def _all_text(document: dict[str, Any]) -> str:
         ("labels", ", ".join(map(shown, document["labels"]))),
         ("features", ", ".join(document["features"])),
         ("tasks", f"{len(document['tasks']):,} in {_plural(len(document['clusters']), 'cluster')}"),
+        *weight_facts(document),
         ("log evidence", evidence_text(document)),
     ]
     tasks = sorted(document["tasks"], key=lambda entry: entry["cluster"])

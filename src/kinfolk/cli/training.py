@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from kinfolk.cli.tables import need_columns, need_plain_types, present, read_table
 
+NO_LABEL = "--label is needed, the column to be predicted: only --model bayesnets goes without"
+
 
 class Roles(NamedTuple):
     """Which column of a table is what; ``features`` or ``drop`` may be empty, meaning all others and none.
@@ -46,7 +48,7 @@ class Training(NamedTuple):
 def read_variables(path: Path, roles: Roles) -> pl.DataFrame:
     """Read a table that has no label: its task and its features."""
     frame = read_table(path)
-    frame = frame.select(roles.task, *_features(frame, roles, path))
+    frame = frame.select(roles.task, *features_of(frame, roles, path))
     need_plain_types(frame, path)
     _need_tasks(frame[roles.task])
     return frame
@@ -55,12 +57,12 @@ def read_variables(path: Path, roles: Roles) -> pl.DataFrame:
 def read_training(path: Path, roles: Roles, unlabelled: str | None) -> Training:
     """Read a table and take it apart."""
     if roles.label is None:
-        raise ValueError("--label is needed, the column to be predicted: only --model bayesnets goes without")
+        raise ValueError(NO_LABEL)
     frame = read_table(path)
-    features = _features(frame, roles, path)
+    features = features_of(frame, roles, path)
     need_plain_types(frame.select(roles.task, roles.label, *features), path)
-    labels = _labels(frame[roles.label])
-    mark = None if unlabelled is None else _mark(unlabelled, labels)
+    labels = labels_of(frame[roles.label])
+    mark = None if unlabelled is None else mark_of(unlabelled, labels)
     known = present(labels) if mark is None else present(labels) & (labels != mark)
     if not known.any():
         raise ValueError(f"label column {roles.label!r} has no label in any row: there is nothing to learn from")
@@ -77,7 +79,7 @@ def _need_tasks(tasks: pl.Series) -> None:
         raise ValueError(f"task column {tasks.name!r}, row {missing.arg_max()}: a task is missing, every row needs one")
 
 
-def _features(frame: pl.DataFrame, roles: Roles, path: Path) -> list[str]:
+def features_of(frame: pl.DataFrame, roles: Roles, path: Path) -> list[str]:
     """Names of the features, in the order of the table."""
     taken = {"task": roles.task, "label": roles.label, "weight": roles.weight}
     columns = [column for column in taken.values() if column is not None]
@@ -102,7 +104,7 @@ def _features(frame: pl.DataFrame, roles: Roles, path: Path) -> list[str]:
     return features
 
 
-def _labels(values: pl.Series) -> pl.Series:
+def labels_of(values: pl.Series) -> pl.Series:
     """Labels as text, whole numbers or booleans, null where there is none."""
     kind = values.dtype
     if kind in (pl.Categorical, pl.Enum):
@@ -117,7 +119,7 @@ def _labels(values: pl.Series) -> pl.Series:
     return values
 
 
-def _mark(given: str, labels: pl.Series) -> Any:
+def mark_of(given: str, labels: pl.Series) -> Any:
     """The mark of rows without a label, in the type of the labels."""
     if labels.dtype == pl.String:
         return given

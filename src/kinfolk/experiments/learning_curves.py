@@ -43,8 +43,9 @@ def sharing_models() -> dict[str, SharingNB]:
 
 
 def papers_models() -> dict[str, SharingNB]:
-    """The two models of Roy and Kaelbling (2007); the clustered one predicts by their equation (4) as printed."""
-    return {NO_SHARING: NoSharingNB(), CLUSTERED: ClusteredNB(predictive="averaged")}
+    """The two models of Roy and Kaelbling (2007), no prior learnt; predictions by their equation (4) as printed."""
+    plain: dict[str, Any] = {"label_prior": 1.0, "feature_prior": 1.0, "temper": 1.0}
+    return {NO_SHARING: NoSharingNB(**plain), CLUSTERED: ClusteredNB(predictive="averaged", **plain)}
 
 
 def everybody_with_few(

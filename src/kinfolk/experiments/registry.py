@@ -145,6 +145,11 @@ EXPERIMENTS: dict[str, Experiment] = {
             "kinfolk.experiments.networks_figure_8",
         ),
         Experiment(
+            "sharing-real",
+            "Roy (2006), on other sets: six real ones, every way to share, and their average",
+            "kinfolk.experiments.sharing_real",
+        ),
+        Experiment(
             "thesis-table-4-1",
             "Roy (2006), table 4.1: the most common partition of users",
             "kinfolk.experiments.thesis_table_4_1",

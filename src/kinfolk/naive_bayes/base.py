@@ -10,38 +10,52 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import DataConversionWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.archive import from_archive, to_archive
 from kinfolk.naive_bayes.findings import Findings
 from kinfolk.naive_bayes.fitted import Fitted, Problem
+from kinfolk.naive_bayes.learning import learn_feature_prior, learn_label_prior
+from kinfolk.naive_bayes.leave_one_out import LeftOut, learn_temper, leave_out
 from kinfolk.naive_bayes.priors import feature_prior, label_prior
 from kinfolk.naive_bayes.sampled import Schedule, fit_by_sampling
+from kinfolk.partition.concentration import GammaPrior
 from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
+from kinfolk.tasks.counts import Counts
 from kinfolk.tasks.door import check_labels, check_weights, receive, task_ids
 from kinfolk.tasks.frames import backend_of
 from kinfolk.tasks.labels import as_column
-from kinfolk.tasks.schema import Column, Schema, distinct, encode, learn_schema, sort_values
+from kinfolk.tasks.schema import Column, Schema, check_numeric, distinct, encode, learn_schema, sort_values
 from kinfolk.tasks.statistics import (
-    Layout,
     Rows,
+    Statistics,
+    Values,
     as_ids,
     count,
+    layout_of,
     no_rows,
     positions,
     statistics_from_counts,
 )
 from kinfolk.tasks.table import declared_categories
 
+# What a hyper-parameter is set to that the data are to settle.
+LEARN = "learn"
+# Rows by which the tempering is chosen, at most, and numbers held for them: rows · blocks · features · labels.
+MAX_ROWS_LEFT_OUT = 4_096
+MAX_TERMS_LEFT_OUT = 1 << 24
+
 
 class SharingNB(Findings, ClassifierMixin, BaseEstimator):
     """Base class; a subclass says how tasks share, by writing ``_infer`` and ``_estimate_evidence``."""
 
+    _rows: Rows
     _unlabelled: Rows
 
     # scikit-learn's metadata routing passes ``task`` on without further requests.
@@ -55,12 +69,13 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        label_prior: float | ArrayLike = 1.0,
-        feature_prior: float | ArrayLike | Mapping[Any, Any] = 1.0,
-        temper: float = 1.0,
+        label_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
+        feature_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
+        temper: float | str = "learn",
         task_column: str | int | None = None,
         categorical_features: str | Sequence[Any] = "auto",
         bins: int | Mapping[Any, Any] = 8,
+        numeric: str | Mapping[Any, str] = "bin",
         unlabelled: Any = None,
         n_chains: int = 4,
         n_burn_in: int = 100,
@@ -75,6 +90,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         self.task_column = task_column
         self.categorical_features = categorical_features
         self.bins = bins
+        self.numeric = numeric
         self.unlabelled = unlabelled
         self.n_chains = n_chains
         self.n_burn_in = n_burn_in
@@ -109,7 +125,8 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
 
         The first call fixes the categories and bin edges of every column; a category first seen later is left out, as
         it is in prediction. Counts add up and the partition is inferred anew, so that two calls give what one ``fit``
-        to all rows gives under the same categories and edges.
+        to all rows gives under the same categories and edges. Only tempering is learnt from rows, which a saved model
+        does not keep: after loading, from the new ones.
 
         Parameters
         ----------
@@ -127,8 +144,8 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
 
     def fit_statistics(
         self,
-        feature_counts: ArrayLike,
-        label_counts: ArrayLike,
+        feature_counts: ArrayLike | Counts,
+        label_counts: ArrayLike | None = None,
         tasks: Any = None,
         *,
         n_values: ArrayLike | None = None,
@@ -136,11 +153,13 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         """Learn from counts instead of rows; whole counts are taken as they are, in any integer type, without a copy.
 
         Labels, features and values are named by their places: rows to predict hold values 0, 1, … of feature 0, 1, ….
+        Counts that :func:`kinfolk.count_rows` made of a table keep that table's names: rows to predict look like it.
 
         Parameters
         ----------
-        feature_counts : array of shape (n_tasks, n_labels, n_features, n_values)
-            How often each value was seen with each label; fewer than ``label_counts`` where values were missing.
+        feature_counts : array of shape (n_tasks, n_labels, n_features, n_values), or Counts
+            How often each value was seen with each label; fewer than ``label_counts`` where values were missing. With
+            the counts of a table, nothing else is given.
         label_counts : array of shape (n_tasks, n_labels)
             How many rows had each label.
         tasks : array-like of shape (n_tasks,), optional
@@ -153,19 +172,56 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
+        if isinstance(feature_counts, Counts):
+            if not (label_counts is None and tasks is None and n_values is None):
+                raise ValueError("the counts of a table hold its labels, tasks and values: give nothing beside them")
+            return self._learn_counts(feature_counts)
         if self.task_column is not None:
             raise ValueError("task_column names a column of rows: with counts, give tasks= instead")
+        if label_counts is None:
+            raise ValueError("label_counts is needed beside feature_counts: how many rows of a task had each label")
         statistics = statistics_from_counts(feature_counts, label_counts, tasks, n_values)
         layout = statistics.layout
+        columns = [Column(str(f), tuple(range(int(n))), None) for f, n in enumerate(layout.n_values)]
+        classes = np.arange(layout.n_labels)
+        return self._learn_statistics(statistics, Schema(tuple(columns)), classes, no_rows(layout), None)
+
+    def _learn_counts(self, counts: Counts) -> Self:
+        """Learn from the counts of a table, whose columns keep their names."""
+        if self.task_column not in (None, counts.task_column):
+            raise ValueError(
+                f"task_column={self.task_column!r}, but the table was counted with tasks in column "
+                f"{counts.task_column!r}"
+            )
+        if counts.n_unlabelled:
+            plural = "s are" if counts.n_unlabelled > 1 else " is"
+            warnings.warn(
+                f"{counts.n_unlabelled:,} unlabelled row{plural} left out: counts hold labelled rows alone",
+                UserWarning,
+                stacklevel=3,
+            )
+        names = counts.features if self.task_column is None else counts.columns
+        return self._learn_statistics(counts.statistics, counts.schema, counts.classes, counts.rows, names)
+
+    def _learn_statistics(
+        self,
+        statistics: Statistics,
+        schema: Schema,
+        classes: NDArray[Any],
+        rows: Rows,
+        names: Sequence[str] | None,
+    ) -> Self:
+        """Learn from statistics; ``names`` are the columns that rows to predict will have, where they have names."""
         with self._all_or_nothing():
-            self._statistics, self._unlabelled = statistics, no_rows(layout)
-            columns = [Column(str(f), tuple(range(int(n))), None) for f, n in enumerate(layout.n_values)]
-            self._schema = Schema(tuple(columns))
-            self.n_features_in_ = len(columns)
-            self.classes_, self.tasks_ = np.arange(layout.n_labels), statistics.tasks
+            self._statistics, self._unlabelled, self._rows = statistics, no_rows(statistics.layout), rows
+            self._schema, self.classes_, self.tasks_ = schema, classes, statistics.tasks
+            self.n_features_in_ = len(schema.columns) if names is None else len(names)
+            self.__dict__.pop("feature_names_in_", None)
+            if names is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
             self._backend = "polars"
             self._conclude()
-            self.label_distributions_ = np.zeros((0, layout.n_labels))
+            self.label_distributions_ = np.zeros((0, len(classes)))
             self.transduction_ = self.classes_[:0]
         return self
 
@@ -181,10 +237,18 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
             raise
 
     def _conclude(self) -> None:
-        """Infer from the statistics as they now are."""
+        """Infer from the statistics as they now are, hyper-parameters that are to be learnt included."""
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self._evidence_value = None
+        self._settle_priors()
         self.posterior_: Fitted = self._infer(self._problem())
+        convergence = self.posterior_.convergence
+        if convergence is not None and not convergence.converged:
+            warnings.warn(convergence.advice(), ConvergenceWarning, stacklevel=4)
+        n_features = len(self._schema.columns)
+        self.temper_: NDArray[np.float64] = (
+            self._learn_temper() if is_learn(self.temper) else np.full(n_features, self.temper, dtype=np.float64)
+        )
 
     def _learn(self, X: Any, y: Any, task: Any, sample_weight: Any, classes: Any, again: bool) -> Self:
         if y is None:
@@ -202,7 +266,11 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
             kept = table if weights is None else table.rows(counted)
             kept_weights = None if weights is None else weights[counted]
             declared = declared_categories(X)
-            self._schema = learn_schema(kept, kept_weights, self.categorical_features, self.bins, declared)
+            known = encode(labels, self.classes_.tolist())
+            known = np.where(missing, -1, known).astype(np.int32)[counted]
+            self._schema = learn_schema(
+                kept, kept_weights, self.categorical_features, self.bins, declared, self.numeric, known
+            )
             self._backend = backend_of(X)
         ids = task_ids(tasks if tasks is None or weights is None else tasks[counted])
         rows = Rows(
@@ -210,6 +278,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
             np.where(missing, -1, encode(labels, self.classes_.tolist())).astype(np.int32),
             np.zeros(table.n_rows, dtype=np.int64) if tasks is None else encode(tasks, ids.tolist()).astype(np.int64),
             weights,
+            self._schema.encode_numbers(table),
         )
         self._add(rows if weights is None else rows.take(counted), ids, again)
         self._conclude()
@@ -218,8 +287,9 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         temper = self.temper
-        if not (isinstance(temper, int | float | np.number) and 0.0 <= temper <= 1.0):
-            raise ValueError(f"temper={temper!r}: a power from 0 to 1 is needed")
+        if not is_learn(temper) and not (isinstance(temper, int | float | np.number) and 0.0 <= temper <= 1.0):
+            raise ValueError(f'temper={temper!r}: a power from 0 to 1 or "learn" is needed')
+        check_numeric(self.numeric)
         for name, least in (("n_chains", 1), ("n_burn_in", 0), ("n_draws", 1)):
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or value < least:
@@ -252,17 +322,17 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
 
     def _add(self, rows: Rows, ids: NDArray[Any], again: bool) -> None:
         """Add coded rows to the statistics and to the unlabelled rows."""
-        layout = Layout(len(self.classes_), self._schema.n_values)
+        layout = layout_of(self._schema, len(self.classes_))
         statistics = count(rows, layout, ids)
-        unlabelled = rows.take(rows.labels < 0)
-        unlabelled = unlabelled._replace(codes=np.ascontiguousarray(unlabelled.codes))
+        rows = rows._replace(codes=np.ascontiguousarray(rows.codes))
+        labelled, unlabelled = rows.take(rows.labels >= 0), rows.take(rows.labels < 0)
         if again:
-            before, earlier = self._statistics, self._unlabelled
+            before = self._statistics
             statistics = before + statistics
-            unlabelled = unlabelled._replace(task=positions(ids, statistics.tasks)[unlabelled.task])
-            moved = earlier._replace(task=positions(before.tasks, statistics.tasks)[earlier.task])
-            unlabelled = moved.followed_by(unlabelled)
-        self._statistics, self._unlabelled = statistics, unlabelled
+            now, then = positions(ids, statistics.tasks), positions(before.tasks, statistics.tasks)
+            labelled = self._rows.moved(then).followed_by(labelled.moved(now))
+            unlabelled = self._unlabelled.moved(then).followed_by(unlabelled.moved(now))
+        self._statistics, self._unlabelled, self._rows = statistics, unlabelled, labelled
         self.tasks_ = statistics.tasks
 
     def _problem(self) -> Problem:
@@ -276,18 +346,68 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
             )
         elif not self._takes_narrow_counts():
             statistics = statistics.widened()
-        return Problem(
-            statistics,
-            unlabelled,
-            label_prior(self.label_prior, self.classes_),
-            feature_prior(self.feature_prior, self._schema, statistics.layout),
+        return Problem(statistics, unlabelled, self.label_prior_, self._feature_prior, self._votes)
+
+    def _settle_priors(self) -> None:
+        """Take the priors that were given; learn those of labels, and those of features where tasks have their blocks.
+
+        A model that infers blocks learns the features' prior while it does so.
+        """
+        self.label_prior_ = (
+            learn_label_prior(self._label_groups(self._statistics))
+            if is_learn(self.label_prior)
+            else label_prior(self.label_prior, self.classes_)
         )
+        given = 1.0 if is_learn(self.feature_prior) else self.feature_prior
+        self._feature_prior = feature_prior(given, self._schema, self._statistics.layout)
+        self._votes: NDArray[np.float64] | None = None
+        groups = self._feature_groups(self._statistics) if is_learn(self.feature_prior) else None
+        if groups is not None:
+            self._learn_feature_prior(groups)
+
+    def _learn_feature_prior(self, counts: NDArray[Any], probability: NDArray[np.float64] | None = None) -> None:
+        """Settle the features' prior by blocks of tasks with these counts, each certain unless probabilities say."""
+        layout = self._statistics.layout
+        learnt = learn_feature_prior(counts, np.ones(len(counts)) if probability is None else probability, layout)
+        self._feature_prior, self._votes = learnt.pseudo_counts(layout), learnt.votes
+
+    def _label_groups(self, statistics: Statistics) -> NDArray[Any]:
+        """Label counts of those that have label rates of their own."""
+        return statistics.label_counts
+
+    def _feature_groups(self, statistics: Statistics) -> NDArray[Any] | None:
+        """Feature counts of those that have feature rates of their own, where that is known beforehand."""
+        return statistics.feature_counts
+
+    def _left_out(self, rows: Rows) -> LeftOut:
+        """What the model says of each of these training rows without it."""
+        problem = self._problem()
+        return leave_out(problem, self.posterior_, rows, self._label_counts(problem))
+
+    def _learn_temper(self) -> NDArray[np.float64]:
+        """The powers that predict training rows best, each by all the others; 1 where rows are not at hand.
+
+        A few thousand rows say it well enough: more would only take more time.
+        """
+        rows, mixture = self._rows, self.posterior_.blocks.mixture
+        if not len(rows.labels):
+            return np.ones(len(self._schema.columns))
+        # In an order that depends on what the rows hold, so that sums do not depend on theirs.
+        rank = np.argsort(self._problem().canonical_order())
+        counted = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
+        rows = rows.take(np.lexsort([counted, *rows.codes.T, rows.labels, rank[rows.task]]))
+        n_terms = np.diff(mixture.start)[rows.task].mean() * mixture.n_labels * len(self._schema.columns)
+        most = int(min(MAX_ROWS_LEFT_OUT, max(MAX_TERMS_LEFT_OUT / n_terms, 1)))
+        if len(rows.labels) > most:
+            rng = np.random.default_rng(self._seed)
+            rows = rows.take(np.sort(rng.permutation(len(rows.labels))[:most]))
+        return learn_temper(self._left_out(rows), self._averaged())
 
     def _takes_narrow_counts(self) -> bool:
         """Whether inference never adds counts in their own type, so that one byte each is enough."""
         return False
 
-    def _sample(self, problem: Problem, concentration: float, fixed: NDArray[np.int64] | None) -> Fitted:
+    def _sample(self, problem: Problem, concentration: float | GammaPrior, fixed: NDArray[np.int64] | None) -> Fitted:
         """Run the Gibbs sampler as the parameters say, with seats that move or are held."""
         schedule = Schedule(self.n_chains, self.n_burn_in, self.n_draws)
         n_sweeps = self.n_chains * (self.n_burn_in + self.n_draws)
@@ -307,7 +427,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
             # A row that does not count may be of a task (place −1) that no other row knows: a new one.
             places = np.append(positions(ids, self.tasks_), len(self.tasks_))
             task = places[rows.task[~known]]
-            distribution[~known] = np.exp(self._log_predictive(rows.codes[~known], task))
+            distribution[~known] = np.exp(self._log_predictive(rows.take(~known).values, task))
             inferred = self.posterior_.label_probability
             if inferred is not None:
                 of_this_call = np.flatnonzero(counted & ~known)
@@ -315,14 +435,17 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         self.label_distributions_ = distribution
         self.transduction_ = self.classes_[distribution.argmax(axis=1)]
 
-    def _log_predictive(self, codes: NDArray[np.int32], task: NDArray[np.int64]) -> NDArray[np.float64]:
-        return self.posterior_.blocks.mixture.log_predictive(codes, task, float(self.temper), self._averaged())
+    def _log_predictive(self, values: Values, task: NDArray[np.int64]) -> NDArray[np.float64]:
+        temper = self.temper_[self._schema.coded_first]
+        return self.posterior_.blocks.mixture.log_predictive(
+            values.codes, task, temper, self._averaged(), values.numbers
+        )
 
     def _averaged(self) -> bool:
         return False
 
-    def _encode(self, X: Any, task: Any) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Codes and task places of new rows; a task never seen has the place after the last."""
+    def _encode(self, X: Any, task: Any) -> tuple[Values, NDArray[np.int64]]:
+        """Values and task places of new rows; a task never seen has the place after the last."""
         check_is_fitted(self)
         table, tasks = receive(X, task, self.task_column)
         self._check_columns(X, reset=False)
@@ -335,7 +458,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         else:
             place = encode(tasks, self.tasks_.tolist()).astype(np.int64)
             place[place < 0] = len(self.tasks_)
-        return self._schema.encode(table), place
+        return Values(self._schema.encode(table), self._schema.encode_numbers(table)), place
 
     def predict_log_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
         """Log probability of each label (rows, classes); see :meth:`predict_proba`."""
@@ -364,12 +487,21 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         truth = encode(labels[~missing], known)
         return float(accuracy_score(truth, encode(predicted[~missing], known), sample_weight=weights))
 
+    def conditional_evidence(self, *, n_runs: int = 32, random_state: Any = None) -> Evidence:
+        """Estimate the log probability of the training rows' known labels given all their features (thesis eq. 4.4).
+
+        See :func:`kinfolk.naive_bayes.conditional.conditional_evidence`.
+        """
+        from kinfolk.naive_bayes.conditional import conditional_evidence
+
+        return conditional_evidence(self, n_runs=n_runs, random_state=random_state)
+
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
         return to_archive(self)
 
     @classmethod
-    def _from_archive(cls, archive: Archive) -> SharingNB:
+    def _from_archive(cls, archive: Archive) -> Self:
         return from_archive(cls, archive)
 
     def __sklearn_tags__(self) -> Any:
@@ -381,6 +513,11 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "posterior_")
+
+
+def is_learn(given: Any) -> bool:
+    """Whether a hyper-parameter is to be learnt."""
+    return isinstance(given, str) and given == LEARN
 
 
 def _flat(y: Any) -> Any:

@@ -13,6 +13,7 @@ from kinfolk.naive_bayes.base import SharingNB
 from kinfolk.naive_bayes.fitted import Fitted, Problem
 from kinfolk.naive_bayes.fixed import fit_fixed, fixed_evidence
 from kinfolk.naive_bayes.sampled import sampled_evidence
+from kinfolk.tasks.statistics import Statistics
 
 # A new task always joins: the limit of the Chinese restaurant process at concentration zero.
 _ALWAYS_JOINS = 0.0
@@ -26,14 +27,18 @@ class CompleteSharingNB(SharingNB):
     share_labels : bool, default=True
         Whether the label rates are shared too, as in the thesis (eq. 2.18). If not, every task has its own and only the
         feature rates are shared.
-    label_prior : float, array of shape (n_classes,) or mapping, default=1
-        Dirichlet pseudo-counts of the labels.
-    feature_prior : float, sequence or mapping, default=1
+    label_prior : float, array of shape (n_classes,), mapping or "learn", default="learn"
+        Dirichlet pseudo-counts of the labels. "learn" draws the tasks' label rates towards the common ones, as far as
+        they are alike: with few rows a task's own rates are little more than chance.
+    feature_prior : float, sequence, mapping or "learn", default="learn"
         Dirichlet pseudo-counts of the feature values: one number, or per feature a number or an array of shape
-        (values,) or (classes, values).
-    temper : float, default=1
+        (values,) or (classes, values). "learn" is a
+        strength for every feature and rates for every label.
+    temper : float or "learn", default="learn"
         Power, from 0 to 1, on the feature likelihood in predictions. Below 1 it makes up for naive Bayes counting
-        correlated features twice. Evidence always uses 1.
+        correlated features twice. "learn" gives every feature its own, so that training rows, each left out in turn,
+        are predicted best; counts do not tell which values came together, so that with them alone it is 1. Evidence
+        always uses 1.
     task_column : str or int, optional
         Column of ``X`` that holds the task, instead of ``task=``: for scikit-learn tools that route no metadata.
     categorical_features : "auto" or sequence, default="auto"
@@ -41,6 +46,11 @@ class CompleteSharingNB(SharingNB):
         different values; other numbers are binned.
     bins : int or mapping, default=8
         Number of quantile bins of numeric columns, or for named columns a number or the inner edges.
+    numeric : {"bin", "gaussian", "count", "auto"} or mapping, default="bin"
+        What to do with numeric columns that are not categories: put them into bins, or take them as Gaussian or as
+        Poisson counts, with parameters for each label. "auto" takes, column by column, what makes the training rows
+        most probable, all tasks pooled, and weighs whole numbers of 17 to 64 values as categories too. A mapping says
+        so for named columns, whatever "auto" would call categorical; others have bins.
     unlabelled : optional
         A value of ``y`` that marks a row without a label, beside ``None`` and NaN.
     n_chains, n_burn_in, n_draws : int, default=4, 100, 100
@@ -62,6 +72,8 @@ class CompleteSharingNB(SharingNB):
         Natural log of the evidence, what kind of number it is, and its standard error.
     label_distributions_, transduction_ : arrays
         For the rows of the last call to ``fit``: probabilities of the labels, and the most probable one.
+    label_prior_, temper_ : arrays
+        Pseudo-counts of the labels and powers of the features, as given or as learnt.
     posterior_ : Fitted
         Everything that inference left behind.
 
@@ -82,12 +94,13 @@ class CompleteSharingNB(SharingNB):
         self,
         *,
         share_labels: bool = True,
-        label_prior: float | ArrayLike = 1.0,
-        feature_prior: float | ArrayLike | Mapping[Any, Any] = 1.0,
-        temper: float = 1.0,
+        label_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
+        feature_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
+        temper: float | str = "learn",
         task_column: str | int | None = None,
         categorical_features: str | Sequence[Any] = "auto",
         bins: int | Mapping[Any, Any] = 8,
+        numeric: str | Mapping[Any, str] = "bin",
         unlabelled: Any = None,
         n_chains: int = 4,
         n_burn_in: int = 100,
@@ -103,6 +116,7 @@ class CompleteSharingNB(SharingNB):
             task_column=task_column,
             categorical_features=categorical_features,
             bins=bins,
+            numeric=numeric,
             unlabelled=unlabelled,
             n_chains=n_chains,
             n_burn_in=n_burn_in,
@@ -121,6 +135,12 @@ class CompleteSharingNB(SharingNB):
         return problem._replace(
             statistics=problem.statistics.pooled(), unlabelled=rows._replace(task=np.zeros_like(rows.task))
         )
+
+    def _label_groups(self, statistics: Statistics) -> NDArray[Any]:
+        return statistics.pooled().label_counts if self.share_labels else statistics.label_counts
+
+    def _feature_groups(self, statistics: Statistics) -> NDArray[Any]:
+        return statistics.pooled().feature_counts
 
     def _label_counts(self, problem: Problem) -> NDArray[Any]:
         of_tasks = problem.statistics.label_counts

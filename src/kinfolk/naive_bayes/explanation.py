@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from kinfolk.naive_bayes.fitted import Blocks
 from kinfolk.naive_bayes.parameters import label_pair
 from kinfolk.tasks.frames import Backend, make_frame
-from kinfolk.tasks.statistics import Layout
+from kinfolk.tasks.statistics import Layout, Values
 
 
 class Explanation(NamedTuple):
@@ -94,35 +94,40 @@ def explain_rows(
     own_counts: NDArray[Any],
     layout: Layout,
     feature_prior: NDArray[np.float64],
-    codes: NDArray[np.int32],
+    values: Values,
     task: NDArray[np.int64],
-    temper: float,
+    temper: NDArray[np.float64],
     averaged: bool,
+    own_of_blocks: NDArray[np.float64] | None = None,
 ) -> Parts:
-    """Take the predictions of coded rows apart. O(rows · blocks of a task · features · labels).
+    """Take the predictions of rows apart. O(rows · blocks of a task · features · labels).
 
     ``own_counts`` (tasks, cells) are what each task itself has brought, unlabelled rows by the probabilities of their
-    labels.
+    labels; ``own_of_blocks`` (blocks, groups) says it of blocks that hold a task's counts more than once, in votes for
+    a prototype. Powers come in the order of the mixture, features with codes first; the parts in that of the table.
     """
     mixture = blocks.mixture
-    n_rows, n_features = codes.shape
+    codes, numbers = values
+    n_rows, n_features = len(codes), codes.shape[1] + len(layout.numbers)
     n_labels = mixture.n_labels
     label_part = np.zeros((n_rows, n_labels))
     feature_part = np.zeros((n_rows, n_features, n_labels))
     shares = np.zeros((4, n_rows, n_features))
-    log_p = mixture.log_predictive(codes, task, temper, averaged)
+    log_p = mixture.log_predictive(codes, task, temper, averaged, numbers)
     cells = mixture.cells(codes)
-    starts = layout.group_start[:-1]
-    block_totals = np.add.reduceat(blocks.counts, starts, axis=1).reshape(-1, n_labels, n_features)
-    pseudo = np.add.reduceat(feature_prior, starts).reshape(n_labels, n_features)
-    task_totals = np.add.reduceat(own_counts, starts, axis=1).reshape(-1, n_labels, n_features)
+    block_totals, task_totals = _totals(blocks.counts, layout), _totals(own_counts, layout)
+    pseudo = _pseudo_rows(feature_prior, layout)
     task_totals = np.concatenate([task_totals, np.zeros_like(task_totals[:1])])
     n_tasks = len(own_counts)
     for u in np.unique(task):
         rows = np.flatnonzero(task == u)
         entries = mixture.entries(int(u))
         block = mixture.block[entries]
-        parts = temper * mixture.log_theta[block][:, cells[rows]]  # (entries, rows, features, labels)
+        parts = mixture.log_theta[block][:, cells[rows]]  # (entries, rows, features, labels)
+        if mixture.densities is not None and numbers is not None:
+            fits = [mixture.densities.log_fit(numbers[rows], np.full(len(rows), k)) for k in block]
+            parts = np.concatenate([parts, np.stack(fits)], axis=2)
+        parts = temper[:, None] * parts
         log_joint = parts.sum(axis=2) + mixture.log_rates[entries][:, None, :]
         log_weight = mixture.log_weight[entries][:, None] + (0.0 if averaged else logsumexp(log_joint, axis=2))
         responsibility = np.exp(log_weight - logsumexp(log_weight, axis=0))  # (entries, rows)
@@ -134,6 +139,8 @@ def explain_rows(
         # A block of one task has nobody else's counts, whatever labels a draw gave to its unlabelled rows.
         if u < n_tasks:
             mine = np.where((blocks.sizes[block] == 1)[:, None, None], block_totals[block], mine)
+        if own_of_blocks is not None:
+            mine = own_of_blocks[block].reshape(len(block), n_labels, n_features)
         others = block_totals[block] - mine
         of_all = (blocks.sizes[block] == n_tasks)[:, None, None] & (n_tasks > 1)
         split = [mine / total, np.where(of_all, 0, others) / total, np.where(of_all, others, 0) / total, pseudo / total]
@@ -141,4 +148,22 @@ def explain_rows(
         for s, share in enumerate(split):
             shares[s, rows] = np.einsum("ery,eyf->rf", weight, share)
     remainder = log_p - label_part - feature_part.sum(axis=1)
-    return Parts(label_part, feature_part, remainder, *shares)
+    return Parts(label_part, feature_part[:, layout.order], remainder, *shares[:, :, layout.order])
+
+
+def _totals(counts: NDArray[Any], layout: Layout) -> NDArray[Any]:
+    """How often each feature was seen with each label, out of rows of cells (rows, labels, features)."""
+    starts = layout.group_start[:-1]
+    seen = np.add.reduceat(counts[:, : layout.n_counts], starts, axis=1) if len(starts) else counts[:, :0]
+    seen = seen.reshape(len(counts), layout.n_labels, -1)
+    return np.concatenate([seen, layout.sums_of_numbers(counts)[..., 0]], axis=2) if layout.numbers else seen
+
+
+def _pseudo_rows(feature_prior: NDArray[np.float64], layout: Layout) -> NDArray[np.float64]:
+    """Rows that the prior of each feature is worth (labels, features)."""
+    starts = layout.group_start[:-1]
+    of_counts = np.add.reduceat(feature_prior, starts) if len(starts) else feature_prior
+    # Of a Gaussian it is the weight of its prior mean, of counts the rate of its Gamma prior.
+    of_numbers = [number.prior[0 if number.family == "gaussian" else 1] for number in layout.numbers]
+    of_counts = of_counts.reshape(layout.n_labels, -1)
+    return np.concatenate([of_counts, np.tile(of_numbers, (layout.n_labels, 1))], axis=1)

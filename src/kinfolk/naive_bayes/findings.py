@@ -8,17 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.convergence import Convergence
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.explanation import Explanation, explain_rows
 from kinfolk.naive_bayes.fitted import Fitted, Problem
-from kinfolk.naive_bayes.parameters import dirichlet_estimate, label_pair, mean_label_rates, mean_over_blocks, nulls
+from kinfolk.naive_bayes.parameters import (
+    dirichlet_estimate,
+    label_pair,
+    mean_label_rates,
+    mean_over_blocks,
+    moments,
+    moments_over_blocks,
+    nulls,
+)
 from kinfolk.tasks.frames import Backend, make_frame
 from kinfolk.tasks.labels import as_column
 from kinfolk.tasks.schema import encode
+from kinfolk.tasks.statistics import add_expected
 
 if TYPE_CHECKING:
     from kinfolk.tasks.schema import Schema
-    from kinfolk.tasks.statistics import Statistics
+    from kinfolk.tasks.statistics import Statistics, Values
 
 MAX_SIMILARITY_TASKS = 5_000
 
@@ -29,7 +39,7 @@ class Findings:
     classes_: NDArray[Any]
     tasks_: NDArray[Any]
     posterior_: Fitted
-    temper: float
+    temper_: NDArray[np.float64]
     _schema: Schema
     _statistics: Statistics
     _backend: Backend
@@ -38,7 +48,7 @@ class Findings:
     if TYPE_CHECKING:
 
         def _problem(self) -> Problem: ...
-        def _encode(self, X: Any, task: Any) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+        def _encode(self, X: Any, task: Any) -> tuple[Values, NDArray[np.int64]]: ...
         def _averaged(self) -> bool: ...
 
     def _estimate_evidence(self) -> Evidence:
@@ -71,6 +81,17 @@ class Findings:
             raise ValueError(f"task {asked[np.argmax(place < 0)]!r} was not in the training data")
         return self.posterior_.similarity(place.astype(np.int64))
 
+    @property
+    def convergence_(self) -> Convergence | None:
+        """R-hat and effective sample sizes of the chains; None where nothing was sampled."""
+        check_is_fitted(self)
+        return self.posterior_.convergence
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the chains have converged; true where nothing was sampled."""
+        return self.convergence_ is None or self.convergence_.converged
+
     def _evidence(self) -> Evidence:
         check_is_fitted(self)
         if self.posterior_.evidence is not None:
@@ -102,20 +123,20 @@ class Findings:
         Explanation
             Its ``table(row)`` is meant for reading, its arrays for computing.
         """
-        codes, place = self._encode(X, task)
+        rows, place = self._encode(X, task)
         problem = self._problem()
         parts = explain_rows(
             self.posterior_.blocks,
             self._own_counts(problem),
             problem.statistics.layout,
             problem.feature_prior,
-            codes,
+            rows,
             place,
-            float(self.temper),
+            self.temper_[self._schema.coded_first],
             self._averaged(),
+            None if self.posterior_.behind is None else self.posterior_.behind.own,
         )
-        names = [[*column.value_names, "(unknown)"] for column in self._schema.columns]
-        values = [[names[f][code] for f, code in enumerate(row)] for row in codes.tolist()]
+        values = self._schema.read_back(*rows)
         return Explanation(self.classes_, self._schema.names, values, *parts, backend=self._backend)
 
     def _own_counts(self, problem: Problem) -> NDArray[Any]:
@@ -123,14 +144,8 @@ class Findings:
         counts, probability = problem.statistics.feature_counts, self.posterior_.label_probability
         if probability is None or not len(probability):
             return counts
-        layout, rows = problem.statistics.layout, problem.unlabelled
         counts = counts.astype(np.float64)
-        for f in range(rows.codes.shape[1]):
-            seen = np.flatnonzero(rows.codes[:, f] >= 0)
-            cells = layout.offsets[f] + rows.codes[seen, f]
-            weights = 1.0 if rows.weights is None else rows.weights[seen]
-            for y in range(layout.n_labels):
-                np.add.at(counts, (rows.task[seen], y * layout.width + cells), probability[seen, y] * weights)
+        add_expected(counts, problem.unlabelled, problem.statistics.layout, probability)
         return counts
 
     def _label_counts(self, problem: Problem) -> NDArray[Any]:
@@ -185,6 +200,44 @@ class Findings:
                 "feature": [feature for feature, _ in names] * (n_labels * len(owners)),
                 "value": [value for _, value in names] * (n_labels * len(owners)),
                 "probability": nulls(rates),
+            },
+            self._backend,
+        )
+
+    def numeric_rates(self, by: str = "cluster") -> Any:
+        """Columns of numbers as a table: cluster or task, label, feature, family, mean, standard_deviation.
+
+        Posterior means in the columns' own units; the standard deviation is that of the numbers, not of their mean. A
+        task's are taken over all clusters that it may belong to.
+
+        Parameters
+        ----------
+        by : {"cluster", "task"}
+            Clusters are those of ``partition_``.
+        """
+        if by not in ("cluster", "task"):
+            raise ValueError(f'by={by!r}: give "cluster" or "task"')
+        check_is_fitted(self)
+        statistics = self._problem().statistics
+        layout = statistics.layout
+        if by == "cluster":
+            sums = np.zeros((int(self.partition_.max()) + 1, layout.n_cells))
+            np.add.at(sums, self.partition_, statistics.feature_counts)
+            owners, found = np.arange(len(sums)), moments(layout.sums_of_numbers(sums), layout.numbers)
+        else:
+            blocks = self.posterior_.blocks
+            of_blocks = moments(layout.sums_of_numbers(blocks.counts), layout.numbers)
+            owners, found = self.tasks_, moments_over_blocks(blocks.mixture, len(self.tasks_), of_blocks)
+        names = [column.name for column in self._schema.columns if column.number is not None]
+        n_labels, n_numbers = layout.n_labels, len(names)
+        return make_frame(
+            {
+                by: np.repeat(owners, n_labels * n_numbers).tolist(),
+                "label": np.tile(np.repeat(self.classes_, n_numbers), len(owners)).tolist(),
+                "feature": names * (n_labels * len(owners)),
+                "family": [number.family for number in layout.numbers] * (n_labels * len(owners)),
+                "mean": found.mean.ravel().tolist(),
+                "standard_deviation": np.sqrt(found.variance).ravel().tolist(),
             },
             self._backend,
         )

@@ -15,6 +15,8 @@ from kinfolk.partition.crp import joining_weights
 from kinfolk.partition.randomised_bhc import cluster_in_random_parts
 from kinfolk.partition.tree import TaskTree
 
+_FAVOUR_OF_NUMBER = -100.0
+
 
 def fit_hierarchically(
     problem: Problem,
@@ -84,11 +86,14 @@ def _entries(problem: Problem, tree: TaskTree, concentration: float) -> list[Ent
 def _least_weight(problem: Problem) -> float:
     """Log weight below which a node cannot matter to any prediction; the rest is up to ``prune``.
 
-    A row's probability under any node is at least (β/(N + Σβ))^F, and the weightiest of at most 2U nodes has 1/2U.
+    A row's probability under any node is at least (β/(N + Σβ))^F, and the weightiest of at most 2U nodes has 1/2U. Of
+    numbers nothing so certain is known: each may favour a node by a factor of e^100.
     """
     statistics = problem.statistics
     n_rows = float(statistics.label_counts.sum())
-    largest_prior = float(np.add.reduceat(problem.feature_prior, statistics.layout.group_start[:-1]).max())
-    rarest = np.log(problem.feature_prior.min()) - np.log(n_rows + largest_prior)
+    least = _FAVOUR_OF_NUMBER * len(statistics.layout.numbers) - np.log(2 * len(statistics.tasks)) + NEGLIGIBLE
     n_features = len(statistics.layout.n_values)
-    return float(n_features * rarest - np.log(2 * len(statistics.tasks)) + NEGLIGIBLE)
+    if n_features:
+        largest_prior = float(np.add.reduceat(problem.feature_prior, statistics.layout.group_start[:-1]).max())
+        least += n_features * (np.log(problem.feature_prior.min()) - np.log(n_rows + largest_prior))
+    return float(least)

@@ -17,19 +17,27 @@ _NEVER_JOINS = np.inf
 class NoSharingNB(SharingNB):
     """Naive Bayes for every task by itself: the baseline that learns nothing from kin.
 
+    Tasks share no rows. What they share by default are hyper-parameters, learnt from all of them because that predicts
+    better on every real set tried; with ``label_prior=1, feature_prior=1, temper=1`` they share nothing at all: that is
+    the thesis's model.
+
     Fits a thousand tasks as fast as other packages fit a few. With unlabelled rows it is semi-supervised: their labels
     are drawn by Gibbs sampling along with everything else.
 
     Parameters
     ----------
-    label_prior : float, array of shape (n_classes,) or mapping, default=1
-        Dirichlet pseudo-counts of the labels.
-    feature_prior : float, sequence or mapping, default=1
+    label_prior : float, array of shape (n_classes,), mapping or "learn", default="learn"
+        Dirichlet pseudo-counts of the labels. "learn" draws the tasks' label rates towards the common ones, as far as
+        they are alike: with few rows a task's own rates are little more than chance.
+    feature_prior : float, sequence, mapping or "learn", default="learn"
         Dirichlet pseudo-counts of the feature values: one number, or per feature a number or an array of shape
-        (values,) or (classes, values).
-    temper : float, default=1
+        (values,) or (classes, values). "learn" is a
+        strength for every feature and rates that all tasks have in common.
+    temper : float or "learn", default="learn"
         Power, from 0 to 1, on the feature likelihood in predictions. Below 1 it makes up for naive Bayes counting
-        correlated features twice. Evidence always uses 1.
+        correlated features twice. "learn" gives every feature its own, so that training rows, each left out in turn,
+        are predicted best; counts do not tell which values came together, so that with them alone it is 1. Evidence
+        always uses 1.
     task_column : str or int, optional
         Column of ``X`` that holds the task, instead of ``task=``: for scikit-learn tools that route no metadata.
     categorical_features : "auto" or sequence, default="auto"
@@ -37,6 +45,11 @@ class NoSharingNB(SharingNB):
         different values; other numbers are binned.
     bins : int or mapping, default=8
         Number of quantile bins of numeric columns, or for named columns a number or the inner edges.
+    numeric : {"bin", "gaussian", "count", "auto"} or mapping, default="bin"
+        What to do with numeric columns that are not categories: put them into bins, or take them as Gaussian or as
+        Poisson counts, with parameters for each label. "auto" takes, column by column, what makes the training rows
+        most probable, all tasks pooled, and weighs whole numbers of 17 to 64 values as categories too. A mapping says
+        so for named columns, whatever "auto" would call categorical; others have bins.
     unlabelled : optional
         A value of ``y`` that marks a row without a label, beside ``None`` and NaN.
     n_chains, n_burn_in, n_draws : int, default=4, 100, 100
@@ -58,6 +71,8 @@ class NoSharingNB(SharingNB):
         Natural log of the evidence, what kind of number it is, and its standard error.
     label_distributions_, transduction_ : arrays
         For the rows of the last call to ``fit``: probabilities of the labels, and the most probable one.
+    label_prior_, temper_ : arrays
+        Pseudo-counts of the labels and powers of the features, as given or as learnt.
     posterior_ : Fitted
         Everything that inference left behind.
 

@@ -40,7 +40,7 @@ def feature_prior(given: Any, schema: Schema, layout: Layout) -> NDArray[np.floa
     1), each a number, or an array of shape (values,) or (labels, values).
     """
     if not isinstance(given, Mapping | list | tuple) and np.ndim(given) == 0:
-        return np.full(layout.n_cells, float(_positive(given, "feature_prior")))
+        return np.full(layout.n_counts, float(_positive(given, "feature_prior")))
     items: list[Any]
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in schema.names]
@@ -52,17 +52,30 @@ def feature_prior(given: Any, schema: Schema, layout: Layout) -> NDArray[np.floa
         if len(items) != len(schema.names):
             raise ValueError(f"feature_prior has {len(items)} items for {len(schema.names)} features")
     prior = np.empty((layout.n_labels, layout.width))
-    for f, item in enumerate(items):
-        part = _positive(item, f"feature_prior of column {schema.names[f]!r}")
+    # Columns of numbers have no pseudo-counts; what was said about them is not needed.
+    coded = [f for f, column in enumerate(schema.columns) if column.number is None]
+    names = [schema.names[f] for f in coded]
+    for f, item in enumerate(items[f] for f in coded):
+        part = _positive(item, f"feature_prior of column {names[f]!r}")
         try:
             prior[:, layout.offsets[f] : layout.offsets[f + 1]] = part
         except ValueError:
             shape = (layout.n_labels, int(layout.n_values[f]))
             raise ValueError(
-                f"feature_prior of column {schema.names[f]!r} has shape {part.shape}: a number or an array of shape "
+                f"feature_prior of column {names[f]!r} has shape {part.shape}: a number or an array of shape "
                 f"{shape[1:]} or {shape} fits"
             ) from None
     return prior.ravel()
+
+
+def check_strength_prior(given: Any) -> None:
+    """Refuse what is not a shape and a rate of a Gamma distribution."""
+    try:
+        shape, rate = (float(number) for number in given)
+    except (TypeError, ValueError):
+        shape = rate = np.nan
+    if not (0.0 < shape < np.inf and 0.0 < rate < np.inf):
+        raise ValueError(f"strength_prior={given!r}: two finite numbers above zero are needed, shape and rate")
 
 
 def _positive(given: Any, what: str) -> NDArray[np.float64]:

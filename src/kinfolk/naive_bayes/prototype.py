@@ -11,10 +11,12 @@ from scipy.special import digamma
 from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.base import SharingNB
+from kinfolk.naive_bayes.base import SharingNB, is_learn
 from kinfolk.naive_bayes.explanation import Explanation
 from kinfolk.naive_bayes.fitted import Fitted, Problem
+from kinfolk.naive_bayes.leave_one_out import LeftOut, leave_out
 from kinfolk.naive_bayes.parameters import dirichlet_estimate, mean_over_blocks
+from kinfolk.naive_bayes.priors import check_strength_prior
 from kinfolk.naive_bayes.prototype_evidence import prototype_evidence
 from kinfolk.naive_bayes.prototype_sampling import TINY, PrototypeDraws, fit_prototype, noise_model
 from kinfolk.naive_bayes.prototype_unlabelled import fit_with_unlabelled
@@ -23,6 +25,7 @@ from kinfolk.naive_bayes.tallies import Floats, tally
 from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.frames import make_frame
+from kinfolk.tasks.statistics import Rows
 
 
 class PrototypeNB(SharingNB):
@@ -40,14 +43,17 @@ class PrototypeNB(SharingNB):
         Shape and rate of the Gamma distribution that strengths come from. By default an exponential distribution with
         mean 100, flat over the strengths that a few dozen rows a task can tell apart, so that the data decide; where
         they cannot, tasks lean on the prototype.
-    label_prior : float, array of shape (n_classes,) or mapping, default=1
-        Dirichlet pseudo-counts of the labels.
+    label_prior : float, array of shape (n_classes,), mapping or "learn", default="learn"
+        Dirichlet pseudo-counts of the labels. "learn" draws the tasks' label rates towards the common ones, as far as
+        they are alike: with few rows a task's own rates are little more than chance.
     feature_prior : float, sequence or mapping, default=1
         Dirichlet pseudo-counts of the prototypes: one number, or per feature a number or an array of shape (values,) or
         (classes, values).
-    temper : float, default=1
+    temper : float or "learn", default="learn"
         Power, from 0 to 1, on the feature likelihood in predictions. Below 1 it makes up for naive Bayes counting
-        correlated features twice. Evidence always uses 1.
+        correlated features twice. "learn" gives every feature its own, so that training rows, each left out in turn,
+        are predicted best; counts do not tell which values came together, so that with them alone it is 1. Evidence
+        always uses 1.
     task_column : str or int, optional
         Column of ``X`` that holds the task, instead of ``task=``: for scikit-learn tools that route no metadata.
     categorical_features : "auto" or sequence, default="auto"
@@ -82,6 +88,8 @@ class PrototypeNB(SharingNB):
         Natural log of the evidence, what kind of number it is, and its standard error.
     label_distributions_, transduction_ : arrays
         For the rows of the last call to ``fit``: probabilities of the labels, and the most probable one.
+    label_prior_, temper_ : arrays
+        Pseudo-counts of the labels and powers of the features, as given or as learnt.
     posterior_ : Fitted
         Everything that inference left behind.
 
@@ -111,9 +119,9 @@ class PrototypeNB(SharingNB):
         self,
         *,
         strength_prior: tuple[float, float] = (1.0, 0.01),
-        label_prior: float | ArrayLike = 1.0,
-        feature_prior: float | ArrayLike | Mapping[Any, Any] = 1.0,
-        temper: float = 1.0,
+        label_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
+        feature_prior: float | ArrayLike | Mapping[Any, Any] | str = 1.0,
+        temper: float | str = "learn",
         task_column: str | int | None = None,
         categorical_features: str | Sequence[Any] = "auto",
         bins: int | Mapping[Any, Any] = 8,
@@ -144,14 +152,11 @@ class PrototypeNB(SharingNB):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        try:
-            shape, rate = (float(number) for number in self.strength_prior)
-        except (TypeError, ValueError):
-            shape = rate = np.nan
-        if not (0.0 < shape < np.inf and 0.0 < rate < np.inf):
+        if is_learn(self.feature_prior):
             raise ValueError(
-                f"strength_prior={self.strength_prior!r}: two finite numbers above zero are needed, shape and rate"
+                'feature_prior="learn": the prototype model learns strengths and common rates already; give numbers'
             )
+        check_strength_prior(self.strength_prior)
 
     def _infer(self, problem: Problem) -> Fitted:
         schedule = Schedule(self.n_chains, self.n_burn_in, self.n_draws)
@@ -216,14 +221,8 @@ class PrototypeNB(SharingNB):
         problem = self._problem()
         layout = problem.statistics.layout
         starts = layout.group_start[:-1]
-        # Blocks follow draw by draw, with unknown labels as they were drawn; the last task of each draw is a new one.
-        counts = self.posterior_.blocks.counts.reshape(-1, len(self.tasks_) + 1, layout.n_cells).mean(axis=0)
-        pseudo = self._pseudo_counts()
-        # Means are fractional, so that every term of the tallies is a count and the number of tasks that have it.
-        tallies = tally(counts, layout.group_start)
-        cell = np.repeat(np.arange(layout.n_cells), np.diff(tallies.start)[: layout.n_cells])
-        votes = tallies.weight[: len(cell)] * _votes(pseudo[cell], tallies.at[: len(cell)])
-        all_votes = np.add.reduceat(np.bincount(cell, votes, layout.n_cells), starts)
+        counts, pseudo = self._mean_counts(), self._pseudo_counts()
+        all_votes = np.add.reduceat(self._all_votes(counts, pseudo), starts)
         weight = np.add.reduceat(problem.feature_prior, starts)
         asked = counts[tasks]
         own_votes = np.add.reduceat(_votes(pseudo, asked), starts, axis=1)
@@ -233,6 +232,27 @@ class PrototypeNB(SharingNB):
         others = pull * np.maximum(all_votes - own_votes, 0.0) / (weight + all_votes)
         prior = np.broadcast_to(weight / (weight + all_votes), pull.shape) * pull
         return np.array([1.0 - others - prior, others, prior]).reshape(3, len(tasks), layout.n_labels, -1)
+
+    def _mean_counts(self) -> Floats:
+        """Counts of every task, averaged over draws of unknown labels; the last row is a new task's."""
+        # Blocks follow draw by draw; the last task of each draw is a new one.
+        counts = self.posterior_.blocks.counts
+        return np.asarray(counts.reshape(-1, len(self.tasks_) + 1, counts.shape[1]).mean(axis=0))
+
+    def _all_votes(self, counts: Floats, pseudo: Floats) -> Floats:
+        """How many rows of all tasks are expected to have drawn each cell from the prototype."""
+        # Means are fractional, so that every term of the tallies is a count and the number of tasks that have it.
+        tallies = tally(counts, self._statistics.layout.group_start)
+        cell = np.repeat(np.arange(len(pseudo)), np.diff(tallies.start)[: len(pseudo)])
+        votes = tallies.weight[: len(cell)] * _votes(pseudo[cell], tallies.at[: len(cell)])
+        return np.bincount(cell, votes, len(pseudo)).astype(np.float64)
+
+    def _left_out(self, rows: Rows) -> LeftOut:
+        """Take rows out of their tasks and, by their votes, out of the prototype; strengths stay as they are."""
+        problem, pseudo = self._problem(), self._pseudo_counts()
+        votes = problem.feature_prior + self._all_votes(self._mean_counts(), pseudo)
+        problem = problem._replace(feature_prior=pseudo, votes=votes)
+        return leave_out(problem, self.posterior_, rows, problem.statistics.label_counts)
 
     def _pseudo_counts(self) -> Floats:
         """Posterior mean of K θ̄, cell by cell."""
@@ -269,7 +289,8 @@ class PrototypeNB(SharingNB):
         prototypes = archive.array("prototype.prototypes", "f", (*strengths.shape[:2], layout.n_cells))
         model._draws = PrototypeDraws(strengths, prototypes)
         # JSON knows lists only.
-        model.strength_prior = tuple(model.strength_prior)
+        shape, rate = model.strength_prior
+        model.strength_prior = (shape, rate)
         return model
 
 

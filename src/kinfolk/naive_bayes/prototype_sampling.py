@@ -20,6 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from kinfolk.convergence import Convergence, diagnose
 from kinfolk.naive_bayes.fitted import Blocks, Fitted, Problem
 from kinfolk.naive_bayes.mixture import Mixture, log_feature_rates
 from kinfolk.naive_bayes.noisy_copies import NoiseModel, State, log_likelihoods, run_group
@@ -71,12 +72,23 @@ def fit_prototype(
     )
     counts = np.concatenate([statistics.feature_counts, np.zeros_like(statistics.feature_counts[:1])])
     rates = expected_rates(counts, model, draws)
+    log_joint = sum(log_joint for _, _, log_joint in by_group) + problem.log_label_evidence()
     fitted = Fitted(
         blocks=blocks_of_draws(problem, counts[None], statistics.label_counts[None], rates[None]),
         partition=np.arange(len(statistics.tasks)),
-        log_joint=sum(log_joint for _, _, log_joint in by_group) + problem.log_label_evidence(),
+        log_joint=log_joint,
+        convergence=convergence_of_prototypes(log_joint, draws.strengths),
     )
     return fitted, draws
+
+
+def convergence_of_prototypes(log_joint: Floats, strengths: Floats) -> Convergence:
+    """Judge chains by their log joint (chains, draws) and by the worst of the strengths (chains, draws, groups)."""
+    whole = diagnose({"log joint": log_joint})
+    groups = diagnose({f"strength {g}": strengths[..., g] for g in range(strengths.shape[-1])})
+    return Convergence(
+        whole.r_hat | {"strengths": max(groups.r_hat.values())}, whole.ess | {"strengths": min(groups.ess.values())}
+    )
 
 
 def sample_group(

@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.fitted import Fitted, Problem, log_label_marginals
 from kinfolk.naive_bayes.noisy_copies import NoiseModel, State
-from kinfolk.naive_bayes.prototype_sampling import TINY, PrototypeDraws, blocks_of_draws, expected_rates
+from kinfolk.naive_bayes.prototype_sampling import (
+    TINY,
+    PrototypeDraws,
+    blocks_of_draws,
+    convergence_of_prototypes,
+    expected_rates,
+)
 from kinfolk.naive_bayes.sampled import Schedule, arrange
 from kinfolk.naive_bayes.tallies import Floats, tally
 from kinfolk.naive_bayes.unlabelled import draw_label, log_grow
@@ -221,11 +227,13 @@ def fit_with_unlabelled(
     label_probability = np.empty((len(row_order), problem.statistics.layout.n_labels))
     label_probability[row_order] = np.mean([chain.label_probability for chain in chains], axis=0)
     label_probability = _alike_for_twins(label_probability, problem.unlabelled)
+    log_joint = np.array([chain.log_joint for chain in chains])
     fitted = Fitted(
         blocks=blocks_of_draws(problem, counts, label_counts, np.array(rates)),
         partition=np.arange(n_tasks),
-        log_joint=np.array([chain.log_joint for chain in chains]),
+        log_joint=log_joint,
         label_probability=label_probability,
+        convergence=convergence_of_prototypes(log_joint, draws.strengths),
     )
     return fitted, draws
 

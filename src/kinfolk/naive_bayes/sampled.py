@@ -1,7 +1,8 @@
 """Gibbs sampling of partitions and of unknown labels (thesis appendix A.1), and the mixture over its draws.
 
 With the seats held fixed the same sampler serves no sharing and complete sharing (A.1.1, A.1.2); with seats that move,
-clustered naive Bayes (A.1.3). Probabilities are averaged over draws, never the draws themselves.
+clustered naive Bayes (A.1.3), whose concentration may be drawn along. Probabilities are averaged over draws, never the
+draws themselves.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
+from kinfolk.convergence import Convergence, diagnose
 from kinfolk.evidence import Annealed, Evidence, annealed_evidence
 from kinfolk.maths.dirichlet import DirichletProduct
 from kinfolk.naive_bayes.fitted import Blocks, Entry, Fitted, Problem, log_label_marginals, make_blocks
 from kinfolk.naive_bayes.unlabelled import LabelDraws
+from kinfolk.partition.concentration import GammaPrior, draw_concentration, log_clusters_weight
 from kinfolk.partition.crp import canonical, joining_weights
 from kinfolk.partition.gibbs import Seating
+from kinfolk.partition.split_merge import split_and_merge
 from kinfolk.tasks.statistics import Rows
 
 
@@ -31,19 +36,23 @@ class Schedule(NamedTuple):
 
 
 class Chain:
-    """One Gibbs sampler over the partition (unless ``fixed``) and the labels of unlabelled rows."""
+    """One sampler over the partition (unless ``fixed``), the labels of unlabelled rows and, given a prior of it, the
+    concentration.
+    """
 
     def __init__(
         self,
         problem: Problem,
         product: DirichletProduct,
-        concentration: float,
+        concentration: float | GammaPrior,
         fixed: NDArray[np.int64] | None = None,
     ) -> None:
         self.problem = problem
         self.fixed = fixed
-        # Held seats ask for no concentration, which may then be zero or infinite.
-        self.seating = Seating(problem.statistics.feature_counts, product, 1.0 if fixed is not None else concentration)
+        self.prior = concentration if isinstance(concentration, GammaPrior) else None
+        # Held seats ask for no concentration, which may then be zero or infinite; one with a prior is drawn before use.
+        given = 1.0 if isinstance(concentration, GammaPrior) or fixed is not None else concentration
+        self.seating = Seating(problem.statistics.feature_counts, product, given)
         rows = problem.unlabelled
         self.labels = LabelDraws(
             rows._replace(labels=rows.labels.copy()),
@@ -58,11 +67,13 @@ class Chain:
         return len(self.labels.rows.labels)
 
     def draw_from_prior(self, rng: np.random.Generator) -> None:
-        """Draw labels from the urns of their tasks and seats from the restaurant, blind to all features."""
+        """Draw concentration, labels from the urns of their tasks and seats from the restaurant, blind to features."""
         fresh = self.problem.statistics
         self.seating.counts[:] = fresh.feature_counts
         self.labels.label_counts[:] = fresh.label_counts
         self.labels.initialise(self.seating, rng.random(self.n_unlabelled))
+        if self.prior is not None:
+            self.seating.concentration = self.prior.draw(rng)
         if self.fixed is None:
             self.seating.draw_from_prior(rng.random(len(self.seating.seat)))
         else:
@@ -76,12 +87,21 @@ class Chain:
             self.seating.sweep(rng.random(len(self.seating.seat)))
 
     def sweep(self, rng: np.random.Generator, power: float = 1.0) -> NDArray[np.float64]:
-        """Redraw every unknown label, then every seat; returns the labels' probabilities."""
+        """Redraw every unknown label, every seat, clusters by splits and merges, and the concentration.
+
+        Returns the labels' probabilities. O(tasks · clusters · cells + rows · features · labels).
+        """
         probability = np.empty((0, self.problem.statistics.layout.n_labels))
         if self.n_unlabelled:
             probability = self.labels.sweep(self.seating, rng.random(self.n_unlabelled), power)
         if self.fixed is None:
             self.seating.sweep(rng.random(len(self.seating.seat)), power)
+            split_and_merge(self.seating, rng, temper=power)
+        if self.prior is not None:
+            n_clusters, n_tasks = self.seating.n_clusters, len(self.seating.seat)
+            self.seating.concentration = draw_concentration(
+                self.seating.concentration, n_clusters, n_tasks, self.prior, rng
+            )
         return probability
 
     @property
@@ -91,19 +111,25 @@ class Chain:
 
     @property
     def log_joint(self) -> float:
-        """Log probability of seats, labels and features."""
+        """Log probability of seats, labels and features; a concentration that is drawn is integrated out."""
         labels = float(log_label_marginals(self.labels.label_counts, self.problem.label_prior).sum())
-        seats = self.seating.log_prior if self.fixed is None else 0.0
+        if self.fixed is not None:
+            return self.log_likelihood + labels
+        if self.prior is None:
+            return self.log_likelihood + labels + self.seating.log_prior
+        sizes = self.seating.cluster_size[self.seating.cluster_size > 0]
+        seats = float(gammaln(sizes).sum()) + log_clusters_weight(len(sizes), int(sizes.sum()), self.prior)
         return self.log_likelihood + labels + seats
 
 
 class Draws(NamedTuple):
-    """What one chain kept: per draw the seats, label counts, clusters' counts and log joint."""
+    """What one chain kept: per draw the seats, label counts, clusters' counts, log joint and concentration."""
 
     seats: NDArray[np.int64]
     label_counts: NDArray[np.generic]
     cluster_counts: list[NDArray[np.generic]]
     log_joint: NDArray[np.float64]
+    concentrations: NDArray[np.float64]
     label_probability: NDArray[np.float64]
 
 
@@ -113,7 +139,7 @@ def run_chain(
     """Burn in, then keep every draw."""
     rng = np.random.default_rng(seed)
     chain.start(rng)
-    seats, label_counts, cluster_counts, log_joint = [], [], [], []
+    seats, label_counts, cluster_counts, log_joint, concentrations = [], [], [], [], []
     label_probability = np.zeros((chain.n_unlabelled, chain.problem.statistics.layout.n_labels))
     for sweep in range(schedule.n_burn_in + schedule.n_draws):
         probability = chain.sweep(rng)
@@ -127,20 +153,31 @@ def run_chain(
         label_counts.append(chain.labels.label_counts.copy())
         cluster_counts.append(chain.seating.cluster_counts[chain.seating.seat[first]])
         log_joint.append(chain.log_joint)
+        concentrations.append(chain.seating.concentration)
         label_probability += probability / schedule.n_draws
-    return Draws(np.array(seats), np.array(label_counts), cluster_counts, np.array(log_joint), label_probability)
+    return Draws(
+        np.array(seats),
+        np.array(label_counts),
+        cluster_counts,
+        np.array(log_joint),
+        np.array(concentrations),
+        label_probability,
+    )
 
 
 def fit_by_sampling(
     problem: Problem,
-    concentration: float,
+    concentration: float | GammaPrior,
     schedule: Schedule,
     seed: int,
     n_jobs: int | None = None,
     fixed: NDArray[np.int64] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Fitted:
-    """Run the chains side by side and join their draws. O(sweeps · (tasks · clusters · cells + rows · features))."""
+    """Run the chains side by side and join their draws. O(sweeps · (tasks · clusters · cells + rows · features)).
+
+    Given a prior of the concentration, it is drawn in every sweep, and a new task is met with every draw's own.
+    """
     order = problem.canonical_order()
     arranged, row_order = arrange(problem, order)
     held = None if fixed is None else fixed[order]
@@ -159,23 +196,42 @@ def fit_by_sampling(
     averaged = np.mean([draws.label_probability for draws in chains], axis=0)
     label_probability[row_order] = _alike(arranged.unlabelled, averaged)
     partitions = np.array([canonical(seat) for seat in seats])
+    by_chain = partitions.reshape(schedule.n_chains, schedule.n_draws, -1)
+    drawn = None
+    if isinstance(concentration, GammaPrior):
+        drawn = np.array([draws.concentrations for draws in chains])
+    given = np.full(len(seats), concentration) if drawn is None else drawn.ravel()
 
     return Fitted(
-        blocks=_blocks(problem, seats, label_counts, cluster_counts, concentration),
+        blocks=_blocks(problem, seats, label_counts, cluster_counts, given),
         partition=partitions[int(np.argmax(log_joint))],
-        partitions=partitions.reshape(schedule.n_chains, schedule.n_draws, -1),
+        partitions=by_chain,
         log_joint=log_joint,
         label_probability=label_probability,
+        concentrations=drawn,
+        convergence=convergence_of_draws(log_joint, by_chain if fixed is None else None, drawn),
     )
+
+
+def convergence_of_draws(
+    log_joint: NDArray[np.float64],
+    partitions: NDArray[np.int64] | None = None,
+    concentrations: NDArray[np.float64] | None = None,
+) -> Convergence:
+    """Judge chains by what does not depend on how clusters are numbered; partitions are (chains, draws, tasks)."""
+    quantities: dict[str, NDArray[Any]] = {"log joint": log_joint}
+    if partitions is not None:
+        quantities["number of clusters"] = partitions.max(axis=-1) + 1
+    if concentrations is not None:
+        quantities["concentration"] = concentrations
+    return diagnose(quantities)
 
 
 def _alike(rows: Rows, probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """Give rows of a task that are alike the same probabilities, their average: they differ by chance alone."""
     if not len(rows.labels):
         return probability
-    weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
-    described = np.column_stack([rows.task, rows.codes, weights])
-    _, group = np.unique(described, axis=0, return_inverse=True)
+    _, group = np.unique(np.column_stack([rows.task, rows.described()]), axis=0, return_inverse=True)
     sums = np.zeros((int(group.max()) + 1, probability.shape[1]))
     np.add.at(sums, group, probability)
     return np.asarray((sums / np.bincount(group)[:, None])[group])
@@ -183,7 +239,7 @@ def _alike(rows: Rows, probability: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def sampled_evidence(
     problem: Problem,
-    concentration: float,
+    concentration: float | GammaPrior,
     seed: int,
     n_jobs: int | None = None,
     fixed: NDArray[np.int64] | None = None,
@@ -191,7 +247,8 @@ def sampled_evidence(
 ) -> Evidence:
     """Estimate log p(X, Y) by annealing over seats and unknown labels, from p(z, Y) to p(z, Y, X).
 
-    At power zero the known labels' own evidence is the normalising constant.
+    At power zero the known labels' own evidence is the normalising constant; that stays so where the concentration has
+    a prior, which the path begins and ends with.
     """
     order = problem.canonical_order()
     arranged, _ = arrange(problem, order)
@@ -206,14 +263,9 @@ def arrange(problem: Problem, order: NDArray[np.int64]) -> tuple[Problem, NDArra
     """The same problem with tasks in the given order and unlabelled rows in one of their own."""
     statistics, rows = problem.statistics, problem.unlabelled
     task = np.argsort(order)[rows.task] if len(rows.task) else rows.task
-    weights = np.ones(len(task)) if rows.weights is None else rows.weights
-    row_order = np.lexsort([weights, *rows.codes.T[::-1], task])
-    arranged_rows = Rows(
-        np.ascontiguousarray(rows.codes[row_order]),
-        rows.labels[row_order],
-        task[row_order],
-        None if rows.weights is None else rows.weights[row_order],
-    )
+    row_order = np.lexsort([*rows.described().T[::-1], task])
+    arranged_rows = rows._replace(task=task).take(row_order)
+    arranged_rows = arranged_rows._replace(codes=np.ascontiguousarray(arranged_rows.codes))
     arranged = statistics._replace(
         tasks=statistics.tasks[order],
         feature_counts=statistics.feature_counts[order],
@@ -227,7 +279,7 @@ def _blocks(
     seats: NDArray[np.int64],
     label_counts: NDArray[Any],
     cluster_counts: list[NDArray[Any]],
-    concentration: float,
+    concentrations: NDArray[np.float64],
 ) -> Blocks:
     """A block per cluster and draw; draws that agree on a block, labels included, share it."""
     n_draws, n_tasks = seats.shape
@@ -241,15 +293,17 @@ def _blocks(
             key = (task, block, labels.tobytes())
             weights[key] = weights.get(key, 0.0) + weight
 
+    alone_in_all = 0.0
     for draw in range(n_draws):
         for cluster, count in enumerate(cluster_counts[draw]):
             members = np.flatnonzero(seats[draw] == cluster)
             block, size, _ = counts.setdefault((members.tobytes(), count.tobytes()), (len(counts), len(members), count))
             for task in members.tolist():
                 add(task, block, label_counts[draw, task], 1.0 / n_draws)
-            joins, alone = joining_weights(np.array([size]), n_tasks, concentration)
+            joins, alone = joining_weights(np.array([size]), n_tasks, float(concentrations[draw]))
             add(n_tasks, block, no_labels, float(joins[0]) / n_draws)
-    add(n_tasks, len(counts), no_labels, alone)
+        alone_in_all += alone / n_draws
+    add(n_tasks, len(counts), no_labels, alone_in_all)
     dtype = label_counts.dtype
     entry = Entry(
         np.array([task for task, _, _ in weights], dtype=np.int64),

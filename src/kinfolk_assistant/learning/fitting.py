@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk.naive_bayes.clustered import ClusteredNB
@@ -41,20 +43,24 @@ def fit_team(rows: pl.DataFrame, seed: int, verbose: bool) -> ClusteredNB:
         concentration=CONCENTRATION,
         label_prior=_label_prior(rows),
         feature_prior=_feature_prior(rows),
+        temper=1.0,  # by the number of a user's answers instead, when a request is judged
         **CHAINS,
         random_state=seed,
         verbose=verbose,
     )
     unlabelled = rows["answer"].is_null().to_numpy()
     weights = np.where(unlabelled, UNLABELLED_WEIGHT, 1.0) if unlabelled.any() else None
-    # partial_fit, because an answer that nobody has given yet is an answer all the same.
-    return model.partial_fit(
-        rows.select(*MEETING_FEATURES),
-        rows["answer"].to_list(),
-        list(ANSWERS),
-        task=rows["user"].to_list(),
-        sample_weight=weights,
-    )
+    with warnings.catch_warnings():
+        # Forty draws are enough to average over, though too few to prove that the chains have converged.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # partial_fit, because an answer that nobody has given yet is an answer all the same.
+        return model.partial_fit(
+            rows.select(*MEETING_FEATURES),
+            rows["answer"].to_list(),
+            list(ANSWERS),
+            task=rows["user"].to_list(),
+            sample_weight=weights,
+        )
 
 
 def _label_prior(rows: pl.DataFrame) -> list[float]:

@@ -1,0 +1,138 @@
+"""Hyper-parameters learnt from all tasks together, by empirical Bayes.
+
+The pseudo-counts of the labels, α, maximise ∏_u DM(m_u | α) over the tasks' label counts: how much the tasks' own label
+rates differ says how far each is to be drawn to the common ones. The pseudo-counts of feature f are κ_f m_{y,f}: a
+strength, and rates that all blocks of tasks have in common. They maximise the expected log marginal of the blocks,
+
+    Q(κ, m) = Σ_k ω_k Σ_{y,f} log DM(n_{k,y,f} | κ_f m_{y,f}) + log p(κ, m),
+
+ω_k being the probability that k is one of the blocks, which is the M-step of an EM algorithm over partitions; so is the
+concentration given the expected number of blocks. All have weak priors, so that nothing runs off to infinity.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import digamma, gammaln
+
+from kinfolk.tasks.statistics import Layout
+
+Floats = NDArray[np.float64]
+
+# The strength of the labels' prior has a Gamma prior with this mean and the shape below. Tasks of one row each, which
+# say nothing of it, have this strength; real sets of tasks have 5 to 50.
+_LABEL_STRENGTH = 20.0
+# Bounds of log pseudo-counts of the labels, so that no step of the search leaves what floats can hold.
+_LOG_COUNT_BOUNDS = (-7.0, 12.0)
+# A block that is less probable than this tells too little about the prior to be worth its time.
+_LEAST_PROBABILITY = 1e-3
+# Blocks and tasks that are looked at, at most: a few numbers are learnt from them, and more would not change these.
+_MAX_BLOCKS = 5_000
+_MAX_TASKS = 50_000
+_STRENGTH_SHAPE = 2.0
+_MAX_STEPS = 25
+_ENOUGH = 1e-2
+
+
+def learn_label_prior(label_counts: NDArray[Any]) -> Floats:
+    """Pseudo-counts of the labels that explain best how tasks' label counts (tasks, labels) differ.
+
+    Examples
+    --------
+    >>> alike, unlike = np.array([[20, 10]] * 40), np.array([[30, 0], [0, 30]] * 20)
+    >>> [round(float(learn_label_prior(counts).sum()), 2) for counts in (alike, unlike)]
+    [76.75, 0.03]
+    """
+    label_counts = _some(label_counts, _MAX_TASKS)
+    patterns, times = np.unique(label_counts, axis=0, return_counts=True)
+    patterns = patterns.astype(np.float64)
+    totals, n_labels = patterns.sum(axis=1), patterns.shape[1]
+    n_tasks = times.sum()
+
+    def loss(log_counts: Floats) -> tuple[float, Floats]:
+        prior = np.exp(log_counts)
+        strength = prior.sum()
+        log_marginal = times @ (gammaln(prior + patterns).sum(axis=1) - gammaln(strength + totals))
+        log_marginal -= n_tasks * (gammaln(prior).sum() - gammaln(strength))
+        slope = times @ digamma(prior + patterns) - times @ digamma(strength + totals)
+        slope -= n_tasks * (digamma(prior) - digamma(strength))
+        # The labels' common rates have a Dirichlet prior with two pseudo-counts each: no label is ever impossible.
+        log_prior = np.log(prior / strength).sum() + _STRENGTH_SHAPE * (np.log(strength) - strength / _LABEL_STRENGTH)
+        slope_prior = 1.0 - n_labels * prior / strength
+        slope_prior += _STRENGTH_SHAPE * (prior / strength - prior / _LABEL_STRENGTH)
+        return -float(log_marginal + log_prior), -(slope * prior + slope_prior)
+
+    rates = (label_counts.sum(axis=0) + 1.0) / (label_counts.sum() + n_labels)
+    found = minimize(loss, np.log(10.0 * rates), jac=True, method="L-BFGS-B", bounds=[_LOG_COUNT_BOUNDS] * n_labels)
+    return np.asarray(np.exp(found.x))
+
+
+class LearntPrior(NamedTuple):
+    """Pseudo-counts of the features' values, and what they were made of.
+
+    ``strengths`` has one number per feature; ``votes`` (cells) says how many of the blocks' observations speak for each
+    cell of the common rates, the one pseudo-count that every value has among them.
+    """
+
+    strengths: Floats
+    votes: Floats
+
+    def pseudo_counts(self, layout: Layout) -> Floats:
+        """κ_f m_{y,f,x} of all cells."""
+        widths = np.diff(layout.group_start)
+        rates = self.votes / np.repeat(np.add.reduceat(self.votes, layout.group_start[:-1]), widths)
+        return np.asarray(np.repeat(np.tile(self.strengths, layout.n_labels), widths) * rates)
+
+
+def learn_feature_prior(counts: NDArray[Any], probability: Floats, layout: Layout) -> LearntPrior:
+    """Strength and common rates of every feature from blocks' counts (blocks, cells), by their probability.
+
+    The strength of a feature of V values has a Gamma prior with shape 2 and mean V, the strength of one pseudo-count
+    for each value.
+    """
+    kept = _some(np.flatnonzero(probability > _LEAST_PROBABILITY), _MAX_BLOCKS)
+    weights = probability[kept]
+    by_label = counts[kept, : layout.n_counts].reshape(len(kept), layout.n_labels, layout.width)
+    strengths, votes = np.empty(len(layout.n_values)), np.empty((layout.n_labels, layout.width))
+    for f, n_values in enumerate(layout.n_values):
+        cells = slice(int(layout.offsets[f]), int(layout.offsets[f + 1]))
+        strengths[f], votes[:, cells] = _learn_feature(by_label[:, :, cells], weights, float(n_values))
+    return LearntPrior(strengths, votes.ravel())
+
+
+def _learn_feature(counts: NDArray[Any], weights: Floats, n_values: float) -> tuple[float, Floats]:
+    """Strength and votes of one feature from counts (blocks, labels, values): one in turn given the other."""
+    strength = n_values
+    patterns, where = np.unique(counts.reshape(len(counts), -1), axis=0, return_inverse=True)
+    weights = np.bincount(where.ravel(), weights, len(patterns)).astype(np.float64)
+    counts = patterns.reshape(-1, *counts.shape[1:]).astype(np.float64)
+    totals = counts.sum(axis=2)
+    votes = np.ones(counts.shape[1:])
+    for _ in range(_MAX_STEPS):
+        pseudo = strength * votes / votes.sum(axis=1, keepdims=True)
+        votes = 1.0 + pseudo * np.tensordot(weights, digamma(pseudo + counts) - digamma(pseudo), axes=1)
+        rates = votes / votes.sum(axis=1, keepdims=True)
+
+        def loss(log_strength: float, rates: Floats = rates) -> float:
+            k = np.exp(log_strength)
+            log_marginal = (gammaln(k * rates + counts) - gammaln(k * rates)).sum(axis=(1, 2))
+            log_marginal -= (gammaln(k + totals) - gammaln(k)).sum(axis=1)
+            return -float(weights @ log_marginal + _STRENGTH_SHAPE * (log_strength - k / n_values))
+
+        before = strength
+        found = minimize_scalar(loss, bounds=(np.log(1e-2 * n_values), np.log(1e4 * n_values)), method="bounded")
+        strength = float(np.exp(found.x))
+        if abs(np.log(strength / before)) < _ENOUGH:
+            break
+    return strength, votes
+
+
+def _some(rows: NDArray[Any], most: int) -> NDArray[Any]:
+    """So many of the rows at most, the same ones each time."""
+    if len(rows) <= most:
+        return rows
+    return np.asarray(rows[np.sort(np.random.default_rng(0).permutation(len(rows))[:most])])

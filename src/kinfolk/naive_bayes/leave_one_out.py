@@ -1,0 +1,213 @@
+"""What a fitted model says of each training row once that row is taken out again, in closed form (thesis eq. 3.4–3.8).
+
+Given the block k that task u belongs to, taking row i out lowers one count of every feature and one of the label, so
+that p_k(x_i, y | D∖i) is at hand without a new fit. The row also takes its share of what is known about the block with
+it: p(k | D∖i) ∝ p(k | D) / p_k(x_i, y_i | D∖i). Priors stay as they are, but for learnt rates that all blocks have in
+common: from these too the row's own vote is taken, or a task of few rows would seem to be predicted by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from kinfolk.maths.conjugate import N_CELLS, log_density_of_number, prior_of, third_cell
+from kinfolk.naive_bayes.fitted import Fitted, Problem
+from kinfolk.naive_bayes.predictor import MAX_TEMPER
+from kinfolk.tasks.statistics import Rows
+
+Floats = NDArray[np.float64]
+
+# Half the precision of powers about their mean: a priori they differ by about 0.2.
+_CLOSENESS = 10.0
+_START = 0.5
+
+
+class LeftOut(NamedTuple):
+    """For every row taken out, what each block that its task may belong to says of it.
+
+    Entries ``start[i]:start[i + 1]`` are those of row i: log weights of the blocks without the row, and the log
+    likelihood of each of its features under each label (entries, features, labels). ``log_rates`` (rows, labels) are
+    those of the labels, ``labels`` and ``weights`` those of the rows.
+    """
+
+    start: NDArray[np.int64]
+    log_weight: Floats
+    log_fit: Floats
+    log_rates: Floats
+    labels: NDArray[np.int32]
+    weights: Floats
+
+    @property
+    def row(self) -> NDArray[np.int64]:
+        """The row that each entry belongs to."""
+        return np.repeat(np.arange(len(self.labels)), np.diff(self.start))
+
+    def log_joint(self, powers: Floats, averaged: bool = False) -> Floats:
+        """Log probability of blocks and labels (entries, labels), up to a constant for each row."""
+        log_joint = np.einsum("efy,f->ey", self.log_fit, powers) + self.log_rates[self.row]
+        if averaged:
+            log_joint -= logsumexp(log_joint, axis=1, keepdims=True)
+        return np.asarray(log_joint + self.log_weight[:, None])
+
+    def log_predictive(self, powers: Floats, averaged: bool = False) -> Floats:
+        """Log probability of every label of every row, given all other rows (rows, labels)."""
+        log_joint, first = self.log_joint(powers, averaged), self.start[:-1]
+        highest = np.maximum.reduceat(log_joint.max(axis=1), first)
+        summed = np.add.reduceat(np.exp(log_joint - highest[self.row, None]), first, axis=0)
+        # A label that no block leaves any chance must not become −inf.
+        log_sum = np.log(np.maximum(summed, np.finfo(np.float64).tiny))
+        return np.asarray(log_sum - logsumexp(log_sum, axis=1, keepdims=True))
+
+    def score(self, powers: Floats, averaged: bool = False) -> tuple[float, Floats]:
+        """Log probability of the rows' own labels, added up by the rows' weights, and its slope by each power."""
+        row, first = self.row, self.start[:-1]
+        log_joint, log_p = self.log_joint(powers, averaged), self.log_predictive(powers, averaged)
+        own = log_p[np.arange(len(self.labels)), self.labels]
+        entry = np.arange(len(row))
+        log_own = log_joint[entry, self.labels[row]]
+        highest = np.maximum.reduceat(log_own, first)
+        given_own = np.exp(log_own - highest[row])
+        given_own /= np.add.reduceat(given_own, first)[row]
+        if averaged:
+            # Each block's own prediction changes; its weight does not.
+            among = np.exp(log_joint - self.log_weight[:, None]) * given_own[:, None]
+        else:
+            top = np.maximum.reduceat(log_joint.max(axis=1), first)
+            among = np.exp(log_joint - top[row, None])
+            among /= np.add.reduceat(among.sum(axis=1), first)[row, None]
+        among *= -self.weights[row, None]
+        among[entry, self.labels[row]] += given_own * self.weights[row]
+        return float(self.weights @ own), np.einsum("ey,efy->f", among, self.log_fit)
+
+
+def learn_temper(left_out: LeftOut, averaged: bool = False) -> Floats:
+    """Powers on the features' likelihoods under which the rows' labels are the most probable.
+
+    A priori features have powers close to each other, wherever that is: together they make up for naive Bayes counting
+    correlated features twice, apart for some of them being more so than others. For one block the score is concave.
+    """
+    n_features = left_out.log_fit.shape[1]
+
+    def loss(powers: Floats) -> tuple[float, Floats]:
+        apart = powers - powers.mean()
+        score, slope = left_out.score(powers, averaged)
+        return _CLOSENESS * float(apart @ apart) - score, 2.0 * _CLOSENESS * apart - slope
+
+    found = minimize(
+        loss, np.full(n_features, _START), jac=True, method="L-BFGS-B", bounds=[(0.0, MAX_TEMPER)] * n_features
+    )
+    return np.asarray(np.clip(found.x, 0.0, MAX_TEMPER))
+
+
+def leave_out(problem: Problem, fitted: Fitted, rows: Rows, label_counts: NDArray[Any]) -> LeftOut:
+    """Take out each of the labelled rows in turn. O(rows · blocks of its task · features · labels).
+
+    ``label_counts`` are those behind each task's label rates. A row of weight 2 is two rows, of which one is taken out.
+    """
+    layout, blocks = problem.statistics.layout, fitted.blocks
+    mixture = blocks.mixture
+    weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
+    taken = np.minimum(weights, 1.0)
+    n_entries = np.diff(mixture.start)[rows.task]
+    start = np.concatenate([[0], np.cumsum(n_entries)]).astype(np.int64)
+    # Where tasks belong to blocks in part, a row is in them in part.
+    share = np.exp(mixture.log_weight) if fitted.independent else np.ones(len(mixture.log_weight))
+    counts = blocks.counts.astype(np.float64, copy=False)
+    first_cells = layout.group_start[:-1]
+    # Where the prior was not learnt, a row's vote weighs nothing against infinitely many.
+    votes = np.full(layout.n_counts, np.inf) if problem.votes is None else problem.votes
+    n_coded = rows.codes.shape[1]
+    log_fit = np.empty((int(start[-1]), n_coded + len(layout.numbers), layout.n_labels))
+    prior = _Prior(
+        problem.feature_prior,
+        np.add.reduceat(problem.feature_prior, first_cells),
+        votes,
+        np.add.reduceat(votes, first_cells),
+    )
+    totals = np.add.reduceat(counts[:, : layout.n_counts], first_cells, axis=1)
+    coded = rows.codes, rows.labels, rows.task, taken
+    entries = mixture.start, mixture.block, share
+    _fit_without(*coded, *entries, counts, totals, prior, layout.offsets, start, log_fit)
+    if rows.numbers is not None:
+        numbers = np.ascontiguousarray(rows.numbers)
+        _fit_of_numbers_without(
+            numbers, *coded[1:], *entries, counts, layout.number_groups, start, log_fit[:, n_coded:]
+        )
+    without = label_counts[rows.task] + problem.label_prior
+    without[np.arange(len(without)), rows.labels] -= taken
+    log_rates = np.log(without) - np.log(without.sum(axis=1, keepdims=True))
+    place = np.repeat(mixture.start[rows.task] - start[:-1], n_entries) + np.arange(start[-1])
+    row = np.repeat(np.arange(len(rows.labels)), n_entries)
+    log_weight = mixture.log_weight[place] - log_fit.sum(axis=1)[np.arange(len(place)), rows.labels[row]]
+    highest = np.maximum.reduceat(log_weight, start[:-1])
+    total = np.add.reduceat(np.exp(log_weight - highest[row]), start[:-1])
+    log_weight -= (highest + np.log(total))[row]
+    if layout.numbers:
+        log_fit = log_fit[:, layout.order]
+    return LeftOut(start, log_weight, log_fit, log_rates, rows.labels, weights)
+
+
+class _Prior(NamedTuple):
+    """Pseudo-counts and votes, each of cells and of their groups."""
+
+    cell: Floats
+    group: Floats
+    votes: Floats
+    all_votes: Floats
+
+
+@numba.njit(cache=True, nogil=True)
+def _fit_without(  # type: ignore[no-untyped-def]
+    codes, labels, task, taken, entry_start, block, share, counts, totals, prior, offsets, start, log_fit
+):
+    """Log likelihood of every row's features under each label in each block, without the row itself."""
+    n_features, width = codes.shape[1], offsets[-1]
+    pseudo_counts, strength, votes, all_votes = prior.cell, prior.group, prior.votes, prior.all_votes
+    for i in range(len(labels)):
+        for slot in range(start[i + 1] - start[i]):
+            entry = entry_start[task[i]] + slot
+            k, mass = block[entry], share[entry] * taken[i]
+            for y in range(log_fit.shape[2]):
+                gone = mass if y == labels[i] else 0.0
+                for f in range(n_features):
+                    log_fit[start[i] + slot, f, y] = 0.0
+                    if codes[i, f] < 0:
+                        continue
+                    cell, group = y * width + offsets[f] + codes[i, f], y * n_features + f
+                    count, pseudo = counts[k, cell] - gone, pseudo_counts[cell]
+                    if gone > 0.0 and votes[cell] < np.inf:
+                        vote = gone * pseudo / (pseudo + count)
+                        pseudo = strength[group] * (votes[cell] - vote) / (all_votes[group] - vote)
+                    rate = (count + pseudo) / (totals[k, group] - gone + strength[group])
+                    log_fit[start[i] + slot, f, y] = np.log(rate)
+
+
+@numba.njit(cache=True, nogil=True)
+def _fit_of_numbers_without(  # type: ignore[no-untyped-def]
+    numbers, labels, task, taken, entry_start, block, share, counts, groups, start, log_fit
+):
+    """Log density of every row's numbers under each label in each block, without the row itself."""
+    n_numbers = numbers.shape[1]
+    for i in range(len(labels)):
+        for slot in range(start[i + 1] - start[i]):
+            entry = entry_start[task[i]] + slot
+            k, mass = block[entry], share[entry] * taken[i]
+            for y in range(log_fit.shape[2]):
+                gone = mass if y == labels[i] else 0.0
+                for j in range(n_numbers):
+                    log_fit[start[i] + slot, j, y] = 0.0
+                    x = numbers[i, j]
+                    if np.isnan(x):
+                        continue
+                    g = y * n_numbers + j
+                    c, family = groups.first + N_CELLS * g, groups.family[g]
+                    n, total = counts[k, c] - gone, counts[k, c + 1] - gone * x
+                    third = counts[k, c + 2] - gone * third_cell(x, family)
+                    density = log_density_of_number(x, n, total, third, family, prior_of(groups, g))
+                    log_fit[start[i] + slot, j, y] = density

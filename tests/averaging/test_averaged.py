@@ -1,0 +1,155 @@
+"""The average of models: its weights, its predictions, and that it is safe where one of its members is wrong."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import kinfolk
+from kinfolk import AveragedNB, ClusteredNB, CompleteSharingNB, NoSharingNB
+
+PLAIN = {"label_prior": 1.0, "feature_prior": 1.0, "temper": 1.0}
+
+
+def made_up_tasks(seed, n_tasks=12, n_rows=30, alike=True):
+    """Tasks that all follow one rule, or each one of its own."""
+    rng = np.random.default_rng(seed)
+    task = np.repeat(np.arange(n_tasks), n_rows)
+    y = rng.integers(2, size=len(task))
+    sign = np.ones(n_tasks, dtype=int) if alike else rng.integers(2, size=n_tasks)
+    follows = rng.random((len(task), 3)) < 0.8
+    X = np.where(follows, (y ^ (1 - sign[task]))[:, None], rng.integers(2, size=(len(task), 3)))
+    return X.astype(str), y, task
+
+
+def log_loss(model, X, y, task):
+    return -model.predict_log_proba(X, task=task)[np.arange(len(y)), y].mean()
+
+
+@pytest.fixture(scope="module")
+def averaged():
+    X, y, task = made_up_tasks(0)
+    return AveragedNB(random_state=0).fit(X, y, task=task)
+
+
+def test_the_average_is_the_members_probabilities_weighed(averaged):
+    X, _, task = made_up_tasks(1)
+    expected = sum(
+        averaged.weights_[name] * member.predict_proba(X, task=task) for name, member in averaged.members_.items()
+    )
+    np.testing.assert_allclose(averaged.predict_proba(X, task=task), expected, atol=1e-12)
+    assert sum(averaged.weights_.values()) == pytest.approx(1.0)
+    similarity = sum(averaged.weights_[name] * member.similarity_ for name, member in averaged.members_.items())
+    np.testing.assert_allclose(averaged.similarity_, similarity)
+
+
+@pytest.mark.parametrize("weigh_by", ["held-out", "leave-one-out"])
+@pytest.mark.parametrize(("alike", "right"), [(True, "complete"), (False, "none")])
+def test_the_model_that_is_right_is_believed_most(weigh_by, alike, right):
+    X, y, task = made_up_tasks(2, alike=alike)
+    members = {"none": NoSharingNB(**PLAIN), "complete": CompleteSharingNB(**PLAIN)}
+    model = AveragedNB(members, weigh_by=weigh_by, random_state=0).fit(X, y, task=task)
+    assert max(model.weights_, key=model.weights_.get) == right
+    assert model.weights_[right] > 0.7
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_the_average_is_close_to_the_best_of_its_members(alike):
+    X, y, task = made_up_tasks(3, n_rows=60, alike=alike)
+    train = np.arange(len(y)) % 60 < 12
+    model = AveragedNB(random_state=0).fit(X[train], y[train], task=task[train])
+    losses = [log_loss(member, X[~train], y[~train], task[~train]) for member in model.members_.values()]
+    assert log_loss(model, X[~train], y[~train], task[~train]) < min(losses) + 0.02
+
+
+def test_weights_by_evidence_are_those_of_the_members_log_evidence():
+    X, y, task = made_up_tasks(4, n_tasks=4, n_rows=6)
+    members = [NoSharingNB(**PLAIN), CompleteSharingNB(share_labels=False, **PLAIN)]
+    model = AveragedNB(members, weigh_by="evidence").fit(X, y, task=task)
+    values = np.array([member.log_evidence_ for member in model.members_.values()])
+    odds = np.exp(values[0] - values[1])
+    assert list(model.weights_.values()) == pytest.approx([odds / (1 + odds), 1 / (1 + odds)])
+    assert model.log_evidence_ == pytest.approx(np.logaddexp(*values) - np.log(2))
+
+
+def test_weights_by_conditional_evidence_follow_the_labels_given_the_features():
+    X, y, task = made_up_tasks(5, n_tasks=3, n_rows=8)
+    members = [NoSharingNB(**PLAIN), CompleteSharingNB(share_labels=False, **PLAIN)]
+    model = AveragedNB(members, weigh_by="conditional-evidence", random_state=0).fit(X, y, task=task)
+    values = [member.conditional_evidence(random_state=0).value for member in model.members_.values()]
+    assert model.weights_["2: CompleteSharingNB"] == pytest.approx(1 / (1 + np.exp(values[0] - values[1])), abs=0.1)
+
+
+def test_tempered_members_cannot_be_weighed_by_evidence():
+    with pytest.raises(ValueError, match=r"member 'sly' has temper=0\.5: evidence knows no tempering"):
+        AveragedNB({"sly": NoSharingNB(temper=0.5)}, weigh_by="evidence").fit([["a"], ["b"]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"weigh_by": "luck"}, "weigh_by='luck' is not one of"),
+        ({"n_folds": 1}, "n_folds=1: a whole number of at least 2"),
+        ({"members": []}, "members is empty"),
+        ({"members": {"odd": "NoSharingNB"}}, "member 'odd' is a str, not a naive Bayes model"),
+    ],
+)
+def test_bad_parameters_are_told_in_one_sentence(given, message):
+    with pytest.raises(ValueError, match=message):
+        AveragedNB(**given).fit([["a"], ["b"]], [0, 1])
+
+
+@pytest.mark.parametrize("rows", [[["a"], ["b"]], [["a"], ["b"], ["a"]]], ids=len)
+def test_so_few_rows_that_no_fold_can_be_learnt_from_give_equal_weights(rows):
+    model = AveragedNB({"one": NoSharingNB(), "other": CompleteSharingNB()}, random_state=0)
+    model.fit(rows, [0, 1, 0][: len(rows)])
+    assert np.isfinite(model.predict_proba(rows)).all()
+
+
+def test_frames_of_pandas_and_polars_and_the_task_column_give_the_same():
+    X, y, task = made_up_tasks(6, n_tasks=4)
+    table = {f"f{i}": X[:, i] for i in range(3)} | {"who": task}
+    members = {"one": NoSharingNB(), "all": CompleteSharingNB()}
+    arrays = AveragedNB(members, random_state=0).fit(X, y, task=task).predict_proba(X, task=task)
+    for make in (pd.DataFrame, pl.DataFrame):
+        model = AveragedNB(members, task_column="who", random_state=0).fit(make(table), y)
+        np.testing.assert_allclose(model.predict_proba(make(table)), arrays, atol=1e-12)
+
+
+def test_the_number_of_jobs_changes_nothing():
+    X, y, task = made_up_tasks(7, n_tasks=4)
+    one, two = (
+        AveragedNB(random_state=0, n_jobs=n_jobs).fit(X, y, task=task).predict_proba(X, task=task) for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+def test_rows_without_a_label_are_never_held_out():
+    X, y, task = made_up_tasks(8, n_tasks=4)
+    some = np.where(np.arange(len(y)) % 7 == 0, None, y)
+    model = AveragedNB({"one": NoSharingNB(n_draws=5), "all": CompleteSharingNB(n_draws=5)}, random_state=0)
+    model.fit(X, some, task=task)
+    assert np.isfinite(model.predict_log_proba(X, task=task)).all()
+
+
+def test_explanations_add_up_to_the_predictions(averaged):
+    X, _, task = made_up_tasks(9)
+    explained = averaged.explain(X[:5], task=task[:5])
+    total = explained.label_part + explained.feature_part.sum(axis=1) + explained.remainder
+    np.testing.assert_allclose(total, averaged.predict_log_proba(X[:5], task=task[:5]), atol=1e-10)
+
+
+def test_a_saved_average_predicts_as_it_did(averaged, tmp_path):
+    X, _, task = made_up_tasks(10)
+    kinfolk.save(averaged, tmp_path / "team.kin")
+    expected = averaged.predict_proba(X, task=task)
+    np.testing.assert_allclose(kinfolk.load(tmp_path / "team.kin").predict_proba(X, task=task), expected, atol=1e-12)
+    again = kinfolk.load(tmp_path / "team.kin", estimator=True)
+    np.testing.assert_allclose(again.predict_proba(X, task=task), expected, atol=1e-12)
+    assert again.weights_ == averaged.weights_
+
+
+def test_the_partition_is_that_of_the_member_that_agrees_best_with_all():
+    X, y, task = made_up_tasks(11, alike=True)
+    model = AveragedNB({"none": NoSharingNB(), "all": CompleteSharingNB(), "kin": ClusteredNB()}, random_state=0)
+    assert model.fit(X, y, task=task).partition_.tolist() == [0] * 12

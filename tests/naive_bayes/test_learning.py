@@ -1,0 +1,148 @@
+"""Hyper-parameters that are learnt: what they maximise, and that they are found where they are known."""
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from scipy.stats import dirichlet_multinomial
+
+import kinfolk
+from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
+from kinfolk.naive_bayes.learning import learn_feature_prior, learn_label_prior
+from kinfolk.tasks.statistics import Layout
+
+
+def made_up_tasks(rng, n_tasks, n_rows, strength, n_values=4, n_features=3):
+    """Tasks in one cluster each, with label rates from Beta(strength / 2, strength / 2)."""
+    rates = rng.beta(strength / 2, strength / 2, size=n_tasks)
+    task = np.repeat(np.arange(n_tasks), n_rows)
+    y = (rng.random(len(task)) < rates[task]).astype(int)
+    theta = rng.dirichlet(np.ones(n_values), size=(2, n_features))
+    x = np.array([[rng.choice(n_values, p=theta[label, f]) for f in range(n_features)] for label in y])
+    return x.astype(str), y, task
+
+
+@pytest.mark.parametrize("strength", [2.0, 10.0, 40.0])
+def test_the_strength_of_the_labels_prior_is_found(strength):
+    rng = np.random.default_rng(3)
+    rates = rng.dirichlet([0.3 * strength, 0.7 * strength], size=600)
+    found = learn_label_prior(rng.multinomial(40, rates))
+    assert found.sum() == pytest.approx(strength, rel=0.25)
+    assert found[1] / found.sum() == pytest.approx(0.7, abs=0.03)
+
+
+def test_the_labels_prior_maximises_their_marginal_under_a_gamma_prior():
+    counts = np.array([[5, 1], [2, 4], [0, 3], [7, 7]])
+
+    def score(prior):
+        strength = prior.sum()
+        marginal = sum(dirichlet_multinomial.logpmf(n, prior, n.sum()) for n in counts)
+        return marginal + np.log(prior / strength).sum() + 2.0 * (np.log(strength) - strength / 20.0)
+
+    best = learn_label_prior(counts)
+    for factor in (0.9, 1.1):
+        for y in range(2):
+            changed = best.copy()
+            changed[y] *= factor
+            assert score(changed) < score(best)
+
+
+def test_tasks_of_one_row_each_leave_the_strength_to_its_prior():
+    assert learn_label_prior(np.array([[1, 0], [0, 1]] * 50)).sum() == pytest.approx(20.0, rel=0.01)
+
+
+def test_a_label_that_no_row_has_is_never_impossible():
+    assert (learn_label_prior(np.array([[5, 0], [3, 0]])) > 0.0).all()
+
+
+def test_the_strengths_of_the_features_are_found():
+    rng = np.random.default_rng(4)
+    layout = Layout(2, np.array([3, 5]))
+    strengths = np.array([2.0, 30.0])
+    means = [rng.dirichlet(np.full(n, 5.0), size=2) for n in (3, 5)]
+    blocks = np.empty((400, layout.n_cells), dtype=np.int64)
+    for y in range(2):
+        for f in range(2):
+            theta = rng.dirichlet(strengths[f] * means[f][y], size=400)
+            first = y * layout.width + layout.offsets[f]
+            blocks[:, first : first + layout.n_values[f]] = rng.multinomial(50, theta)
+    learnt = learn_feature_prior(blocks, np.ones(400), layout)
+    assert np.allclose(learnt.strengths, strengths, rtol=0.15)
+    found = learnt.pseudo_counts(layout).reshape(2, -1)
+    assert np.allclose(found[:, 3:] / found[:, 3:].sum(axis=1, keepdims=True), means[1], atol=0.03)
+
+
+def test_improbable_blocks_have_no_say_in_the_features_prior():
+    layout = Layout(1, np.array([2]))
+    blocks = np.array([[9, 1], [8, 2], [0, 500]])
+    kept = learn_feature_prior(blocks, np.array([1.0, 1.0, 1e-6]), layout)
+    alone = learn_feature_prior(blocks[:2], np.ones(2), layout)
+    assert np.array_equal(kept.pseudo_counts(layout), alone.pseudo_counts(layout))
+
+
+def test_learning_the_concentration_raises_the_evidence_of_exact_inference():
+    """EM never lowers what it maximises: the evidence times the density of log a under a Gamma(1, 1) prior."""
+    rng = np.random.default_rng(5)
+    x, y, task = made_up_tasks(rng, 6, 12, 5.0)
+
+    def penalised(concentration):
+        model = ClusteredNB(inference="exact", concentration=concentration, label_prior=1.0).fit(x, y, task=task)
+        return model.log_evidence_ + np.log(model.concentration_) - model.concentration_
+
+    learnt = ClusteredNB(inference="exact", concentration="learn", label_prior=1.0).fit(x, y, task=task).concentration_
+    assert penalised(learnt) > penalised(1.0)
+    assert penalised(learnt) > max(penalised(learnt / 2), penalised(learnt * 2))
+
+
+def test_sampled_concentrations_agree_with_those_learnt_by_em():
+    rng = np.random.default_rng(6)
+    x, y, task = made_up_tasks(rng, 30, 20, 5.0)
+    kind = {"label_prior": 1.0, "random_state": 0, "concentration": "learn"}
+    by_em = ClusteredNB(**kind).fit(x, y, task=task)
+    sampled = ClusteredNB(inference="gibbs", **kind).fit(x, y, task=task)
+    assert sampled.concentration_ == pytest.approx(by_em.concentration_, abs=0.3)
+    assert sampled.posterior_.concentrations.std() > 0.0
+
+
+@pytest.mark.parametrize("model", [NoSharingNB, CompleteSharingNB, ClusteredNB], ids=lambda model: model.__name__)
+def test_what_was_learnt_is_kept_in_the_saved_model(tmp_path, model):
+    x, y, task = made_up_tasks(np.random.default_rng(7), 8, 15, 5.0)
+    fitted = model(label_prior="learn", feature_prior="learn", temper="learn", random_state=0).fit(x, y, task=task)
+    kinfolk.save(fitted, tmp_path / "model.kinfolk")
+    again = kinfolk.load(tmp_path / "model.kinfolk", estimator=True)
+    assert np.array_equal(again.temper_, fitted.temper_)
+    assert np.array_equal(again.label_prior_, fitted.label_prior_)
+    assert np.allclose(again.predict_proba(x, task=task), fitted.predict_proba(x, task=task))
+    predictor = kinfolk.load(tmp_path / "model.kinfolk")
+    assert np.allclose(predictor.predict_proba(x, task=task), fitted.predict_proba(x, task=task))
+
+
+def test_learnt_hyper_parameters_predict_better_than_ones_where_tasks_have_few_rows():
+    rng = np.random.default_rng(8)
+    x, y, task = made_up_tasks(rng, 60, 30, 30.0)
+    train = np.arange(len(y)) % 30 < 3
+    kept = np.flatnonzero(~train)
+    losses = {}
+    for given in ("learn", 1.0):
+        model = NoSharingNB(label_prior=given, feature_prior=given, temper=given)
+        model.fit(x[train], y[train], task=task[train])
+        own = model.predict_log_proba(x[kept], task=task[kept])[np.arange(len(kept)), y[kept]]
+        losses[given] = -own.mean()
+    assert losses["learn"] < 0.95 * losses[1.0]
+
+
+def test_the_prototype_model_refuses_to_learn_what_it_learns_already():
+    with pytest.raises(ValueError, match="learns strengths and common rates already"):
+        PrototypeNB(feature_prior="learn").fit([["a"], ["b"]], [0, 1])
+
+
+def test_an_unknown_word_for_a_hyper_parameter_is_refused_with_its_name():
+    for name in ("label_prior", "feature_prior", "temper", "concentration"):
+        with pytest.raises(ValueError, match=name):
+            ClusteredNB(**{name: "guess"}).fit([["a"], ["b"]], [0, 1])
+
+
+def test_the_marginal_that_scipy_gives_is_ours_without_the_multinomial_coefficient():
+    """Guards the oracle used above: SciPy's has a factor that does not depend on the prior."""
+    n, prior = np.array([3, 2]), np.array([1.5, 2.5])
+    ours = gammaln(prior + n).sum() - gammaln(prior.sum() + 5) - gammaln(prior).sum() + gammaln(prior.sum())
+    assert dirichlet_multinomial.logpmf(n, prior, 5) - ours == pytest.approx(np.log(10.0))
