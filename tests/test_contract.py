@@ -3,6 +3,7 @@
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kinfolk import (
+    AveragedNB,
     BayesMultinet,
     BayesNets,
     ClusteredNB,
@@ -21,6 +22,10 @@ ESTIMATORS = [
     ClusteredNB(inference="gibbs", n_chains=2, n_burn_in=2, n_draws=3, random_state=0),
     ClusteredNB(inference="exact"),
     ClusteredNB(inference="variational", random_state=0),
+    ClusteredNB(partition_per="feature"),
+    ClusteredNB(within="noisy", n_chains=2, n_burn_in=2, n_draws=3, random_state=0),
+    ClusteredNB(feature_prior="learn", concentration="learn"),
+    AveragedNB({"none": NoSharingNB(), "kin": ClusteredNB()}, n_folds=2, random_state=0),
     PrototypeNB(n_chains=2, n_burn_in=2, n_draws=3, random_state=0),
     BayesNets(),
     BayesMultinet(),
@@ -36,8 +41,13 @@ _CLIMB = "iterations end by their gain, on another path for repeated rows; tests
 _HELD_OUT = "variances are chosen on rows held out, and copies of a row can be held out one without the other"
 
 
+_FOLDS = "models are weighed by rows held out at random, and copies of a row can be held out one without the other"
+
+
 def exceptions(estimator):
     """Checks that an estimator does not pass, each with the reason."""
+    if isinstance(estimator, AveragedNB):
+        return dict.fromkeys(_WEIGHTS, _FOLDS)
     if not isinstance(estimator, LICAClassifier | LICARegressor):
         return {}
     by_bayes = estimator.inference == "eb" and estimator.sharing == "sources"

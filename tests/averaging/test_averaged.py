@@ -153,3 +153,11 @@ def test_the_partition_is_that_of_the_member_that_agrees_best_with_all():
     X, y, task = made_up_tasks(11, alike=True)
     model = AveragedNB({"none": NoSharingNB(), "all": CompleteSharingNB(), "kin": ClusteredNB()}, random_state=0)
     assert model.fit(X, y, task=task).partition_.tolist() == [0] * 12
+
+
+def test_a_fit_that_fails_leaves_the_average_as_it_was(averaged):
+    X, y, task = made_up_tasks(12)
+    before = averaged.predict_proba(X, task=task)
+    with pytest.raises(ValueError, match="task has 3 entries"):
+        averaged.fit(X, y, task=[1, 2, 3])
+    np.testing.assert_array_equal(averaged.predict_proba(X, task=task), before)

@@ -70,6 +70,8 @@ def refused(run: Run, *arguments: object, given: str | bytes | None = None) -> s
         ((*FIT, "--bins", 0), ["bins"]),
         ((*FIT, "--bins", "many"), ["--bins"]),
         ((*FIT, "--temper", 2), ["temper"]),
+        ((*FIT, "--temper", "much"), ["--temper much: a number or 'learn' is needed"]),
+        ((*FIT, "--model", "averaged", "--temper", 1), ["--temper belongs to --model"]),
         ((*FIT, "--concentration", -1), ["concentration"]),
         ((*FIT, "--label-prior", 0), ["label_prior"]),
         ((*FIT, "--feature-prior", "nan"), ["feature_prior"]),

@@ -286,3 +286,39 @@ def test_a_large_table_with_unlabelled_rows_is_read_where_the_model_learns_from_
     result = run("fit", "train.csv", *ROLES, "--model", "no-sharing", "-o", "team.kin", "--json")
     assert result.exit_code == 0, result.stderr
     assert sum(task["unlabelled_rows"] for task in json.loads(result.stdout)["tasks"]) == 4
+
+
+def test_an_average_is_fitted_inspected_and_predicts_as_in_python(run: Run, meetings: pd.DataFrame) -> None:
+    write(meetings, Path("train.csv"))
+    result = run("fit", "train.csv", *ROLES, "--model", "averaged", "-o", "team.kin", "--json")
+    assert result.exit_code == 0, result.stderr
+    about = json.loads(result.stdout)
+    X = meetings.drop(columns="answer")
+    fitted = kinfolk.AveragedNB(task_column="who is it", random_state=0).fit(X, meetings["answer"])
+    assert about["weights"] == pytest.approx(fitted.weights_)
+    found = printed(run("predict", "team.kin", "train.csv").stdout)
+    np.testing.assert_allclose(found.iloc[:, 2:], fitted.predict_proba(X), rtol=1e-9)
+    assert run("decide", "team.kin", "train.csv", "--asymmetric", 1).exit_code == 0
+    for arguments in ((), ("--json",), ("--task", meetings["who is it"].iloc[0])):
+        shown = run("inspect", "team.kin", *arguments)
+        assert shown.exit_code == 0, shown.stderr
+    assert "believed" in run("inspect", "team.kin").stdout
+
+
+@pytest.mark.parametrize("given", ["learn", "0.4"])
+def test_hyper_parameters_are_numbers_or_learnt(run: Run, meetings: pd.DataFrame, given: str) -> None:
+    write(meetings, Path("train.csv"))
+    options = ("--label-prior", given, "--feature-prior", given, "--temper", given, "--concentration", given)
+    assert run("fit", "train.csv", *ROLES, *options, "-o", "team.kin").exit_code == 0
+    model = kinfolk.load("team.kin", estimator=True)
+    expected = given if given == "learn" else float(given)
+    assert (model.label_prior, model.feature_prior, model.temper, model.concentration) == (expected,) * 4
+
+
+def test_columns_of_numbers_are_taken_as_the_command_line_says(run: Run, meetings: pd.DataFrame) -> None:
+    write(meetings, Path("train.csv"))
+    assert run("fit", "train.csv", *ROLES, "--numeric", "gaussian", "-o", "team.kin").exit_code == 0
+    assert kinfolk.load("team.kin", estimator=True).numeric == "gaussian"
+    refused = run("fit", "train.csv", *ROLES, "--model", "prototype", "--numeric", "auto", "-o", "team.kin")
+    assert refused.exit_code == 2
+    assert "--numeric belongs to --model clustered, no-sharing or complete-sharing" in refused.stderr

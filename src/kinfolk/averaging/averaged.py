@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from kinfolk.averaging.predictor import member_archives
 from kinfolk.averaging.weights import by_evidence, by_stacking
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.base import SharingNB
+from kinfolk.naive_bayes.base import SharingNB, all_or_nothing, flat
 from kinfolk.naive_bayes.clustered import ClusteredNB
 from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.explanation import Explanation
@@ -143,8 +144,10 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
             raise ValueError("This AveragedNB estimator requires y to be passed, but the target y is None.")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         members = self._chosen_members(seed)
+        y = flat(y)
+        X, y, task, sample_weight = (_as_indexable(part) for part in (X, y, task, sample_weight))
         n_fits = len(members) * (1 + (self.n_folds if self.weigh_by == "held-out" else 0))
-        with progress_bar("Fitting models", n_fits, bool(self.verbose)) as advance:
+        with all_or_nothing(self), progress_bar("Fitting models", n_fits, bool(self.verbose)) as advance:
 
             def fitted(member: SharingNB, rows: NDArray[np.bool_] | None = None) -> SharingNB:
                 part = _Rows(X, y, task, sample_weight)
@@ -167,7 +170,7 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
                 believed = self._by_rows_left_out()
             else:
                 believed = self._by_evidence()
-        self.weights_ = dict(zip(members, believed.tolist(), strict=True))
+            self.weights_ = dict(zip(members, believed.tolist(), strict=True))
         return self
 
     def _chosen_members(self, seed: int) -> dict[str, SharingNB]:
@@ -213,7 +216,7 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
         self, members: dict[str, SharingNB], fitted: Any, X: Any, y: Any, task: Any, sample_weight: Any
     ) -> Floats:
         """Hold rows out in parts, and stack what members fitted to the others say of them."""
-        labels, missing = check_labels(X, y, len(y), self.unlabelled)
+        labels, missing = check_labels(None, y, len(y), self.unlabelled)
         weights = check_weights(sample_weight, len(labels))
         counts = np.ones(len(labels)) if weights is None else weights
         code = np.where(missing, -1, encode(labels, self.classes_.tolist()))
@@ -233,7 +236,10 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
             return np.asarray(own)
 
         jobs = [(member, part) for part in kept for member in members.values()]
-        done = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(held_out)(*job) for job in jobs)
+        with warnings.catch_warnings():
+            # What there is to tell about a member was told when it was fitted to all rows.
+            warnings.simplefilter("ignore")
+            done = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(held_out)(*job) for job in jobs)
         log_p = np.concatenate([np.column_stack(done[i : i + len(members)]) for i in range(0, len(done), len(members))])
         return by_stacking(log_p, np.concatenate([counts[part] for part in kept]))
 
@@ -301,7 +307,8 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
         """The most probable label of each row."""
-        return np.asarray(self.classes_[self.predict_log_proba(X, task).argmax(axis=1)])
+        best = self.predict_log_proba(X, task).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
         """Share of labelled rows whose label is predicted correctly."""
@@ -408,6 +415,13 @@ class _Rows:
     def to_predict(self) -> tuple[Any, Any]:
         """The rows without their labels: table and task."""
         return self.parts[0], self.parts[2]
+
+
+def _as_indexable(part: Any) -> Any:
+    """Something rows can be taken from: what can be nothing but turned into an array is."""
+    if part is None or isinstance(part, Mapping) or hasattr(part, "iloc") or hasattr(part, "__getitem__"):
+        return part
+    return np.asarray(part)
 
 
 def _take(part: Any, where: NDArray[np.int64]) -> Any:

@@ -26,6 +26,7 @@ class AveragedPredictor:
         self._members = members
         self._weights = weights
         first = members[0]
+        self._schema, self._task_column = first._schema, first._task_column
         self.classes_, self.tasks_, self.feature_names_in_ = first.classes_, first.tasks_, first.feature_names_in_
 
     @classmethod

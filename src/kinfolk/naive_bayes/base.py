@@ -117,7 +117,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             return self._learn(X, y, task, sample_weight, classes=None, again=False)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, task: Any = None, sample_weight: Any = None) -> Self:
@@ -139,7 +139,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             return self._learn(X, y, task, sample_weight, classes=classes, again=hasattr(self, "_statistics"))
 
     def fit_statistics(
@@ -212,7 +212,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         names: Sequence[str] | None,
     ) -> Self:
         """Learn from statistics; ``names`` are the columns that rows to predict will have, where they have names."""
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             self._statistics, self._unlabelled, self._rows = statistics, no_rows(statistics.layout), rows
             self._schema, self.classes_, self.tasks_ = schema, classes, statistics.tasks
             self.n_features_in_ = len(schema.columns) if names is None else len(names)
@@ -224,17 +224,6 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
             self.label_distributions_ = np.zeros((0, len(classes)))
             self.transduction_ = self.classes_[:0]
         return self
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Let a fit that fails midway leave the estimator as it was."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _conclude(self) -> None:
         """Infer from the statistics as they now are, hyper-parameters that are to be learnt included."""
@@ -256,7 +245,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         table, tasks = receive(X, task, self.task_column)
         self._check_columns(X, reset=not again)
-        labels, missing = check_labels(X, _flat(y), table.n_rows, self.unlabelled)
+        labels, missing = check_labels(X, flat(y), table.n_rows, self.unlabelled)
         weights = check_weights(sample_weight, table.n_rows)
         counted = np.ones(table.n_rows, dtype=bool) if weights is None else weights > 0
         if not (counted & ~missing).any():
@@ -480,7 +469,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
         """Share of labelled rows whose label is predicted correctly."""
         predicted = self.predict(X, task)
-        labels, missing = check_labels(None, _flat(y), len(predicted), self.unlabelled)
+        labels, missing = check_labels(None, flat(y), len(predicted), self.unlabelled)
         weights = None if sample_weight is None else np.asarray(sample_weight)[~missing]
         # Compared as codes, since labels may be of types that scikit-learn does not mix.
         known = self.classes_.tolist()
@@ -515,12 +504,24 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         return hasattr(self, "posterior_")
 
 
+@contextmanager
+def all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Let a fit that fails midway leave the estimator as it was."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
 def is_learn(given: Any) -> bool:
     """Whether a hyper-parameter is to be learnt."""
     return isinstance(given, str) and given == LEARN
 
 
-def _flat(y: Any) -> Any:
+def flat(y: Any) -> Any:
     """A column of labels as one row of them, with scikit-learn's own warning."""
     shape: tuple[int, ...] = getattr(y, "shape", ())
     if len(shape) == 2 and shape[1] == 1:

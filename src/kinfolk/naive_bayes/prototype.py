@@ -63,7 +63,7 @@ class PrototypeNB(SharingNB):
         Number of quantile bins of numeric columns, or for named columns a number or the inner edges.
     unlabelled : optional
         A value of ``y`` that marks a row without a label, beside ``None`` and NaN.
-    n_chains, n_burn_in, n_draws : int, default=4, 100, 100
+    n_chains, n_burn_in, n_draws : int, default=4, 100, 200
         Chains of the sampler, sweeps thrown away and draws kept of each.
     random_state : int, RandomState or None
         Seed of the sampler.
@@ -128,7 +128,7 @@ class PrototypeNB(SharingNB):
         unlabelled: Any = None,
         n_chains: int = 4,
         n_burn_in: int = 100,
-        n_draws: int = 100,
+        n_draws: int = 200,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
