@@ -59,6 +59,11 @@ def test_training_rows_are_nested_and_never_tested():
         assert len(np.unique(problem.target[train])) == 2
 
 
+def test_sizes_that_leave_nothing_to_test_are_left_out():
+    table = study(sets={"one": "One"}, sizes=(2, 64), n_splits=1, load=made_up, n_jobs=1).table
+    assert table["examples"].unique().to_list() == [2]
+
+
 def test_ranks_are_means_over_sets_and_sizes():
     table = pl.DataFrame(
         {

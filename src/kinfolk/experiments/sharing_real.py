@@ -6,6 +6,7 @@ logistic regression that has an intercept for every task and a penalty chosen on
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import polars as pl
 from joblib import Parallel, delayed
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.averaging.averaged import AveragedNB
 from kinfolk.decisions import Loss, decide
@@ -85,10 +87,13 @@ def study(
     sizes = tuple(sizes or ((2, 16) if quick else SIZES))
     n_splits = n_splits or (2 if quick else 20)
     parts: list[dict[str, Any]] = []
-    with progress_bar("Learning tasks", len(sets) * len(sizes) * n_splits, True) as advance:
-        for name in sets:
-            problem = (load or load_problem)(name)
-            jobs = [(size, split) for size in sizes for split in range(n_splits)]
+    problems = {name: (load or load_problem)(name) for name in sets}
+    # A size is of use where some task has more rows than that, to be tested.
+    largest = {name: int(np.unique(problem.task, return_counts=True)[1].max()) for name, problem in problems.items()}
+    usable = {name: [size for size in sizes if size < largest[name]] for name in sets}
+    with progress_bar("Learning tasks", sum(map(len, usable.values())) * n_splits, True) as advance:
+        for name, problem in problems.items():
+            jobs = [(size, split) for size in usable[name] for split in range(n_splits)]
             trials = Parallel(n_jobs=n_jobs, return_as="generator")(
                 delayed(try_models)(problem, size, split, seed) for size, split in jobs
             )
@@ -120,7 +125,10 @@ def try_models(problem: Problem, size: int, split: int, seed: int) -> dict[str, 
     train, test = _split(problem, size, split, seed)
     learn = problem.data[train], problem.target[train]
     task = problem.task[train]
-    averaged = AveragedNB(random_state=seed).fit(*learn, task=task)
+    with warnings.catch_warnings():
+        # Members that sample may not have converged: the scores tell what that costs.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        averaged = AveragedNB(random_state=seed).fit(*learn, task=task)
     thesis = ClusteredNB(label_prior=1.0, temper=1.0).fit(*learn, task=task)
     models: dict[str, Any] = averaged.members_ | {AVERAGED: averaged, THESIS: thesis}
     probability = {
@@ -158,8 +166,6 @@ def _logistic(coded: ClusteredNB, problem: Problem, train: Rows, test: Rows, see
     penalties = np.logspace(-3, 2, 11)
     regression = LogisticRegressionCV(Cs=penalties, cv=folds, scoring="neg_log_loss", max_iter=500)
     model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), regression)
-    import warnings
-
     with warnings.catch_warnings():
         # A fold may lack a label, and a weak penalty may not have converged: neither is then chosen.
         warnings.simplefilter("ignore")
