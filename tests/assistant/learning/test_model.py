@@ -100,7 +100,7 @@ def test_probabilities_are_those_of_kinfolks_own_estimator_for_members_and_newco
     estimator = loaded(model, tmp_path)
     some = team[::10].select(*MEETING_FEATURES)
     for user in [*model.users, "newcomer@example.org"]:
-        estimator.temper = temper_of(user, team)
+        estimator.temper_ = np.full(len(MEETING_FEATURES), temper_of(user, team))
         expected = estimator.predict_proba(some, task=[user] * len(some))[:, 0]
         found = [model.probability(row, user) for row in some.iter_rows(named=True)]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -112,7 +112,7 @@ def test_reasons_are_the_weightiest_of_kinfolks_own_explanation(
     estimator = loaded(model, tmp_path)
     some = team[::40]
     for row, user in enumerate(some["user"].to_list()):
-        estimator.temper = temper_of(user, team)
+        estimator.temper_ = np.full(len(MEETING_FEATURES), temper_of(user, team))
         request_alone = some[row].select(*MEETING_FEATURES)
         values = request_alone.row(0, named=True)
         table = estimator.explain(request_alone, task=[user]).table(label="accept").head(3)
@@ -303,7 +303,7 @@ def test_newcomers_with_five_answers_are_predicted_better_than_alone_and_than_fr
         return float(-np.log(np.where(accepts, probability, 1 - np.asarray(probability))).mean())
 
     others = {
-        kind.__name__: kind()
+        kind.__name__: kind(label_prior=1.0, feature_prior=1.0, temper=1.0)
         .fit(known.select(features), known["answer"].to_list(), task=known["user"].to_list())
         .predict_proba(asked.select(features), task=asked["user"].to_list())[:, 0]
         for kind in (kinfolk.NoSharingNB, kinfolk.CompleteSharingNB)
