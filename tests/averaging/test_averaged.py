@@ -82,7 +82,7 @@ def test_weights_by_conditional_evidence_follow_the_labels_given_the_features():
 
 def test_tempered_members_cannot_be_weighed_by_evidence():
     with pytest.raises(ValueError, match=r"member 'sly' has temper=0\.5: evidence knows no tempering"):
-        AveragedNB({"sly": NoSharingNB(temper=0.5)}, weigh_by="evidence").fit([["a"], ["b"]], [0, 1])
+        AveragedNB({"sly": NoSharingNB(**PLAIN | {"temper": 0.5})}, weigh_by="evidence").fit([["a"], ["b"]], [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,9 @@ def test_tempered_members_cannot_be_weighed_by_evidence():
         ({"n_folds": 1}, "n_folds=1: a whole number of at least 2"),
         ({"members": []}, "members is empty"),
         ({"members": {"odd": "NoSharingNB"}}, "member 'odd' is a str, not a naive Bayes model"),
+        ({"members": NoSharingNB()}, "a list or a mapping of naive Bayes models is needed"),
+        ({"members": [NoSharingNB()], "bins": 2}, "bins and categorical_features belong to the default members"),
+        ({"members": [NoSharingNB(temper=1.0)], "weigh_by": "evidence"}, 'has label_prior="learn": what was learnt'),
     ],
 )
 def test_bad_parameters_are_told_in_one_sentence(given, message):
@@ -161,3 +164,33 @@ def test_a_fit_that_fails_leaves_the_average_as_it_was(averaged):
     with pytest.raises(ValueError, match="task has 3 entries"):
         averaged.fit(X, y, task=[1, 2, 3])
     np.testing.assert_array_equal(averaged.predict_proba(X, task=task), before)
+
+
+def test_evidence_of_other_bins_or_other_rows_is_not_compared():
+    X, y, task = made_up_tasks(13, n_tasks=4)
+    numbers = np.random.default_rng(0).normal(size=(len(y), 1))
+    coarse = {"eight": NoSharingNB(**PLAIN), "two": NoSharingNB(bins=2, **PLAIN)}
+    with pytest.raises(ValueError, match="members 'eight' and 'two' have other categories, bins or densities"):
+        AveragedNB(coarse, weigh_by="evidence").fit(numbers, y, task=task)
+    some = np.where(np.arange(len(y)) % 7 == 0, None, y)
+    mixed = {"kin": ClusteredNB(**PLAIN), "all": CompleteSharingNB(n_draws=5, **PLAIN)}
+    with (
+        pytest.warns(UserWarning, match="unlabelled rows are left out"),
+        pytest.raises(ValueError, match="member 'kin' leaves rows without a label out"),
+    ):
+        AveragedNB(mixed, weigh_by="evidence").fit(X, some, task=task)
+
+
+def test_a_loaded_average_fits_as_the_saved_one_would(tmp_path):
+    X, y, task = made_up_tasks(14, n_tasks=4)
+    model = AveragedNB([NoSharingNB(), CompleteSharingNB()], random_state=0).fit(X, y, task=task)
+    kinfolk.save(model, tmp_path / "team.kin")
+    again = kinfolk.load(tmp_path / "team.kin", estimator=True)
+    assert again.random_state == 0
+    assert again.fit(X, y, task=task).weights_ == model.weights_
+
+
+def test_names_of_columns_are_forgotten_where_the_next_table_has_none():
+    X, y, task = made_up_tasks(15, n_tasks=4)
+    model = AveragedNB([NoSharingNB()], random_state=0).fit(pd.DataFrame(X, columns=list("abc")), y, task=task)
+    assert not hasattr(model.fit(X, y, task=task), "feature_names_in_")

@@ -169,3 +169,29 @@ def test_what_stands_behind_noisy_copies_is_the_tasks_own_rows_its_kins_and_the_
     kinfolk.save(model, tmp_path / "model.kin")
     again = kinfolk.load(tmp_path / "model.kin", estimator=True)
     np.testing.assert_array_equal(again.explain(X[:1], task=[3]).own, model.explain(X[:1], task=[3]).own)
+
+
+def test_features_that_are_sampled_say_whether_they_converged_and_what_they_drew():
+    X, y, task = made_up_tasks(n_rows=6)
+    short = {"n_chains": 2, "n_burn_in": 0, "n_draws": 2, "random_state": 0}
+    model = ClusteredNB(inference="gibbs", partition_per="feature", concentration="learn", **short)
+    with pytest.warns(ConvergenceWarning, match="Fewer than 4 draws"):
+        model.fit(X, y, task=task)
+    assert not model.converged_
+    assert model.concentration_ != 1.0
+
+
+def test_a_search_over_partitions_takes_no_concentration_that_was_drawn():
+    X, y, task = made_up_tasks(n_rows=6)
+    model = ClusteredNB(inference="gibbs", concentration="learn", **CHAINS).fit(X, y, task=task)
+    with pytest.raises(ValueError, match="takes one concentration"):
+        model.evidence("search")
+
+
+def test_one_row_added_to_a_loaded_model_does_not_overrule_what_tempered_it(tmp_path):
+    X, y, task = made_up_tasks()
+    model = ClusteredNB().fit(X, y, task=task)
+    kinfolk.save(model, tmp_path / "model.kin")
+    again = kinfolk.load(tmp_path / "model.kin", estimator=True)
+    again.partial_fit(X[:1], y[:1], task=task[:1])
+    np.testing.assert_array_equal(again.temper_, model.temper_)

@@ -18,14 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from kinfolk.averaging.predictor import member_archives
 from kinfolk.averaging.weights import by_evidence, by_stacking
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.base import SharingNB, all_or_nothing, flat
+from kinfolk.naive_bayes.base import SharingNB, all_or_nothing, flat, is_learn
 from kinfolk.naive_bayes.clustered import ClusteredNB
 from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.explanation import Explanation
 from kinfolk.naive_bayes.findings import MAX_SIMILARITY_TASKS
 from kinfolk.naive_bayes.no_sharing import NoSharingNB
 from kinfolk.naive_bayes.prototype import PrototypeNB
-from kinfolk.posterior import Archive, plain, unplain
+from kinfolk.posterior import Archive, plain, schema_about, unplain
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.door import check_labels, check_weights
 from kinfolk.tasks.schema import encode
@@ -160,6 +160,7 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
             first = whole[0]
             self.classes_, self.tasks_ = first.classes_, first.tasks_
             self.n_features_in_ = first.n_features_in_
+            self.__dict__.pop("feature_names_in_", None)
             if hasattr(first, "feature_names_in_"):
                 self.feature_names_in_ = first.feature_names_in_
             self._seed = seed
@@ -193,13 +194,23 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
                 "clustered": ClusteredNB(**kind),
             }
         given = self.members
+        if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
+            raise ValueError(f"members={given!r}: a list or a mapping of naive Bayes models is needed")
+        if self.bins != 8 or self.categorical_features != "auto":
+            raise ValueError("bins and categorical_features belong to the default members: give yours their own")
         named = dict(given) if isinstance(given, Mapping) else {_name(i, m): m for i, m in enumerate(given)}
         if not named:
             raise ValueError("members is empty: at least one model is needed")
         for name, member in named.items():
             if not isinstance(member, SharingNB):
                 raise ValueError(f"member {name!r} is a {type(member).__name__}, not a naive Bayes model of kinfolk")
-            if plain_only and not (isinstance(member.temper, int | float) and member.temper == 1.0):
+            learns = [key for key in ("label_prior", "feature_prior") if is_learn(getattr(member, key))]
+            if plain_only and learns:
+                raise ValueError(
+                    f'member {name!r} has {learns[0]}="learn": what was learnt has seen the labels whose evidence is '
+                    'to weigh it, so give numbers, or weigh by "held-out"'
+                )
+            if plain_only and not (isinstance(member.temper, int | float | np.number) and member.temper == 1.0):
                 raise ValueError(
                     f"member {name!r} has temper={member.temper!r}: evidence knows no tempering, so weigh by "
                     '"held-out" or "leave-one-out"'
@@ -255,10 +266,28 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
     def _by_evidence(self) -> Floats:
         """Posterior probabilities of members that were equally probable."""
         if self.weigh_by == "evidence":
+            self._check_evidence_is_of_the_same()
             self._log_evidence = [member._evidence() for member in self.members_.values()]
         else:
             self._log_evidence = [member.conditional_evidence() for member in self.members_.values()]
         return by_evidence(np.array([evidence.value for evidence in self._log_evidence]))
+
+    def _check_evidence_is_of_the_same(self) -> None:
+        """Refuse members whose evidence is of other data than that of the first: of other values, or other rows."""
+        (first_name, first), *others = self.members_.items()
+        for name, member in others:
+            if schema_about(member._schema) != schema_about(first._schema):
+                raise ValueError(
+                    f"members {first_name!r} and {name!r} have other categories, bins or densities of their columns, "
+                    'so that their evidence is of different data: make them alike, or weigh by "held-out"'
+                )
+        using = {name: member._uses_unlabelled() for name, member in self.members_.items()}
+        if len(first._unlabelled.labels) and len(set(using.values())) > 1:
+            left_out = next(name for name, uses in using.items() if not uses)
+            raise ValueError(
+                f"member {left_out!r} leaves rows without a label out and others use them, so that their evidence is "
+                'of different rows: take inference="gibbs", or weigh by "held-out"'
+            )
 
     @property
     def log_evidence_(self) -> float:
@@ -337,12 +366,16 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
         archives = [member._to_archive() for member in self.members_.values()]
-        params = self.get_params(deep=False) | {"members": None, "random_state": self._seed}
+        params = self.get_params(deep=False) | {"members": None}
+        if not isinstance(params["random_state"], int | np.integer | None):
+            params["random_state"] = self._seed
         about = {
             "family": "averaged",
             "estimator": type(self).__name__,
             "params": {name: plain(value, name) for name, value in params.items()},
             "names": list(self.members_),
+            "own_members": self.members is not None,
+            "seed": self._seed,
             "weights": list(self.weights_.values()),
             "evidence": [list(evidence) for evidence in self._log_evidence],
             "members": [archive.about for archive in archives],
@@ -358,12 +391,13 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
         fitted = [_MEMBERS[part.about["estimator"]]._from_archive(part) for part in parts]
         model.members_ = dict(zip(about["names"], fitted, strict=True))
         model.weights_ = dict(zip(about["names"], weights.tolist(), strict=True))
-        model.members = {name: clone(member) for name, member in model.members_.items()}
+        if about["own_members"]:
+            model.members = {name: clone(member) for name, member in model.members_.items()}
         first = fitted[0]
         model.classes_, model.tasks_, model.n_features_in_ = first.classes_, first.tasks_, first.n_features_in_
         if hasattr(first, "feature_names_in_"):
             model.feature_names_in_ = first.feature_names_in_
-        model._seed = int(about["params"]["random_state"])
+        model._seed = int(about["seed"])
         model._log_evidence = [Evidence(*evidence) for evidence in about["evidence"]]
         return model
 

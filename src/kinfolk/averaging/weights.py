@@ -28,6 +28,8 @@ def by_evidence(log_evidence: Floats, log_prior: Floats | None = None) -> Floats
     [0.25, 0.75]
     """
     log_joint = log_evidence if log_prior is None else log_evidence + log_prior
+    if not np.isfinite(log_joint.max()):
+        raise ValueError(f"the models' log evidence is {log_evidence.tolist()}: at least one finite number is needed")
     return np.asarray(np.exp(log_joint - logsumexp(log_joint)))
 
 

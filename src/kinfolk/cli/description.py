@@ -19,16 +19,14 @@ def believed_most(estimator: Any) -> SharingNB:
     return member
 
 
-def describe(estimator: Any) -> dict[str, Any]:
-    """The model, its tasks and its clusters, ready for JSON; of an average, those of the member believed most."""
+def describe(estimator: Any, partition: list[int] | None = None) -> dict[str, Any]:
+    """The model, its tasks and its clusters, or those of a partition that is given, ready for JSON."""
     weights: dict[str, float] | None = getattr(estimator, "weights_", None)
     if weights is not None:
-        return describe(believed_most(estimator)) | {
-            "model": type(estimator).__name__,
-            "inference": None,
-            "log_evidence": None,
-            "weights": weights,
-        }
+        heaviest = max(weights, key=weights.__getitem__)
+        about = describe(believed_most(estimator), estimator.partition_.tolist())
+        of_average = {"model": type(estimator).__name__, "inference": None, "log_evidence": None}
+        return about | of_average | {"weights": weights, "rates_of": heaviest}
     evidence = estimator.posterior_.evidence or estimator._evidence_value
     statistics, unlabelled = estimator._statistics, estimator._unlabelled
     labelled_rows = statistics.label_counts.sum(axis=1).tolist()
@@ -36,7 +34,11 @@ def describe(estimator: Any) -> dict[str, Any]:
     tasks = [
         {"task": task, "cluster": cluster, "labelled_rows": known, "unlabelled_rows": unknown}
         for task, cluster, known, unknown in zip(
-            estimator.tasks_.tolist(), estimator.partition_.tolist(), labelled_rows, unlabelled_rows, strict=True
+            estimator.tasks_.tolist(),
+            estimator.partition_.tolist() if partition is None else partition,
+            labelled_rows,
+            unlabelled_rows,
+            strict=True,
         )
     ]
     clusters: dict[int, list[dict[str, Any]]] = {}
@@ -74,7 +76,8 @@ def weight_facts(about: dict[str, Any]) -> list[tuple[str, str]]:
     if weights is None:
         return []
     heaviest_first = sorted(weights.items(), key=lambda item: -item[1])
-    return [("believed", ", ".join(f"{name} {weight:.0%}" for name, weight in heaviest_first))]
+    believed = ", ".join(f"{name} {weight:.0%}" for name, weight in heaviest_first)
+    return [("believed", believed), ("rates below", f"those of {about['rates_of']}")]
 
 
 def model_text(about: dict[str, Any]) -> str:
@@ -109,7 +112,7 @@ def strongest_ratios(estimator: SharingNB, by: str, n: int) -> dict[Any, list[di
     return {owner: sorted(entries, key=lambda entry: -abs(entry["log_ratio"]))[:n] for owner, entries in found.items()}
 
 
-def kin_of(estimator: SharingNB, task: Any) -> list[dict[str, Any]]:
+def kin_of(estimator: Any, task: Any) -> list[dict[str, Any]]:
     """Other tasks with the probability that they share with this one, the most similar first.
 
     Among more tasks than a matrix can hold, those of its own cluster.

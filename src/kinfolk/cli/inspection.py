@@ -49,14 +49,15 @@ def inspect(
         typer.echo(_networks(estimator, task, as_json), nl=False)
         return
     about = describe(estimator)
-    estimator = believed_most(estimator)
+    # Rates are those of one model; of an average, those of the member believed most.
+    member = believed_most(estimator)
     # Tables come in polars, whichever library the model was fitted with, which need not be installed here.
-    estimator._backend = "polars"
+    member._backend = "polars"
     if task is None:
-        document = _all(estimator, about, features)
+        document = _all(estimator, member, about, features)
         text = _all_text
     else:
-        document = _one(estimator, about, named(task, estimator.tasks_.tolist(), "task"), features)
+        document = _one(estimator, member, about, named(task, estimator.tasks_.tolist(), "task"), features)
         text = _one_text
     typer.echo(json_text(document) if as_json else text(document), nl=False)
 
@@ -75,27 +76,29 @@ def _networks(estimator: BayesNets, task: str | None, as_json: bool) -> str:
     return json_text(document) if as_json else network_text(document, len(tasks))
 
 
-def _all(estimator: SharingNB, about: dict[str, Any], n_features: int) -> dict[str, Any]:
+def _all(estimator: Any, member: SharingNB, about: dict[str, Any], n_features: int) -> dict[str, Any]:
     """All clusters and tasks."""
     from kinfolk.cli.description import strongest_ratios
 
-    ratios = strongest_ratios(estimator, "cluster", n_features)
+    # A member's clusters may be others than those of the average.
+    alike = estimator.partition_.tolist() == member.partition_.tolist()
+    ratios = strongest_ratios(member, "cluster", n_features) if alike else {}
     clusters = [{**cluster, "log_ratios": ratios.get(cluster["cluster"], [])} for cluster in about["clusters"]]
     return {**about, "clusters": clusters}
 
 
-def _one(estimator: SharingNB, about: dict[str, Any], task: Any, n_features: int) -> dict[str, Any]:
+def _one(estimator: Any, member: SharingNB, about: dict[str, Any], task: Any, n_features: int) -> dict[str, Any]:
     """One task: its rows, label rates, kin and features."""
     from kinfolk.cli.description import kin_of, strongest_ratios
     from kinfolk.cli.tables import shown
 
     own = next(entry for entry in about["tasks"] if entry["task"] == task)
-    rates = [row for row in estimator.label_rates().rows() if row[0] == task]
+    rates = [row for row in member.label_rates().rows() if row[0] == task]
     return {
         **own,
         "label_rates": {shown(label): rate for _, label, rate in rates},
         "kin": kin_of(estimator, task),
-        "log_ratios": strongest_ratios(estimator, "task", n_features).get(task, []),
+        "log_ratios": strongest_ratios(member, "task", n_features).get(task, []),
     }
 
 

@@ -50,6 +50,8 @@ LEARN = "learn"
 # Rows by which the tempering is chosen, at most, and numbers held for them: rows · blocks · features · labels.
 MAX_ROWS_LEFT_OUT = 4_096
 MAX_TERMS_LEFT_OUT = 1 << 24
+# Rows by which it is chosen where the others are not at hand: at least so many, or such a share of all.
+_FEW_ROWS, _ENOUGH_OF_ROWS = 1_000, 0.5
 
 
 class SharingNB(Findings, ClassifierMixin, BaseEstimator):
@@ -374,13 +376,15 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
         return leave_out(problem, self.posterior_, rows, self._label_counts(problem))
 
     def _learn_temper(self) -> NDArray[np.float64]:
-        """The powers that predict training rows best, each by all the others; 1 where rows are not at hand.
+        """The powers that predict training rows best, each by all the others; as they were, or 1, without the rows.
 
         A few thousand rows say it well enough: more would only take more time.
         """
         rows, mixture = self._rows, self.posterior_.blocks.mixture
-        if not len(rows.labels):
-            return np.ones(len(self._schema.columns))
+        n_known = len(rows.labels) if rows.weights is None else float(rows.weights.sum())
+        # A few rows must not overrule the many whose counts alone are left, of a file or of a saved model.
+        if n_known < _ENOUGH_OF_ROWS * float(self._statistics.label_counts.sum()) and len(rows.labels) < _FEW_ROWS:
+            return np.asarray(getattr(self, "temper_", np.ones(len(self._schema.columns))))
         # In an order that depends on what the rows hold, so that sums do not depend on theirs.
         rank = np.argsort(self._problem().canonical_order())
         counted = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
@@ -391,6 +395,10 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
             rng = np.random.default_rng(self._seed)
             rows = rows.take(np.sort(rng.permutation(len(rows.labels))[:most]))
         return learn_temper(self._left_out(rows), self._averaged())
+
+    def _uses_unlabelled(self) -> bool:
+        """Whether rows without a label are learnt from."""
+        return True
 
     def _takes_narrow_counts(self) -> bool:
         """Whether inference never adds counts in their own type, so that one byte each is enough."""

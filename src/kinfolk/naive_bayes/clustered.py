@@ -83,9 +83,9 @@ class ClusteredNB(SharingNB):
         than 1, and with two rows a task worse.
     temper : float or "learn", default="learn"
         Power, from 0 to 1, on the feature likelihood in predictions. Below 1 it makes up for naive Bayes counting
-        correlated features twice. "learn" gives every feature its own, so that training rows, each left out in turn,
-        are predicted best; counts do not tell which values came together, so that with them alone it is 1. Evidence
-        always uses 1.
+        correlated features twice. "learn" gives every feature its own, up to 2, so that training rows, each left out
+        in turn, are predicted best; counts do not tell which values came together, so that with them alone it is 1.
+        Evidence always uses 1.
     task_column : str or int, optional
         Column of ``X`` that holds the task, instead of ``task=``: for scikit-learn tools that route no metadata.
     categorical_features : "auto" or sequence, default="auto"
@@ -240,6 +240,9 @@ class ClusteredNB(SharingNB):
             fitted = self._learn_from_blocks(problem)
         if self.partition_per == "feature":
             fitted, self._by_feature = fit_per_feature(self._problem(), self._infer_part, self._seed, self.n_jobs)
+            drawn = [part.concentrations for part in self._by_feature if part.concentrations is not None]
+            if drawn:
+                self.concentration_ = float(np.mean(drawn))
             return fitted
         if fitted is None or self._samples():
             fitted = self._infer_part(self._problem(), self._seed)
@@ -255,9 +258,10 @@ class ClusteredNB(SharingNB):
             way = 'partition_per="feature"'
         elif self.within == "noisy":
             way = 'within="noisy"'
+        instead = 'inference="gibbs"' if self._is_plain() else 'inference="gibbs" without it'
         warnings.warn(
             f"{n_unlabelled} unlabelled row{'s are' if n_unlabelled > 1 else ' is'} left out by {way}; "
-            'inference="gibbs" learns from such rows too',
+            f"{instead} learns from such rows too",
             UserWarning,
             stacklevel=5,
         )
@@ -273,8 +277,8 @@ class ClusteredNB(SharingNB):
         return self.within == "noisy" or self.inference == "gibbs"
 
     def _concentration_prior(self) -> float | GammaPrior:
-        """The concentration as a sampler takes it."""
-        return GammaPrior() if is_learn(self.concentration) else self.concentration_
+        """The concentration as a sampler takes it: drawn where one learns it, else the most probable value."""
+        return GammaPrior() if is_learn(self.concentration) and self._samples() else self.concentration_
 
     def _infer_part(self, problem: Problem, seed: int) -> Fitted:
         """Infer the partition of all features together, or of one of them alone."""
@@ -392,8 +396,9 @@ class ClusteredNB(SharingNB):
         if not self._uses_unlabelled():
             problem = problem._replace(unlabelled=no_rows(problem.statistics.layout))
         if method == "annealed":
-            drawn = self._samples() and is_learn(self.concentration)
-            return sampled_evidence(problem, GammaPrior() if drawn else self.concentration_, self._seed, self.n_jobs)
+            return sampled_evidence(problem, self._concentration_prior(), self._seed, self.n_jobs)
+        if self._samples() and is_learn(self.concentration):
+            raise ValueError('method="search" takes one concentration, and this model drew many: use "annealed"')
         if len(problem.unlabelled.labels):
             n = len(problem.unlabelled.labels)
             raise ValueError(f'method="search" takes labelled rows alone, and {n} of these rows have no label')

@@ -36,9 +36,9 @@ class CompleteSharingNB(SharingNB):
         strength for every feature and rates for every label.
     temper : float or "learn", default="learn"
         Power, from 0 to 1, on the feature likelihood in predictions. Below 1 it makes up for naive Bayes counting
-        correlated features twice. "learn" gives every feature its own, so that training rows, each left out in turn,
-        are predicted best; counts do not tell which values came together, so that with them alone it is 1. Evidence
-        always uses 1.
+        correlated features twice. "learn" gives every feature its own, up to 2, so that training rows, each left out
+        in turn, are predicted best; counts do not tell which values came together, so that with them alone it is 1.
+        Evidence always uses 1.
     task_column : str or int, optional
         Column of ``X`` that holds the task, instead of ``task=``: for scikit-learn tools that route no metadata.
     categorical_features : "auto" or sequence, default="auto"

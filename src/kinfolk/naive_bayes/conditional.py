@@ -214,7 +214,7 @@ def _without_labels(problem: Problem, rows: Rows) -> Problem:
     """The same tasks, of whose rows no label is known."""
     statistics, weights = problem.statistics, rows.weights
     whole = weights is None or not (weights != np.floor(weights)).any()
-    dtype = np.dtype(np.int64 if whole else np.float64)
+    dtype = np.dtype(np.int64 if whole and not statistics.layout.numbers else np.float64)
     nothing = statistics._replace(
         feature_counts=np.zeros(statistics.feature_counts.shape, dtype=dtype),
         label_counts=np.zeros(statistics.label_counts.shape, dtype=dtype),

@@ -18,6 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from kinfolk.convergence import Convergence
 from kinfolk.evidence import Evidence, Kind
 from kinfolk.naive_bayes.averaged_counts import averaged_counts
 from kinfolk.naive_bayes.fitted import Entry, Fitted, Problem, make_blocks
@@ -64,8 +65,20 @@ def fit_per_feature(
         evidence=_added_up(problem, [fitted.evidence for fitted in by_feature]),
         partitions=partitions[None],
         co_clustering=similarity,
+        convergence=_joined_convergence([fitted.convergence for fitted in by_feature]),
     )
     return joined, by_feature
+
+
+def _joined_convergence(parts: list[Convergence | None]) -> Convergence | None:
+    """What is known of every feature's chains, under names that tell them apart; None where nothing was sampled."""
+    sampled = [(f, part) for f, part in enumerate(parts) if part is not None]
+    if not sampled:
+        return None
+    return Convergence(
+        {f"{name} of feature {f}": value for f, part in sampled for name, value in part.r_hat.items()},
+        {f"{name} of feature {f}": value for f, part in sampled for name, value in part.ess.items()},
+    )
 
 
 def leave_out_per_feature(problem: Problem, rows: Rows, leave: Callable[[int, Problem, Rows], LeftOut]) -> LeftOut:

@@ -86,7 +86,9 @@ def _exchange(  # type: ignore[no-untyped-def]
     exchanged,
 ):
     n, cells = counts.shape
-    width = cells // len(label_prior)
+    # Counts lie label by label, then the sums of numbers do.
+    first = product.numbers.first
+    width, more = first // len(label_prior), (cells - first) // len(label_prior)
     nothing = np.zeros(cells, dtype=counts.dtype)
     ways = np.zeros((2, cells), dtype=counts.dtype)
     alone = np.empty(2)
@@ -105,6 +107,9 @@ def _exchange(  # type: ignore[no-untyped-def]
         for c in range(width):
             ways[1, a * width + c] = counts[u, b * width + c]
             ways[1, b * width + c] = counts[u, a * width + c]
+        for c in range(more):
+            ways[1, first + a * more + c] = counts[u, first + b * more + c]
+            ways[1, first + b * more + c] = counts[u, first + a * more + c]
         if cluster_size[own] > 0:
             cluster_log_marginal[own] = log_marginal_of_sum(cluster_counts[own], nothing, product)
         else:
