@@ -155,16 +155,21 @@ def _split(problem: Problem, size: int, split: int, seed: int) -> tuple[Rows, Ro
 
 def _logistic(coded: ClusteredNB, problem: Problem, train: Rows, test: Rows, seed: int) -> NDArray[np.float64]:
     """Probabilities by logistic regression on the same categories and bins, with an intercept for each task."""
-    from sklearn.linear_model import LogisticRegressionCV
-    from sklearn.model_selection import KFold
+    from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+    from sklearn.model_selection import StratifiedKFold
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
     encoded = [coded._encode(problem.data[rows], problem.task[rows]) for rows in (train, test)]
     columns = [np.column_stack([values.codes, place]) for values, place in encoded]
-    folds = KFold(5, shuffle=True, random_state=seed)
     penalties = np.logspace(-3, 2, 11)
-    regression = LogisticRegressionCV(Cs=penalties, cv=folds, scoring="neg_log_loss", max_iter=500)
+    rarer = int(min(problem.target[train].sum(), (~problem.target[train]).sum()))
+    if rarer > 1:
+        folds = StratifiedKFold(min(5, rarer), shuffle=True, random_state=seed)
+        regression = LogisticRegressionCV(Cs=penalties, cv=folds, scoring="neg_log_loss", max_iter=500)
+    else:
+        # A label that one row has cannot be held out: the strongest penalty is the safe one.
+        regression = LogisticRegression(C=penalties[0], max_iter=500)
     model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), regression)
     with warnings.catch_warnings():
         # A fold may lack a label, and a weak penalty may not have converged: neither is then chosen.
