@@ -6,6 +6,7 @@ from sklearn.metrics import log_loss
 
 from kinfolk import ClusteredNB, FewPerTask, NoSharingNB
 from kinfolk.datasets import load_real
+from tests.problems import PLAIN
 
 # Rows, tasks and rows of the second label, as the READMEs of the sets count them.
 COUNTS = {
@@ -39,7 +40,7 @@ def test_kin_improve_on_no_sharing_with_few_rows_per_task(name):
     data = real(name)
     losses = {"clustered": [], "alone": []}
     for train, test in FewPerTask(8, n_splits=5, random_state=0).split(data.data, data.target, task=data.task):
-        for kind, model in (("clustered", ClusteredNB()), ("alone", NoSharingNB())):
+        for kind, model in (("clustered", ClusteredNB(**PLAIN)), ("alone", NoSharingNB(**PLAIN))):
             model.fit(data.data[train], data.target[train], task=data.task[train])
             proba = model.predict_proba(data.data[test], task=data.task[test])
             losses[kind].append(log_loss(data.target[test], proba))

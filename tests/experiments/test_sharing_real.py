@@ -20,12 +20,11 @@ def made_up(name, n_tasks=6, n_rows=30):
 
 @pytest.fixture(scope="module")
 def outcome():
-    sets = {"one": "One", "other": "Other"}
-    return study(sets=sets, sizes=(2, 4), n_splits=2, load=made_up, n_jobs=1)
+    return study(sets={"one": "One"}, sizes=(2, 4), n_splits=1, load=made_up, n_jobs=1)
 
 
 def test_every_model_is_scored_at_every_size_and_split(outcome):
-    assert outcome.table.height == 2 * 2 * 2 * len(sharing_real.LOOKS)
+    assert outcome.table.height == 2 * len(sharing_real.LOOKS)
     assert set(outcome.table["method"]) == set(sharing_real.LOOKS)
     assert outcome.table["log_loss"].is_finite().all()
     assert len(outcome.ours) == len(sharing_real.ABOUT.found)

@@ -48,7 +48,7 @@ from kinfolk.tasks.table import declared_categories
 # What a hyper-parameter is set to that the data are to settle.
 LEARN = "learn"
 # Rows by which the tempering is chosen, at most, and numbers held for them: rows · blocks · features · labels.
-MAX_ROWS_LEFT_OUT = 4_096
+MAX_ROWS_LEFT_OUT = 1_000
 MAX_TERMS_LEFT_OUT = 1 << 24
 # Rows by which it is chosen where the others are not at hand: at least so many, or such a share of all.
 _FEW_ROWS, _ENOUGH_OF_ROWS = 1_000, 0.5
@@ -378,7 +378,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
     def _learn_temper(self) -> NDArray[np.float64]:
         """The powers that predict training rows best, each by all the others; as they were, or 1, without the rows.
 
-        A few thousand rows say it well enough: more would only take more time.
+        A thousand rows say it well enough: more would only take more time.
         """
         rows, mixture = self._rows, self.posterior_.blocks.mixture
         n_known = len(rows.labels) if rows.weights is None else float(rows.weights.sum())

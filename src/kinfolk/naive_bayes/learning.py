@@ -35,7 +35,8 @@ _MAX_BLOCKS = 5_000
 _MAX_TASKS = 50_000
 _STRENGTH_SHAPE = 2.0
 _MAX_STEPS = 25
-_ENOUGH = 1e-2
+# A strength is known well enough to two parts in a hundred.
+_ENOUGH = 2e-2
 
 
 def learn_label_prior(label_counts: NDArray[Any]) -> Floats:
@@ -124,7 +125,8 @@ def _learn_feature(counts: NDArray[Any], weights: Floats, n_values: float) -> tu
             return -float(weights @ log_marginal + _STRENGTH_SHAPE * (log_strength - k / n_values))
 
         before = strength
-        found = minimize_scalar(loss, bounds=(np.log(1e-2 * n_values), np.log(1e4 * n_values)), method="bounded")
+        bounds = np.log(1e-2 * n_values), np.log(1e4 * n_values)
+        found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": _ENOUGH})
         strength = float(np.exp(found.x))
         if abs(np.log(strength / before)) < _ENOUGH:
             break

@@ -50,7 +50,7 @@ class LeftOut(NamedTuple):
 
     def log_joint(self, powers: Floats, averaged: bool = False) -> Floats:
         """Log probability of blocks and labels (entries, labels), up to a constant for each row."""
-        log_joint = np.einsum("efy,f->ey", self.log_fit, powers) + self.log_rates[self.row]
+        log_joint = np.tensordot(self.log_fit, powers, axes=(1, 0)) + self.log_rates[self.row]
         if averaged:
             log_joint -= logsumexp(log_joint, axis=1, keepdims=True)
         return np.asarray(log_joint + self.log_weight[:, None])
@@ -67,23 +67,24 @@ class LeftOut(NamedTuple):
     def score(self, powers: Floats, averaged: bool = False) -> tuple[float, Floats]:
         """Log probability of the rows' own labels, added up by the rows' weights, and its slope by each power."""
         row, first = self.row, self.start[:-1]
-        log_joint, log_p = self.log_joint(powers, averaged), self.log_predictive(powers, averaged)
-        own = log_p[np.arange(len(self.labels)), self.labels]
-        entry = np.arange(len(row))
-        log_own = log_joint[entry, self.labels[row]]
-        highest = np.maximum.reduceat(log_own, first)
-        given_own = np.exp(log_own - highest[row])
-        given_own /= np.add.reduceat(given_own, first)[row]
+        entry, own_label = np.arange(len(row)), self.labels[row]
+        log_joint = self.log_joint(powers, averaged)
+        highest = np.maximum.reduceat(log_joint.max(axis=1), first)
+        joint = np.exp(log_joint - highest[row, None])
+        of_own = joint[entry, own_label]
+        all_labels, all_own = np.add.reduceat(joint.sum(axis=1), first), np.add.reduceat(of_own, first)
+        # A label that no block leaves any chance must not become −inf.
+        all_own = np.maximum(all_own, np.finfo(np.float64).tiny)
+        given_own = of_own / all_own[row]
         if averaged:
             # Each block's own prediction changes; its weight does not.
             among = np.exp(log_joint - self.log_weight[:, None]) * given_own[:, None]
         else:
-            top = np.maximum.reduceat(log_joint.max(axis=1), first)
-            among = np.exp(log_joint - top[row, None])
-            among /= np.add.reduceat(among.sum(axis=1), first)[row, None]
+            among = joint / all_labels[row, None]
         among *= -self.weights[row, None]
-        among[entry, self.labels[row]] += given_own * self.weights[row]
-        return float(self.weights @ own), np.einsum("ey,efy->f", among, self.log_fit)
+        among[entry, own_label] += given_own * self.weights[row]
+        slope = np.tensordot(among, self.log_fit, axes=([0, 1], [0, 2]))
+        return float(self.weights @ np.log(all_own / all_labels)), np.asarray(slope)
 
 
 def learn_temper(left_out: LeftOut, averaged: bool = False) -> Floats:
@@ -123,7 +124,8 @@ def leave_out(problem: Problem, fitted: Fitted, rows: Rows, label_counts: NDArra
     # Where the prior was not learnt, a row's vote weighs nothing against infinitely many.
     votes = np.full(layout.n_counts, np.inf) if problem.votes is None else problem.votes
     n_coded = rows.codes.shape[1]
-    log_fit = np.empty((int(start[-1]), n_coded + len(layout.numbers), layout.n_labels))
+    # Features side by side in memory, because powers multiply these.
+    log_fit = np.empty((int(start[-1]), layout.n_labels, n_coded + len(layout.numbers))).transpose(0, 2, 1)
     prior = _Prior(
         problem.feature_prior,
         np.add.reduceat(problem.feature_prior, first_cells),
