@@ -84,7 +84,8 @@ class NoSharingNB(SharingNB):
     --------
     >>> from kinfolk import NoSharingNB
     >>> X = [["red"], ["blue"], ["red"], ["blue"]]
-    >>> model = NoSharingNB().fit(X, ["stop", "go", "go", "stop"], task=["ann", "ann", "bob", "bob"])
+    >>> model = NoSharingNB(label_prior=1, feature_prior=1, temper=1)
+    >>> model = model.fit(X, ["stop", "go", "go", "stop"], task=["ann", "ann", "bob", "bob"])
     >>> model.predict([["red"], ["red"]], task=["ann", "bob"]).tolist()
     ['stop', 'go']
     """
