@@ -56,7 +56,7 @@ def test_one_byte_counts_do_not_overflow_when_tasks_are_added_up():
 def test_one_byte_counts_do_not_overflow_in_variational_inference():
     rng = np.random.default_rng(1)
     feature_counts = rng.integers(100, 250, size=(40, 2, 3, 4)).astype(np.uint8)
-    label_counts = feature_counts[:, :, 0].sum(axis=-1)
+    label_counts = feature_counts.sum(axis=-1).max(axis=-1)
     X, task = rng.integers(4, size=(5, 3)), np.arange(5)
     narrow, wide = (
         ClusteredNB(inference="variational", random_state=0).fit_statistics(counts, label_counts)
@@ -80,7 +80,7 @@ def test_one_byte_counts_that_are_added_widen_past_255():
 
 def test_whole_counts_are_not_copied():
     counts = np.ones((4, 2, 3, 5), dtype=np.uint8)
-    model = ClusteredNB(inference="variational").fit_statistics(counts, np.ones((4, 2), dtype=np.uint8))
+    model = ClusteredNB(inference="variational").fit_statistics(counts, np.full((4, 2), 5, dtype=np.uint8))
     assert np.shares_memory(model._statistics.feature_counts, counts)
 
 
@@ -104,10 +104,11 @@ def test_tasks_keep_their_names():
         ({"n_values": [1]}, "past those that n_values allows"),
         ({"n_values": [9]}, "from 1 to 2"),
         ({"tasks": ["a", "a"]}, "once"),
+        ({"label_counts": np.ones((2, 2)), "tasks": ["a", "b"]}, "feature 0 of task 'a' was seen 2 times with label 0"),
         ({"feature_counts": np.zeros((2, 2, 0, 2))}, "nothing to learn from"),
     ],
 )
 def test_counts_that_make_no_sense_get_one_sentence(change, message):
-    arguments = {"feature_counts": np.ones((2, 2, 1, 2)), "label_counts": np.ones((2, 2)), **change}
+    arguments = {"feature_counts": np.ones((2, 2, 1, 2)), "label_counts": np.full((2, 2), 2.0), **change}
     with pytest.raises(ValueError, match=message):
         NoSharingNB().fit_statistics(**arguments)

@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
+from sklearn.metrics import log_loss
 
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
+from kinfolk.datasets.meetings import make_meetings
+from kinfolk.maths.dirichlet import log_marginals
 from kinfolk.naive_bayes.leave_one_out import LeftOut, learn_temper
+from kinfolk.naive_bayes.reseating import reseat
+from kinfolk.tasks.splitters import FewPerTask
 
 RNG = np.random.default_rng(0)
 N_ROWS, N_TASKS = 36, 4
@@ -114,3 +119,49 @@ def test_the_prototype_model_left_out_is_close_to_a_fit_without_the_row():
     found = prototype.fit(X, Y, task=TASK)._left_out(prototype._rows).log_predictive(np.ones(2))[::6]
     truth = [refitted(prototype, i) for i in range(0, N_ROWS, 6)]
     assert np.abs(np.exp(found) - np.exp(truth)).max() < 0.1
+
+
+@pytest.mark.parametrize("inference", ["bhc", "gibbs", "variational"])
+def test_of_two_tasks_the_seats_are_all_that_there_are(inference):
+    """Of two tasks, the one taken out may join the other or not: the sum over partitions is exact."""
+    two = TASK < 2
+    exact, model = (
+        ClusteredNB(inference=way, random_state=0, concentration=0.7, **PLAIN).fit(X[two], Y[two], task=TASK[two])
+        for way in ("exact", inference)
+    )
+    found, expected = (one._left_out(one._rows).log_predictive(np.ones(2)) for one in (model, exact))
+    assert np.allclose(found, expected, atol=1e-10)
+
+
+def test_of_many_tasks_the_seats_are_those_of_the_restaurant():
+    """A task joins by the ratio of what it and the cluster together, and the cluster alone, make probable."""
+    model = ClusteredNB(inference="bhc", concentration=0.7, **PLAIN).fit(X, Y, task=TASK)
+    partition = np.array([0, 0, 1, 2])
+    seats = reseat(model._problem(), partition, np.array([1, 3]), 0.7)
+    assert np.diff(seats.start).tolist() == [0, 4, 0, 3]
+
+    product, counts = model._problem().product(), model._statistics.feature_counts
+
+    def log_features(*tasks):
+        """Log probability of the features of some tasks that share everything, given their labels."""
+        return log_marginals(counts[list(tasks)].sum(axis=0, keepdims=True), product)[0]
+
+    of_one = {"0": log_features(0, 1) - log_features(0), "2": log_features(2, 1) - log_features(2)}
+    of_one |= {"3": log_features(3, 1) - log_features(3), "alone": log_features(1) + np.log(0.7)}
+    expected = np.sort(np.array(list(of_one.values())))
+    found = np.sort(seats.log_weight[:4])
+    assert np.allclose(found - found[0], expected - expected[0])
+
+
+def test_powers_learnt_from_one_row_a_task_predict_no_worse_than_label_rates_alone():
+    """Clusters gather rows that look alike: had the row left out chosen its cluster, powers would come out too high."""
+    meetings = make_meetings(random_state=0)
+    losses = {}
+    for train, test in FewPerTask(1, 2, random_state=0).split(meetings.data, meetings.target, task=meetings.task):
+        for temper in ("learn", 0.0):
+            model = ClusteredNB(temper=temper).fit(
+                meetings.data[train], meetings.target[train], task=meetings.task[train]
+            )
+            proba = model.predict_proba(meetings.data[test], task=meetings.task[test])
+            losses.setdefault(temper, []).append(log_loss(meetings.target[test], proba, labels=model.classes_))
+    assert np.mean(losses["learn"]) < np.mean(losses[0.0]) + 0.05

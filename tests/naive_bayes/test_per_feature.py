@@ -13,7 +13,7 @@ from kinfolk.naive_bayes.averaged_counts import averaged_counts
 from kinfolk.naive_bayes.enumerated import fit_exactly
 from kinfolk.naive_bayes.fitted import Fitted, Problem
 from kinfolk.naive_bayes.hierarchical import fit_hierarchically
-from kinfolk.naive_bayes.leave_one_out import LeftOut, leave_out
+from kinfolk.naive_bayes.leave_one_out import LeftOut, belonging, leave_out
 from kinfolk.naive_bayes.per_feature import feature_cells, feature_problem, fit_per_feature, leave_out_per_feature
 from kinfolk.naive_bayes.sampled import Schedule, fit_by_sampling
 from kinfolk.partition.agreement import central_partition
@@ -195,7 +195,7 @@ def test_a_row_taken_out_is_predicted_as_by_a_fit_without_it():
     label_counts = everything.statistics.label_counts
 
     def leave(f: int, part: Problem, of_feature: Rows) -> LeftOut:
-        return leave_out(part, by_feature[f], of_feature, label_counts)
+        return leave_out(part, belonging(by_feature[f]), of_feature, label_counts)
 
     found = leave_out_per_feature(everything, rows, leave).log_predictive(np.ones(2))
     for i in range(14):

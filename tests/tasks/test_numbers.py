@@ -75,13 +75,18 @@ def test_what_is_no_count_is_an_error_when_fitting():
 
 
 def test_text_is_no_number():
-    with pytest.raises(ValueError, match="column 'x' holds text"):
+    with pytest.raises(ValueError, match="column 'x' holds text: numeric='gaussian' is for numbers"):
         schema_of({"x": ["a", "b"]}, {"x": "gaussian"})
 
 
 def test_bins_and_a_family_for_one_column_contradict_each_other():
     with pytest.raises(ValueError, match="column 'x' has bins= of its own"):
         schema_of({"x": [0.5, 1.5]}, {"x": "gaussian"}, bins={"x": 2})
+
+
+def test_a_category_and_a_family_for_one_column_contradict_each_other():
+    with pytest.raises(ValueError, match="column 'x' is named in categorical_features and in numeric="):
+        schema_of({"x": [0.5, 1.5]}, {"x": "gaussian"}, categorical_features=["x"])
 
 
 def test_a_general_family_leaves_categories_and_columns_with_bins_alone():

@@ -21,7 +21,7 @@ from kinfolk.naive_bayes.archive import from_archive, to_archive
 from kinfolk.naive_bayes.findings import Findings
 from kinfolk.naive_bayes.fitted import Fitted, Problem
 from kinfolk.naive_bayes.learning import learn_feature_prior, learn_label_prior
-from kinfolk.naive_bayes.leave_one_out import LeftOut, learn_temper, leave_out
+from kinfolk.naive_bayes.leave_one_out import LeftOut, belonging, learn_temper, leave_out
 from kinfolk.naive_bayes.priors import feature_prior, label_prior
 from kinfolk.naive_bayes.sampled import Schedule, fit_by_sampling
 from kinfolk.partition.concentration import GammaPrior
@@ -373,7 +373,7 @@ class SharingNB(Findings, ClassifierMixin, BaseEstimator):
     def _left_out(self, rows: Rows) -> LeftOut:
         """What the model says of each of these training rows without it."""
         problem = self._problem()
-        return leave_out(problem, self.posterior_, rows, self._label_counts(problem))
+        return leave_out(problem, belonging(self.posterior_), rows, self._label_counts(problem))
 
     def _learn_temper(self) -> NDArray[np.float64]:
         """The powers that predict training rows best, each by all the others; as they were, or 1, without the rows.

@@ -16,12 +16,13 @@ from kinfolk.naive_bayes.base import SharingNB, is_learn
 from kinfolk.naive_bayes.enumerated import fit_exactly
 from kinfolk.naive_bayes.fitted import Fitted, Problem
 from kinfolk.naive_bayes.hierarchical import fit_hierarchically
-from kinfolk.naive_bayes.leave_one_out import LeftOut, leave_out
+from kinfolk.naive_bayes.leave_one_out import LeftOut, belonging, leave_out
 from kinfolk.naive_bayes.per_feature import feature_problem, fit_per_feature, leave_out_per_feature
 from kinfolk.naive_bayes.priors import check_strength_prior
 from kinfolk.naive_bayes.relaxed import fit_relaxed
 from kinfolk.naive_bayes.relaxed_evidence import relaxed_evidence
 from kinfolk.naive_bayes.relaxed_left_out import leave_out_relaxed
+from kinfolk.naive_bayes.reseating import reseat
 from kinfolk.naive_bayes.sampled import Schedule, fit_by_sampling, sampled_evidence
 from kinfolk.naive_bayes.searched import searched_evidence
 from kinfolk.partition.concentration import GammaPrior, most_probable_concentration
@@ -298,9 +299,13 @@ class ClusteredNB(SharingNB):
         label_counts = self._label_counts(problem)
 
         def leave(part: Problem, fitted: Fitted, rows: Rows) -> LeftOut:
-            if fitted.behind is None:
-                return leave_out(part, fitted, rows, label_counts)
-            return leave_out_relaxed(part, fitted, fitted.behind, rows, label_counts)
+            if fitted.behind is not None:
+                return leave_out_relaxed(part, fitted, fitted.behind, rows, label_counts)
+            # Where all partitions are summed over, those that the row does not choose are among them.
+            if self.inference == "exact":
+                return leave_out(part, belonging(fitted), rows, label_counts)
+            seats = reseat(part, fitted.partition, np.unique(rows.task), self.concentration_)
+            return leave_out(part, seats, rows, label_counts)
 
         if self.partition_per == "feature":
             return leave_out_per_feature(problem, rows, lambda f, part, some: leave(part, self._by_feature[f], some))

@@ -182,6 +182,8 @@ class Findings:
     def feature_rates(self, by: str = "cluster", estimate: str = "mean") -> Any:
         """Feature rates of every cluster or task as a table: cluster or task, label, feature, value, probability.
 
+        Columns taken as numbers have no such rates: ``numeric_rates`` has theirs.
+
         Parameters
         ----------
         by : {"cluster", "task"}

@@ -28,6 +28,26 @@ _CLOSENESS = 10.0
 _START = 0.5
 
 
+class Belonging(NamedTuple):
+    """Blocks of tasks by their counts, and which of them every task may belong to.
+
+    Entries ``start[u]:start[u + 1]`` are those of task u. ``in_part`` says that a task is in its blocks in part, by
+    their weights, and not in one of them.
+    """
+
+    counts: NDArray[Any]
+    start: NDArray[np.int64]
+    block: NDArray[np.int64]
+    log_weight: Floats
+    in_part: bool = False
+
+
+def belonging(fitted: Fitted) -> Belonging:
+    """Which blocks tasks may belong to as inference has left it."""
+    mixture = fitted.blocks.mixture
+    return Belonging(fitted.blocks.counts, mixture.start, mixture.block, mixture.log_weight, fitted.independent)
+
+
 class LeftOut(NamedTuple):
     """For every row taken out, what each block that its task may belong to says of it.
 
@@ -106,20 +126,19 @@ def learn_temper(left_out: LeftOut, averaged: bool = False) -> Floats:
     return np.asarray(np.clip(found.x, 0.0, MAX_TEMPER))
 
 
-def leave_out(problem: Problem, fitted: Fitted, rows: Rows, label_counts: NDArray[Any]) -> LeftOut:
+def leave_out(problem: Problem, belonging: Belonging, rows: Rows, label_counts: NDArray[Any]) -> LeftOut:
     """Take out each of the labelled rows in turn. O(rows · blocks of its task · features · labels).
 
     ``label_counts`` are those behind each task's label rates. A row of weight 2 is two rows, of which one is taken out.
     """
-    layout, blocks = problem.statistics.layout, fitted.blocks
-    mixture = blocks.mixture
+    layout = problem.statistics.layout
     weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
     taken = np.minimum(weights, 1.0)
-    n_entries = np.diff(mixture.start)[rows.task]
+    n_entries = np.diff(belonging.start)[rows.task]
     start = np.concatenate([[0], np.cumsum(n_entries)]).astype(np.int64)
     # Where tasks belong to blocks in part, a row is in them in part.
-    share = np.exp(mixture.log_weight) if fitted.independent else np.ones(len(mixture.log_weight))
-    counts = blocks.counts.astype(np.float64, copy=False)
+    share = np.exp(belonging.log_weight) if belonging.in_part else np.ones(len(belonging.log_weight))
+    counts = belonging.counts.astype(np.float64, copy=False)
     first_cells = layout.group_start[:-1]
     # Where the prior was not learnt, a row's vote weighs nothing against infinitely many.
     votes = np.full(layout.n_counts, np.inf) if problem.votes is None else problem.votes
@@ -134,7 +153,7 @@ def leave_out(problem: Problem, fitted: Fitted, rows: Rows, label_counts: NDArra
     )
     totals = np.add.reduceat(counts[:, : layout.n_counts], first_cells, axis=1)
     coded = rows.codes, rows.labels, rows.task, taken
-    entries = mixture.start, mixture.block, share
+    entries = belonging.start, belonging.block, share
     _fit_without(*coded, *entries, counts, totals, prior, layout.offsets, start, log_fit)
     if rows.numbers is not None:
         numbers = np.ascontiguousarray(rows.numbers)
@@ -144,9 +163,9 @@ def leave_out(problem: Problem, fitted: Fitted, rows: Rows, label_counts: NDArra
     without = label_counts[rows.task] + problem.label_prior
     without[np.arange(len(without)), rows.labels] -= taken
     log_rates = np.log(without) - np.log(without.sum(axis=1, keepdims=True))
-    place = np.repeat(mixture.start[rows.task] - start[:-1], n_entries) + np.arange(start[-1])
+    place = np.repeat(belonging.start[rows.task] - start[:-1], n_entries) + np.arange(start[-1])
     row = np.repeat(np.arange(len(rows.labels)), n_entries)
-    log_weight = mixture.log_weight[place] - log_fit.sum(axis=1)[np.arange(len(place)), rows.labels[row]]
+    log_weight = belonging.log_weight[place] - log_fit.sum(axis=1)[np.arange(len(place)), rows.labels[row]]
     highest = np.maximum.reduceat(log_weight, start[:-1])
     total = np.add.reduceat(np.exp(log_weight - highest[row]), start[:-1])
     log_weight -= (highest + np.log(total))[row]

@@ -37,7 +37,8 @@ def feature_prior(given: Any, schema: Schema, layout: Layout) -> NDArray[np.floa
     """Pseudo-counts of all cells of a layout.
 
     A number serves everywhere. A sequence has an item per feature and a mapping one per named feature (the others have
-    1), each a number, or an array of shape (values,) or (labels, values).
+    1), each a number, or an array of shape (values,) or (labels, values). Columns of numbers have no pseudo-counts:
+    their items of a sequence are not looked at.
     """
     if not isinstance(given, Mapping | list | tuple) and np.ndim(given) == 0:
         return np.full(layout.n_counts, float(_positive(given, "feature_prior")))
@@ -52,7 +53,10 @@ def feature_prior(given: Any, schema: Schema, layout: Layout) -> NDArray[np.floa
         if len(items) != len(schema.names):
             raise ValueError(f"feature_prior has {len(items)} items for {len(schema.names)} features")
     prior = np.empty((layout.n_labels, layout.width))
-    # Columns of numbers have no pseudo-counts; what was said about them is not needed.
+    numbers = [column.name for column in schema.columns if column.number is not None]
+    named = [name for name in numbers if isinstance(given, Mapping) and name in given]
+    if named:
+        raise ValueError(f"feature_prior names column {named[0]!r}, which is taken as numbers: it has no pseudo-counts")
     coded = [f for f, column in enumerate(schema.columns) if column.number is None]
     names = [schema.names[f] for f in coded]
     for f, item in enumerate(items[f] for f in coded):

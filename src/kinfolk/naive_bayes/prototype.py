@@ -14,7 +14,7 @@ from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.base import SharingNB, is_learn
 from kinfolk.naive_bayes.explanation import Explanation
 from kinfolk.naive_bayes.fitted import Fitted, Problem
-from kinfolk.naive_bayes.leave_one_out import LeftOut, leave_out
+from kinfolk.naive_bayes.leave_one_out import LeftOut, belonging, leave_out
 from kinfolk.naive_bayes.parameters import dirichlet_estimate, mean_over_blocks
 from kinfolk.naive_bayes.priors import check_strength_prior
 from kinfolk.naive_bayes.prototype_evidence import prototype_evidence
@@ -252,7 +252,7 @@ class PrototypeNB(SharingNB):
         problem, pseudo = self._problem(), self._pseudo_counts()
         votes = problem.feature_prior + self._all_votes(self._mean_counts(), pseudo)
         problem = problem._replace(feature_prior=pseudo, votes=votes)
-        return leave_out(problem, self.posterior_, rows, problem.statistics.label_counts)
+        return leave_out(problem, belonging(self.posterior_), rows, problem.statistics.label_counts)
 
     def _pseudo_counts(self) -> Floats:
         """Posterior mean of K θ̄, cell by cell."""

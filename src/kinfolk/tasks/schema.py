@@ -283,6 +283,8 @@ def learn_schema(
         its_bins = own_bins.get(i, default_bins)
         if i in own_bins and named.get(i, "bin") != "bin":
             raise ValueError(f"{label} has bins= of its own and numeric={named[i]!r}: one of them is needed")
+        if i in named and chosen is not None and i in chosen:
+            raise ValueError(f"{label} is named in categorical_features and in numeric=: one of them is needed")
         wanted = named.get(i, numeric if isinstance(numeric, str) else "bin")
         kinds = ["bin"]
         if i not in own_bins:
@@ -290,7 +292,8 @@ def learn_schema(
             certain = place in declared or chosen is not None
             kinds = _kinds(values, categorical, certain, wanted, i in named)
         if kinds != ["category"] and values.dtype == object and not is_missing(values).all():
-            raise ValueError(f"{label} holds text: it has no bins, name it in categorical_features")
+            wish = "it has no bins" if kinds == ["bin"] else f"numeric={wanted!r} is for numbers"
+            raise ValueError(f"{label} holds text: {wish}, name it in categorical_features")
         kind = kinds[0]
         if len(kinds) > 1:
             # Weighing families takes scipy, which a saved model does without.

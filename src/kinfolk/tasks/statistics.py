@@ -285,7 +285,35 @@ def statistics_from_counts(feature_counts: Any, label_counts: Any, tasks: Any, n
     ids = np.arange(n_tasks) if tasks is None else as_ids(np.asarray(tasks).tolist())
     if ids.shape != (n_tasks,) or len(set(ids.tolist())) != n_tasks:
         raise ValueError(f"tasks must name each of the {n_tasks} tasks once")
+    _check_sums(features, labels, ids)
     return Statistics(layout, ids, flat, labels)
+
+
+def _check_sums(features: NDArray[Any], labels: NDArray[Any], tasks: NDArray[Any]) -> None:
+    """Refuse a feature that was seen more often than its label."""
+    task, label, feature = _seen_too_often(features, labels)
+    if task >= 0:
+        seen, rows = float(features[task, label, feature].sum(dtype=np.float64)), float(labels[task, label])
+        raise ValueError(
+            f"feature {feature} of task {tasks.tolist()[task]!r} was seen {seen:g} times with label {label}, which has "
+            f"{rows:g} rows: counts of a feature cannot exceed the label's"
+        )
+
+
+@numba.njit(cache=True, nogil=True)
+def _seen_too_often(features, labels):  # type: ignore[no-untyped-def]
+    """Task, label and feature of the first group of counts that exceeds its label's, or −1 for each. O(cells)."""
+    for u in range(features.shape[0]):
+        for y in range(features.shape[1]):
+            # Weights that were added up in another order differ by rounding.
+            most = labels[u, y] + 1e-6 * (1.0 + labels[u, y])
+            for f in range(features.shape[2]):
+                seen = features[u, y, f, 0] * 0
+                for x in range(features.shape[3]):
+                    seen += features[u, y, f, x]
+                if seen > most:
+                    return u, y, f
+    return -1, -1, -1
 
 
 def _checked_counts(given: Any, what: str) -> NDArray[Any]:
