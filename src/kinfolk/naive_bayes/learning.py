@@ -12,13 +12,17 @@ concentration given the expected number of blocks. All have weak priors, so that
 
 from __future__ import annotations
 
+from math import lgamma
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar
-from scipy.special import digamma, gammaln
+from scipy import special
+from scipy.optimize import minimize
+from scipy.special import gammaln
 
+from kinfolk.maths.digamma import digamma
 from kinfolk.tasks.statistics import Layout
 
 Floats = NDArray[np.float64]
@@ -59,8 +63,8 @@ def learn_label_prior(label_counts: NDArray[Any]) -> Floats:
         strength = prior.sum()
         log_marginal = times @ (gammaln(prior + patterns).sum(axis=1) - gammaln(strength + totals))
         log_marginal -= n_tasks * (gammaln(prior).sum() - gammaln(strength))
-        slope = times @ digamma(prior + patterns) - times @ digamma(strength + totals)
-        slope -= n_tasks * (digamma(prior) - digamma(strength))
+        slope = times @ special.digamma(prior + patterns) - times @ special.digamma(strength + totals)
+        slope -= n_tasks * (special.digamma(prior) - special.digamma(strength))
         # The labels' common rates have a Dirichlet prior with two pseudo-counts each: no label is ever impossible.
         log_prior = np.log(prior / strength).sum() + _STRENGTH_SHAPE * (np.log(strength) - strength / _LABEL_STRENGTH)
         slope_prior = 1.0 - n_labels * prior / strength
@@ -111,26 +115,66 @@ def _learn_feature(counts: NDArray[Any], weights: Floats, n_values: float) -> tu
     patterns, where = np.unique(counts.reshape(len(counts), -1), axis=0, return_inverse=True)
     weights = np.bincount(where.ravel(), weights, len(patterns)).astype(np.float64)
     counts = patterns.reshape(-1, *counts.shape[1:]).astype(np.float64)
-    totals = counts.sum(axis=2)
     votes = np.ones(counts.shape[1:])
+    bounds = np.log(1e-2 * n_values), np.log(1e4 * n_values)
     for _ in range(_MAX_STEPS):
-        pseudo = strength * votes / votes.sum(axis=1, keepdims=True)
-        votes = 1.0 + pseudo * np.tensordot(weights, digamma(pseudo + counts) - digamma(pseudo), axes=1)
+        votes = _count_votes(counts, weights, strength * votes / votes.sum(axis=1, keepdims=True))
         rates = votes / votes.sum(axis=1, keepdims=True)
-
-        def loss(log_strength: float, rates: Floats = rates) -> float:
-            k = np.exp(log_strength)
-            log_marginal = (gammaln(k * rates + counts) - gammaln(k * rates)).sum(axis=(1, 2))
-            log_marginal -= (gammaln(k + totals) - gammaln(k)).sum(axis=1)
-            return -float(weights @ log_marginal + _STRENGTH_SHAPE * (log_strength - k / n_values))
-
-        before = strength
-        bounds = np.log(1e-2 * n_values), np.log(1e4 * n_values)
-        found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": _ENOUGH})
-        strength = float(np.exp(found.x))
+        before, strength = strength, float(np.exp(_best_log_strength(counts, weights, rates, n_values, *bounds)))
         if abs(np.log(strength / before)) < _ENOUGH:
             break
     return strength, votes
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_votes(counts, weights, pseudo):  # type: ignore[no-untyped-def]
+    """Expected number of observations that the common rates, not the blocks' own, have drawn; and one for each cell."""
+    votes = np.ones_like(pseudo)
+    for y in range(pseudo.shape[0]):
+        for x in range(pseudo.shape[1]):
+            at_zero, expected = digamma(pseudo[y, x]), 0.0
+            for k in range(len(counts)):
+                if counts[k, y, x] > 0.0:
+                    expected += weights[k] * (digamma(pseudo[y, x] + counts[k, y, x]) - at_zero)
+            votes[y, x] += pseudo[y, x] * expected
+    return votes
+
+
+@numba.njit(cache=True, nogil=True)
+def _log_posterior(log_strength, counts, weights, rates, n_values):  # type: ignore[no-untyped-def]
+    """Log marginal of the blocks and log prior of the strength, up to a constant."""
+    strength = np.exp(log_strength)
+    total = _STRENGTH_SHAPE * (log_strength - strength / n_values)
+    for y in range(rates.shape[0]):
+        for k in range(len(counts)):
+            in_group = 0.0
+            for x in range(rates.shape[1]):
+                if counts[k, y, x] > 0.0:
+                    in_group += counts[k, y, x]
+                    pseudo = strength * rates[y, x]
+                    total += weights[k] * (lgamma(pseudo + counts[k, y, x]) - lgamma(pseudo))
+            if in_group > 0.0:
+                total -= weights[k] * (lgamma(strength + in_group) - lgamma(strength))
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _best_log_strength(counts, weights, rates, n_values, low, high):  # type: ignore[no-untyped-def]
+    """Where the log posterior is the highest, by golden section."""
+    golden = 0.5 * (np.sqrt(5.0) - 1.0)
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left = _log_posterior(left, counts, weights, rates, n_values)
+    at_right = _log_posterior(right, counts, weights, rates, n_values)
+    while high - low > _ENOUGH:
+        if at_left > at_right:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = _log_posterior(left, counts, weights, rates, n_values)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = _log_posterior(right, counts, weights, rates, n_values)
+    return 0.5 * (low + high)
 
 
 def _some(rows: NDArray[Any], most: int) -> NDArray[Any]:

@@ -86,25 +86,55 @@ class LeftOut(NamedTuple):
 
     def score(self, powers: Floats, averaged: bool = False) -> tuple[float, Floats]:
         """Log probability of the rows' own labels, added up by the rows' weights, and its slope by each power."""
-        row, first = self.row, self.start[:-1]
-        entry, own_label = np.arange(len(row)), self.labels[row]
-        log_joint = self.log_joint(powers, averaged)
-        highest = np.maximum.reduceat(log_joint.max(axis=1), first)
-        joint = np.exp(log_joint - highest[row, None])
-        of_own = joint[entry, own_label]
-        all_labels, all_own = np.add.reduceat(joint.sum(axis=1), first), np.add.reduceat(of_own, first)
+        by_label = self.log_fit.transpose(0, 2, 1)
+        score, slope = _score(
+            self.start, self.log_weight, by_label, self.log_rates, self.labels, self.weights, powers, averaged
+        )
+        return float(score), np.asarray(slope)
+
+
+@numba.njit(cache=True, nogil=True)
+def _score(start, log_weight, log_fit, log_rates, labels, weights, powers, averaged):  # type: ignore[no-untyped-def]
+    """Log probability of the rows' own labels and its slope; ``log_fit`` is (entries, labels, features)."""
+    n_labels, n_features = log_fit.shape[1:]
+    score, slope = 0.0, np.zeros(n_features)
+    joint = np.empty((np.diff(start).max(), n_labels))
+    for i in range(len(labels)):
+        n_entries, own = start[i + 1] - start[i], labels[i]
+        highest = -np.inf
+        for entry in range(n_entries):
+            place, sum_of_labels = start[i] + entry, 0.0
+            for y in range(n_labels):
+                fit = log_rates[i, y]
+                for f in range(n_features):
+                    fit += powers[f] * log_fit[place, y, f]
+                joint[entry, y] = fit
+            if averaged:
+                most = joint[entry].max()
+                for y in range(n_labels):
+                    sum_of_labels += np.exp(joint[entry, y] - most)
+                joint[entry] -= most + np.log(sum_of_labels)
+            joint[entry] += log_weight[place]
+            highest = max(highest, joint[entry].max())
+        of_all, of_own = 0.0, 0.0
+        for entry in range(n_entries):
+            for y in range(n_labels):
+                joint[entry, y] = np.exp(joint[entry, y] - highest)
+                of_all += joint[entry, y]
+            of_own += joint[entry, own]
         # A label that no block leaves any chance must not become −inf.
-        all_own = np.maximum(all_own, np.finfo(np.float64).tiny)
-        given_own = of_own / all_own[row]
-        if averaged:
-            # Each block's own prediction changes; its weight does not.
-            among = np.exp(log_joint - self.log_weight[:, None]) * given_own[:, None]
-        else:
-            among = joint / all_labels[row, None]
-        among *= -self.weights[row, None]
-        among[entry, own_label] += given_own * self.weights[row]
-        slope = np.tensordot(among, self.log_fit, axes=([0, 1], [0, 2]))
-        return float(self.weights @ np.log(all_own / all_labels)), np.asarray(slope)
+        of_own = max(of_own, 2.2e-308)
+        score += weights[i] * np.log(of_own / of_all)
+        for entry in range(n_entries):
+            place, of_entry = start[i] + entry, joint[entry].sum()
+            given_own = joint[entry, own] / of_own
+            for y in range(n_labels):
+                # Averaged, each block's own prediction changes; its weight does not.
+                among = given_own * joint[entry, y] / max(of_entry, 2.2e-308) if averaged else joint[entry, y] / of_all
+                change = weights[i] * ((given_own if y == own else 0.0) - among)
+                for f in range(n_features):
+                    slope[f] += change * log_fit[place, y, f]
+    return score, slope
 
 
 def learn_temper(left_out: LeftOut, averaged: bool = False) -> Floats:

@@ -1,0 +1,241 @@
+"""The studies of sequences, with models that stand in: what is compared, on which sequences, and what is said of it."""
+
+import re
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kinfolk.datasets.sequences import make_kin_sequences, make_sequences
+from kinfolk.experiments import sequences_music, sequences_synthetic, sequences_vowels
+from kinfolk.experiments.publishing import publish
+from kinfolk.experiments.sequences_models import NESTED, SHARED, SINGLE, gain_over, steps_of
+from kinfolk.experiments.sequences_music import compare_clips, held_out, kin_of, middle
+from kinfolk.experiments.sequences_synthetic import judge
+from kinfolk.experiments.sequences_vowels import by_hmmlearn, choose, nearest_mean
+
+
+class Unigram:
+    """Stands in for an estimator: symbols, or Gaussian frames, independent of each other, by task or for all tasks."""
+
+    def __init__(self, method, **parameters):
+        self.method, self.parameters = method, parameters
+
+    def fit(self, X, lengths, task):
+        self.tasks_ = np.unique(task)
+        of_step = np.repeat(task, lengths)
+        if self.parameters.get("emission") == "gaussian":
+            self.means = np.array([X[of_step == t].mean(axis=0) for t in self.tasks_])
+        else:
+            n_codes = len(self.parameters.get("symbols", range(8)))
+            counts = np.array([np.bincount(X[of_step == t, 0], minlength=n_codes) for t in self.tasks_])
+            if self.method == SHARED:
+                counts = np.tile(counts.sum(axis=0), (len(counts), 1))
+            weight = 0.1 if self.method == NESTED else 1.0
+            self.shares = (counts + weight) / (counts + weight).sum(axis=1, keepdims=True)
+        n = len(self.tasks_)
+        self.partition_ = np.arange(n) // 2
+        self.similarity_ = np.equal.outer(self.partition_, self.partition_).astype(float)
+        n_draws = self.parameters.get("n_draws", 4)
+        partitions = np.tile(self.partition_, (2, n_draws, 1))
+        self.posterior_ = SimpleNamespace(traces=SimpleNamespace(partitions=partitions))
+        self.convergence_ = SimpleNamespace(r_hat={"log joint": 1.0})
+        return self
+
+    def score_samples(self, X, lengths, task):
+        place = np.searchsorted(self.tasks_, np.repeat(task, lengths))
+        logs = np.log(self.shares[place, np.asarray(X).reshape(len(place), -1)[:, 0]])
+        return np.add.reduceat(logs, np.cumsum(lengths) - lengths)
+
+    def sample(self, lengths, task, random_state):
+        shares = self.shares[np.searchsorted(self.tasks_, task)]
+        drawn = np.random.default_rng(random_state).choice(len(shares), p=shares, size=(int(np.sum(lengths)), 1))
+        return drawn, np.zeros(len(drawn), dtype=int)
+
+    def classify(self, X, lengths):
+        starts = np.cumsum(lengths) - lengths
+        means = np.add.reduceat(X, starts, axis=0) / lengths[:, None]
+        return -((means[:, None, :] - self.means) ** 2).sum(axis=2)
+
+
+def clips(random_state):
+    made = make_kin_sequences(4, 2, 3, n_sequences=12, length=10, likeness=500.0, random_state=1)
+    # Tasks 1 and 3, 2 and 4 are drawn from the same clusters.
+    return SimpleNamespace(
+        X=made.X, lengths=made.lengths, task=made.task + 1, partition=made.partition, pairs=[(1, 3), (2, 4)]
+    )
+
+
+def vowels():
+    made = make_kin_sequences(
+        3, 3, 2, emission="gaussian", n_values=2, n_sequences=20, length=(4, 8), sharpness=8.0, random_state=3
+    )
+    return SimpleNamespace(
+        X=made.X, lengths=made.lengths, task=made.task + 1, is_train=np.tile(np.repeat([True, False], 10), 3)
+    )
+
+
+STUDIES = {
+    "synthetic": (sequences_synthetic, {"n_sets": 2, "make": lambda random_state: small(random_state)}),
+    "music": (sequences_music, {"sizes": (2, 6), "n_repeats": 2, "load": clips}),
+    "vowels": (sequences_vowels, {"sizes": (1, 4), "n_repeats": 2, "load": vowels}),
+}
+
+
+def small(random_state):
+    return make_sequences(n_sequences=2, length=5, random_state=random_state)
+
+
+@pytest.fixture(autouse=True)
+def no_hmmlearn(monkeypatch):
+    monkeypatch.setitem(sys.modules, "hmmlearn.hmm", None)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_writes_numbers_picture_and_report_and_repeats_itself(name, tmp_path):
+    module, options = STUDIES[name]
+    outcomes = [
+        publish(tmp_path / str(run), name, "Title", module.ABOUT, module.study(build=Unigram, **options))
+        for run in range(2)
+    ]
+    first, second = outcomes
+    assert first.csv.read_bytes() == second.csv.read_bytes()
+    assert first.report == second.report
+    assert first.png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert all(f"| {finding} | " in first.report for finding in module.ABOUT.found)
+    assert not re.search(r"\bnan\b|\bNone\b", first.report)
+
+
+def test_synthetic_tasks_are_fitted_from_every_start_and_one_chain_is_shown_from_all_together():
+    given = []
+
+    def build(method, **parameters):
+        given.append((method, parameters))
+        return Unigram(method, **parameters)
+
+    table = sequences_synthetic.study(build=build, n_sets=2, make=small).table
+    assert [parameters["start"] for _, parameters in given] == ["agglomerate", "together", "apart"] * 2 + ["together"]
+    assert {method for method, _ in given} == {NESTED}
+    assert (given[-1][1]["n_burn_in"], given[-1][1]["n_chains"]) == (0, 1)
+    assert len({parameters["random_state"] for _, parameters in given}) == 7
+    assert table.height == 6
+
+
+def test_draws_at_the_truth_are_counted_whatever_clusters_are_called():
+    traces = SimpleNamespace(partitions=np.array([[[0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 1, 2]]]))
+    model = SimpleNamespace(
+        posterior_=SimpleNamespace(traces=traces),
+        partition_=np.array([4, 4, 2]),
+        convergence_=SimpleNamespace(r_hat={"log joint": 1.01, "number of clusters": 1.2}),
+    )
+    found = judge(model, np.array([7, 7, 3]))
+    assert found == {"ari": 1.0, "at_truth": 0.5, "clusters": 2.25, "worst_r_hat": 1.2}
+
+
+def test_clips_are_learnt_from_their_middle_and_scored_on_all_the_rest():
+    data = clips(0)
+    chosen = middle(data.task, 4)
+    assert chosen.tolist() == [4, 5, 6, 7, 16, 17, 18, 19, 28, 29, 30, 31, 40, 41, 42, 43]
+    model = Unigram(NESTED, symbols=range(16)).fit(
+        data.X[steps_of(data.lengths, chosen)], data.lengths[chosen], data.task[chosen]
+    )
+    for row in held_out(model, data, chosen):
+        # The mean of sums is the log share of every code left, over the number of sequences left.
+        rest = [i for i in range(48) if i not in chosen and data.task[i] == row["clip"]]
+        codes = data.X[steps_of(data.lengths, np.array(rest)), 0]
+        expected = np.log(model.shares[row["clip"] - 1, codes]).sum() / len(rest)
+        assert row["log_likelihood"] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="task 1 has 12 sequences: at most 10 can be learnt from"):
+        middle(data.task, 11)
+
+
+def test_the_nearest_clip_is_judged_by_the_intended_pairs():
+    data = clips(0)
+    everything = np.arange(48)
+    model = Unigram(NESTED, symbols=range(16)).fit(data.X, data.lengths, data.task[everything])
+    similarity, nearest = compare_clips(model, data, 0)
+    assert nearest == 1.0
+    assert similarity[0, 2] > similarity[0, 1]
+    wrong = SimpleNamespace(**{**vars(data), "pairs": [(1, 2), (3, 4)]})
+    assert compare_clips(model, wrong, 0)[1] == 0.0
+    # The model that stands in calls the clips 1 and 2 kin, and 3 and 4.
+    assert kin_of(model, wrong) == {"kin_of_pairs": 1.0, "kin_of_others": 0.0}
+    assert kin_of(model, data) == {"kin_of_pairs": 0.0, "kin_of_others": 0.5}
+
+
+def test_every_model_learns_from_the_same_sequences_and_knows_all_codes():
+    seen = []
+
+    class Recorded(Unigram):
+        def fit(self, X, lengths, task):
+            seen.append((self.method, len(lengths), X.tobytes(), tuple(self.parameters["symbols"])))
+            return super().fit(X, lengths, task)
+
+    outcome = sequences_music.study(build=Recorded, sizes=(2,), n_repeats=1, load=clips)
+    assert [method for method, *_ in seen] == [NESTED, SHARED, SINGLE]
+    assert {(size, rows, symbols) for _, size, rows, symbols in seen} == {(8, seen[0][2], tuple(range(16)))}
+    assert outcome.ours[1:] == ("Not run at these sizes.", "Not run at these sizes.")
+
+
+def test_gains_are_paired_by_clip_and_their_error_is_over_clips():
+    rows = [
+        (method, 2, clip, repeat, value + clip * 100)
+        for method, values in ((NESTED, (3.0, 4.0)), (SINGLE, (1.0, 1.0)))
+        for clip, value in enumerate(values)
+        for repeat in range(3)
+    ]
+    scores = pl.DataFrame(rows, schema=["method", "examples", "clip", "repeat", "score"], orient="row")
+    # Differences of the two clips are 2 and 3: mean 2.5, standard error 0.5, however many repeats there are.
+    assert gain_over(scores, NESTED, SINGLE, "score", "clip").rows() == [(2, 2, 2.5, 0.5)]
+
+
+def test_training_utterances_are_nested_and_never_tested():
+    data = vowels()
+    few, more = (choose(data, size, 5) for size in (2, 6))
+    assert set(few) < set(more)
+    assert data.is_train[more].all()
+    assert np.bincount(data.task[more]).tolist() == [0, 6, 6, 6]
+
+
+def test_the_nearest_mean_frame_is_found_as_by_hand():
+    data = SimpleNamespace(
+        X=np.array([[0.0], [2.0], [10.0], [8.0], [3.0]]), lengths=np.array([2, 1, 1, 1]), task=np.array([1, 2, 2, 1])
+    )
+    # Means are 1, 10, 8 and 3: of the first two, 8 is nearer to 10, and 3 to 1.
+    assert nearest_mean(data, np.array([0, 1]), np.array([2, 3])).tolist() == [2, 1]
+
+
+def test_a_speaker_of_hmmlearn_is_the_one_whose_model_makes_an_utterance_most_likely():
+    class Mean:
+        """Stands in for a hidden Markov model: one Gaussian, fitted to all frames."""
+
+        def __init__(self, n_states, **parameters):
+            self.transmat_ = np.zeros((n_states, n_states))
+
+        def fit(self, X, lengths):
+            self.mean = X.mean(axis=0)
+
+        def score(self, X):
+            assert self.transmat_.sum(axis=1) == pytest.approx(np.ones(5))
+            return -((X - self.mean) ** 2).sum()
+
+    data = vowels()
+    chosen, test = choose(data, 10, 0), np.flatnonzero(~data.is_train)
+    named = by_hmmlearn(SimpleNamespace(GaussianHMM=Mean), data, chosen, test, 0)
+    frames = [
+        data.X[steps_of(data.lengths, chosen[data.task[chosen] == speaker])].mean(axis=0) for speaker in (1, 2, 3)
+    ]
+    expected = [
+        1 + np.argmin([((data.X[steps_of(data.lengths, np.array([u]))] - mean) ** 2).sum() for mean in frames])
+        for u in test
+    ]
+    assert named.tolist() == expected
+
+
+def test_the_report_says_where_hmmlearn_was_not_run():
+    outcome = sequences_vowels.study(build=Unigram, sizes=(10,), n_repeats=3, load=vowels)
+    assert "hmmlearn is not installed" in outcome.setting
+    # All ten training utterances can be chosen in one way only.
+    assert outcome.table["repeat"].unique().to_list() == [0]
