@@ -18,11 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 from kinfolk.averaging.predictor import member_archives
 from kinfolk.averaging.weights import by_evidence, by_stacking
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.base import SharingNB, all_or_nothing, flat, is_learn
+from kinfolk.naive_bayes.base import SharingNB, all_or_nothing, flat
 from kinfolk.naive_bayes.clustered import ClusteredNB
 from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.explanation import Explanation
 from kinfolk.naive_bayes.findings import MAX_SIMILARITY_TASKS
+from kinfolk.naive_bayes.learnt import is_learn
 from kinfolk.naive_bayes.no_sharing import NoSharingNB
 from kinfolk.naive_bayes.prototype import PrototypeNB
 from kinfolk.posterior import Archive, plain, schema_about, unplain

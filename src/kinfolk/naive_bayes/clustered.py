@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.approximated import fit_variationally
-from kinfolk.naive_bayes.base import SharingNB, is_learn
+from kinfolk.naive_bayes.base import SharingNB
 from kinfolk.naive_bayes.enumerated import fit_exactly
 from kinfolk.naive_bayes.fitted import Fitted, Problem
 from kinfolk.naive_bayes.hierarchical import fit_hierarchically
+from kinfolk.naive_bayes.learnt import is_learn
 from kinfolk.naive_bayes.leave_one_out import LeftOut, belonging, leave_out
 from kinfolk.naive_bayes.per_feature import feature_problem, fit_per_feature, leave_out_per_feature
 from kinfolk.naive_bayes.priors import check_strength_prior

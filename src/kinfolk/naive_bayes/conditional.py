@@ -20,11 +20,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.evidence import Annealed, Evidence, annealed_evidence
-from kinfolk.naive_bayes.base import SharingNB, is_learn
+from kinfolk.naive_bayes.base import SharingNB
 from kinfolk.naive_bayes.clustered import ClusteredNB
 from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.fitted import Problem
 from kinfolk.naive_bayes.fixed import fixed_evidence
+from kinfolk.naive_bayes.learnt import is_learn
 from kinfolk.naive_bayes.no_sharing import NoSharingNB
 from kinfolk.naive_bayes.noisy_copies import NoiseModel
 from kinfolk.naive_bayes.prototype import PrototypeNB

@@ -11,9 +11,10 @@ from scipy.special import digamma
 from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.base import SharingNB, is_learn
+from kinfolk.naive_bayes.base import SharingNB
 from kinfolk.naive_bayes.explanation import Explanation
 from kinfolk.naive_bayes.fitted import Fitted, Problem
+from kinfolk.naive_bayes.learnt import is_learn
 from kinfolk.naive_bayes.leave_one_out import LeftOut, belonging, leave_out
 from kinfolk.naive_bayes.parameters import dirichlet_estimate, mean_over_blocks
 from kinfolk.naive_bayes.priors import check_strength_prior
