@@ -230,6 +230,25 @@ def test_rows_of_weight_zero_are_as_if_absent_and_weight_two_counts_twice():
         np.testing.assert_allclose(there.weights, here.weights, atol=1e-5)
 
 
+@pytest.mark.parametrize("as_sparse", [True, False])
+@pytest.mark.parametrize("link", LINKS)
+def test_a_fit_of_weighted_rows_goes_the_way_of_a_fit_of_repeated_rows(link, as_sparse):
+    # Not the limit alone: each iteration, and when they end. A σ² that is learnt would fall to its floor, and rounding
+    # decide.
+    problem = related_tasks(*WIDE, link, as_sparse=as_sparse)
+    whole = problem._replace(weights=tuple(2.0 * w for w in problem.weights))
+    times = [w.astype(np.int64) for w in whole.weights]
+    repeated = make_problem(
+        problem.X,
+        [np.repeat(rows, n) for rows, n in zip(problem.rows, times, strict=True)],
+        [np.repeat(y, n) for y, n in zip(problem.y, times, strict=True)],
+    )
+    settings = {"link": link, "n_sources": 2, "shared_mean": True, "shared_intercepts": True, "residual_variance": 1.0}
+    weighed, counted = (fit_empirical_bayes(which, **settings, n_jobs=1) for which in (whole, repeated))
+    np.testing.assert_allclose(weighed.bound, counted.bound, rtol=1e-8)
+    np.testing.assert_allclose(weighed.tasks[2].weights, counted.tasks[2].weights, rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("noise", ["isotropic", "diagonal"])
 def test_any_number_of_threads_gives_the_same_numbers(noise):
     problem = related_tasks(*WIDE, as_sparse=True)

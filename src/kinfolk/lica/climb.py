@@ -13,11 +13,12 @@ from collections.abc import Callable
 import numpy as np
 
 from kinfolk.lica.designs import Designs
-from kinfolk.lica.expectation import Family, TaskState, update_tasks, variances_of_weights
+from kinfolk.lica.expectation import Family, update_tasks, variances_of_weights
 from kinfolk.lica.maximisation import Shrinkage, maximise, weights_of_tasks
 from kinfolk.lica.prior import Reach, TaskPosterior, TaskPrior
 from kinfolk.lica.problem import Floats, Problem
 from kinfolk.lica.rotation import unmix
+from kinfolk.lica.task_state import TaskState
 
 _FIRST_SWEEPS = 10  # over tasks of which nothing is known yet
 _SURE_SWEEPS, _SURE_TOLERANCE = 10, 1e-6  # where one sweep has not followed the prior far enough; nats per row
@@ -64,7 +65,7 @@ class Climb:
         advance: Callable[[int], None] | None = None,
     ) -> tuple[TaskPrior, list[TaskState], list[float], bool]:
         """Iterate until an iteration gains too little; the states returned belong to the prior returned."""
-        n_rows = max(sum(len(rows) for rows in self.problem.rows), 1)
+        counted = self.problem.counted
 
         def total(at: TaskPrior, found: list[TaskState]) -> float:
             return sum(state.bound for state in found) + shrinkage.log_density(at)
@@ -96,7 +97,7 @@ class Climb:
             bounds.append(bound)
             if advance is not None:
                 advance(1)
-            small_gains = small_gains + 1 if bounds[-1] - bounds[-2] < tol * n_rows else 0
+            small_gains = small_gains + 1 if bounds[-1] - bounds[-2] < tol * counted else 0
             if small_gains == _SMALL_GAINS:
                 return prior, states, bounds, True
         return prior, states, bounds, False

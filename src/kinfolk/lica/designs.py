@@ -9,6 +9,7 @@ from scipy import sparse
 
 from kinfolk.lica.problem import Floats, Problem
 from kinfolk.lica.sites import Sites
+from kinfolk.lica.small_updates import SmallTasks
 from kinfolk.lica.task_posterior import (
     Conditioned,
     by_features,
@@ -37,6 +38,8 @@ class Designs:
     def __init__(self, problem: Problem, isotropic: bool) -> None:
         self.problem = problem
         self.isotropic = isotropic
+        self.small = SmallTasks(problem)
+        self.others = sorted(set(range(problem.n_tasks)) - set(self.small.tasks))
         sizes = [len(rows) for rows in problem.rows]
         self.by_features = [by_features(size, problem.n_features) for size in sizes]
         n_rows = problem.X.shape[0]

@@ -14,13 +14,14 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kinfolk.lica.climb import Climb
 from kinfolk.lica.designs import Designs
-from kinfolk.lica.expectation import Family, TaskState, fresh_states
+from kinfolk.lica.expectation import Family, fresh_states
 from kinfolk.lica.maximisation import Shrinkage, weights_of_tasks
 from kinfolk.lica.prior import INTERCEPT_VARIANCE, UNIT_SCALE, TaskPosterior, TaskPrior
 from kinfolk.lica.problem import Floats, Link, Links, Problem
 from kinfolk.lica.sites import LikelihoodBound
 from kinfolk.lica.source_posterior import SourceKind
 from kinfolk.lica.start import sources_of_weights
+from kinfolk.lica.task_state import TaskState
 
 Noise: TypeAlias = Literal["isotropic", "diagonal"]
 
@@ -117,7 +118,7 @@ def fit_empirical_bayes(
     likelihood_bound : {"average", "tangent"}
         How the likelihood enters the bound: by its expectation, or by the paper's tangents (see ``sites``).
     max_iter, tol : int, float
-        Iterations at most, and the gain in nats per row under which they end.
+        Iterations at most, and the gain in nats per row, counted by its weight, under which they end.
     n_jobs : int, optional
         Threads over tasks. Each works with one BLAS thread, and the result does not hang on their number.
     start : TaskPrior, optional
@@ -249,7 +250,7 @@ def fit_task(
     link, sources, likelihood_bound : str
         As the prior was learnt.
     max_iter, tol : int, float
-        Sweeps at most, and the gain in nats per row under which they end.
+        Sweeps at most, and the gain in nats per row, counted by its weight, under which they end.
     weight_variances : bool
         Give ``weight_variance`` too.
     """
@@ -265,8 +266,11 @@ def fit_task(
 
 def _plain_prior(problem: Problem, link: Link, source_scale: float, intercept_variance: float) -> TaskPrior:
     """A prior without sources, under which the linear predictors are of a size that the targets ask for."""
-    squares = problem.X.multiply(problem.X).sum() if hasattr(problem.X, "multiply") else np.sum(problem.X**2)
-    size = float(squares) / max(problem.X.shape[0], 1) or 1.0
+    squares = (
+        problem.X.multiply(problem.X).sum(axis=1) if hasattr(problem.X, "multiply") else np.sum(problem.X**2, axis=1)
+    )
+    places, weights = np.concatenate(problem.rows), np.concatenate(problem.weights)
+    size = float(weights @ np.asarray(squares).ravel()[places]) / (problem.counted or 1.0) or 1.0
     spread = _spread_of_targets(problem) if link == Links.GAUSSIAN else 4.0
     residual = 0.5 * spread if link == Links.GAUSSIAN else 1.0
     n_features = problem.n_features
@@ -276,8 +280,11 @@ def _plain_prior(problem: Problem, link: Link, source_scale: float, intercept_va
 
 
 def _spread_of_targets(problem: Problem) -> float:
-    targets = np.concatenate(problem.y)
-    return (float(np.var(targets)) if len(targets) else 0.0) or 1.0
+    """Variance of all targets, rows counted by their weights."""
+    targets, weights = np.concatenate(problem.y), np.concatenate(problem.weights)
+    if not len(targets):
+        return 1.0
+    return float(np.average((targets - np.average(targets, weights=weights)) ** 2, weights=weights)) or 1.0
 
 
 def _with_sources(

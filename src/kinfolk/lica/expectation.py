@@ -7,64 +7,23 @@ part of it lowers the bound on the log evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from kinfolk.lica.designs import Designs
+from kinfolk.lica.link_losses import LINK_CODES
 from kinfolk.lica.prior import TaskPrior
 from kinfolk.lica.problem import Floats, Link, Links, Problem
 from kinfolk.lica.sites import LikelihoodBound, Rows, Sites, match
+from kinfolk.lica.small_tasks import GROWTH, HALVINGS, Held
 from kinfolk.lica.source_posterior import SourceKind, SourcePosterior, fit_sources
+from kinfolk.lica.task_state import TaskState
 
 Result = TypeVar("Result")
-
-_HALVINGS = 8  # of a step towards the matched sites, before the sites are taken as they are
-_GROWTH = 1.2  # of a step that did not lower the bound
-
-
-class TaskState(NamedTuple):
-    """One task's posterior in the space of its rows: E[θ] = μ + Λ mean + ΨXᵀ dual, E[intercept] = m₀ + v₀ Σ dual.
-
-    Parameters
-    ----------
-    sites, matched : Sites
-        The sites that θ was conditioned on, and those that belong to what came out.
-    mean, spread : ndarrays of shape (n_sources,)
-        Of q(s): E[s], and b.
-    dual : ndarray of shape (n_rows,)
-        a.
-    predictor, predictor_variance : ndarrays of shape (n_rows,)
-        Mean and variance of f.
-    squared_distance : float
-        (E[θ] − Λ mean)ᵀ Ψ⁻¹ (E[θ] − Λ mean).
-    weights_effective : float
-        The number of weights that the rows decide: Σ_j Var[θ_j]/ψ_j falls short of n_features by it.
-    intercept_effective : float
-        How far the rows decide the intercept, from 0 to 1: Var[intercept] = v₀ (1 − intercept_effective).
-    weight_variance : ndarray of shape (n_features,) or None
-        Var[θ_j], where asked for.
-    bound : float
-        The task's part of the bound on the log evidence.
-    step : float
-        How far the sites may move towards the matched ones, between 0 and 1.
-    """
-
-    sites: Sites
-    matched: Sites
-    mean: Floats
-    spread: Floats
-    dual: Floats
-    predictor: Floats
-    predictor_variance: Floats
-    squared_distance: float
-    weights_effective: float
-    intercept_effective: float
-    weight_variance: Floats | None
-    bound: float
-    step: float = 1.0
 
 
 class Family(NamedTuple):
@@ -119,30 +78,56 @@ def update_tasks(
     n_sweeps : int
         Sweeps over each task at most; the first follows the prior, the others keep the bound from falling.
     tol : float
-        The gain in nats per row under which a task's sweeps end.
+        The gain in nats per row, counted by its weight, under which a task's sweeps end.
     same_prior : bool
         Whether the states belong to this very prior: then no sweep lowers a task's bound.
     n_jobs : int, optional
         Threads; the result does not hang on it.
     """
-    designs.prepare(prior.noise)
     shared = np.asarray(designs.problem.X @ prior.loadings)
     offset = np.full(len(shared), prior.intercept_mean)
     if prior.mean is not None:
         offset += np.asarray(designs.problem.X @ prior.mean)
     rigidity = np.einsum("jh,jh->h", prior.loadings, prior.loadings / prior.noise[:, None])
+    found = list(states)
+    small = designs.small
+    if small.tasks:
+        held = Held(
+            shared,
+            offset,
+            prior.noise,
+            rigidity,
+            prior.source_scale,
+            prior.intercept_variance,
+            prior.residual_variance,
+            LINK_CODES[family.link],
+            family.bound == "average",
+            family.sources == "laplace",
+        )
+        laid_out = small.lay_out(states, prior.n_features if want_variances else 0)
+
+        def update_chunk(chunk: int) -> list[TaskState | None]:
+            return small.update(chunk, held, laid_out, n_sweeps, tol, same_prior)
+
+        for k, state in zip(small.tasks, chain(*_over(update_chunk, range(small.n_chunks), n_jobs)), strict=True):
+            found[k] = state or found[k]
 
     def update(k: int) -> TaskState:
         rows = designs.problem.rows[k]
         task = _Task(designs, k, prior, family, shared[rows], offset[rows], rigidity, want_variances)
         state = states[k] if same_prior else task.sweep(task.sites_of(states[k]), states[k])
+        counted = float(np.sum(designs.problem.weights[k]))
         for _ in range(n_sweeps if same_prior else n_sweeps - 1):
             before, state = state.bound, task.improve(state)
-            if state.bound - before <= tol * len(task.shared):
+            if state.bound - before <= tol * counted:
                 break
         return state
 
-    return _over_tasks(update, len(states), n_jobs)
+    if designs.others:
+        designs.prepare(prior.noise)
+    for k, state in zip(designs.others, _over(update, designs.others, n_jobs), strict=True):
+        found[k] = state
+    return found
 
 
 def variances_of_weights(
@@ -158,14 +143,14 @@ def variances_of_weights(
         sites, nothing = Sites(precision, np.zeros_like(precision)), np.zeros((len(precision), 0))
         return designs.condition(k, sites, nothing, prior.intercept_variance, True).weight_variance
 
-    return _over_tasks(variance, len(states), n_jobs)
+    return _over(variance, range(len(states)), n_jobs)
 
 
-def _over_tasks(function: Callable[[int], Result], n_tasks: int, n_jobs: int | None) -> list[Result]:
+def _over(function: Callable[[int], Result], numbers: Sequence[int], n_jobs: int | None) -> list[Result]:
     # One task, or one thread, is not worth a pool.
-    if n_jobs == 1 or n_tasks == 1:
-        return [function(k) for k in range(n_tasks)]
-    return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(k) for k in range(n_tasks)))
+    if n_jobs == 1 or len(numbers) <= 1:
+        return [function(k) for k in numbers]
+    return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(k) for k in numbers))
 
 
 class _Task(NamedTuple):
@@ -229,10 +214,10 @@ class _Task(NamedTuple):
         Full steps overshoot in tasks of one class, whose sites change by much with the variance of the intercept.
         """
         step = state.step
-        for _ in range(_HALVINGS):
+        for _ in range(HALVINGS):
             moved = self.sweep(_between(state.sites, state.matched, step), state)
             if moved.bound >= state.bound:
-                return moved._replace(step=min(1.0, step * _GROWTH) if step == state.step else step)
+                return moved._replace(step=min(1.0, step * GROWTH) if step == state.step else step)
             step *= 0.5
         return state
 

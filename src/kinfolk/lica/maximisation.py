@@ -21,9 +21,9 @@ import numpy as np
 from scipy import sparse
 
 from kinfolk.lica.designs import Designs
-from kinfolk.lica.expectation import TaskState
 from kinfolk.lica.prior import TaskPrior
 from kinfolk.lica.problem import Floats, Link, Links
+from kinfolk.lica.task_state import TaskState
 
 _TASK_BLOCK = 64  # tasks whose weights are held at once, where noise differs between features
 
@@ -119,7 +119,7 @@ def maximise(
     n_tasks, noise = len(states), prior.noise
     duals = _by_task(designs, states)
     means = np.array([state.mean for state in states])
-    source_variance = 2.0 * np.sum([state.spread**2 for state in states], axis=0)
+    source_variance = 2.0 * np.sum(np.array([state.spread for state in states]) ** 2, axis=0)
     before = prior.loadings
     if prior.mean is not None:
         means = np.column_stack([means, np.full(n_tasks, shrinkage.constant)])
@@ -153,7 +153,7 @@ def maximise(
             residual_variance=max(_residual_variance(designs, states), shrinkage.residual_floor)
         )
     if shrinkage.intercept_mode is not None:
-        improved = _share_intercepts(improved, states, shrinkage.intercept_mode)
+        improved = _share_intercepts(improved, states, duals, shrinkage.intercept_mode)
     return Improved(improved, ahead)
 
 
@@ -204,11 +204,11 @@ def _spread_of_weights(
     return noise**2 * squares, variances
 
 
-def _share_intercepts(prior: TaskPrior, states: list[TaskState], mode: float) -> TaskPrior:
+def _share_intercepts(prior: TaskPrior, states: list[TaskState], duals: sparse.csr_matrix, mode: float) -> TaskPrior:
     """The mean and the variance of the intercepts; tasks without rows say nothing of the mean."""
     before = prior.intercept_variance
-    values = prior.intercept_mean + before * np.array([float(np.sum(state.dual)) for state in states])
-    left = before * np.array([1.0 - state.intercept_effective for state in states])
+    values = prior.intercept_mean + before * np.asarray(duals.sum(axis=1)).ravel()
+    left = before * (1.0 - np.array([state.intercept_effective for state in states]))
     mean = float(np.mean(values))
     variance = (float(np.sum((values - mean) ** 2 + left)) + mode) / (len(states) + 1.0)
     return prior._replace(intercept_mean=mean, intercept_variance=variance)
@@ -216,8 +216,7 @@ def _share_intercepts(prior: TaskPrior, states: list[TaskState], mode: float) ->
 
 def _residual_variance(designs: Designs, states: list[TaskState]) -> float:
     problem = designs.problem
-    squares = sum(
-        float(weights @ ((y - state.predictor) ** 2 + state.predictor_variance))
-        for y, weights, state in zip(problem.y, problem.weights, states, strict=True)
-    )
-    return squares / sum(float(np.sum(weights)) for weights in problem.weights)
+    weights = np.concatenate(problem.weights)
+    errors = np.concatenate(problem.y) - np.concatenate([state.predictor for state in states])
+    variances = np.concatenate([state.predictor_variance for state in states])
+    return float(weights @ (errors**2 + variances)) / float(np.sum(weights))

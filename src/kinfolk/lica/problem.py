@@ -52,6 +52,11 @@ class Problem(NamedTuple):
         return int(self.X.shape[1])
 
     @property
+    def counted(self) -> float:
+        """How many rows all tasks have together, each counted by its weight."""
+        return sum(float(np.sum(weights)) for weights in self.weights)
+
+    @property
     def shares_rows(self) -> bool:
         """Whether all tasks have the same rows, in the same order."""
         first = self.rows[0]

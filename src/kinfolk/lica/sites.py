@@ -27,9 +27,9 @@ LikelihoodBound: TypeAlias = Literal["average", "tangent"]
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 # Rows far on the right side curve by nothing at all; below this a row's own variance would drown in rounding.
-_LEAST_PRECISION = 1e-9
-_NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
-_NODE_WEIGHTS = _NODE_WEIGHTS / np.sum(_NODE_WEIGHTS)
+LEAST_PRECISION = 1e-9
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
+NODE_WEIGHTS = NODE_WEIGHTS / np.sum(NODE_WEIGHTS)
 
 
 class Sites(NamedTuple):
@@ -91,7 +91,7 @@ def mills(margin: Floats) -> Floats:
 
 
 def _average(rows: Rows, mean: Floats, variance: Floats) -> tuple[Sites, float]:
-    margin = (rows.y * mean)[:, None] + np.sqrt(variance)[:, None] * _NODES
+    margin = (rows.y * mean)[:, None] + np.sqrt(variance)[:, None] * NODES
     if rows.link == Links.LOGISTIC:
         value = log_expit(margin)
         slope = expit(-margin)
@@ -100,9 +100,9 @@ def _average(rows: Rows, mean: Floats, variance: Floats) -> tuple[Sites, float]:
         value = log_ndtr(margin)
         slope = mills(margin)
         bend = slope * (slope + margin)
-    precision = np.maximum(rows.weights * (bend @ _NODE_WEIGHTS), _LEAST_PRECISION)
-    shift = rows.weights * rows.y * (slope @ _NODE_WEIGHTS) + precision * mean
-    return Sites(precision, shift), float(rows.weights @ (value @ _NODE_WEIGHTS))
+    precision = np.maximum(rows.weights * (bend @ NODE_WEIGHTS), LEAST_PRECISION)
+    shift = rows.weights * rows.y * (slope @ NODE_WEIGHTS) + precision * mean
+    return Sites(precision, shift), float(rows.weights @ (value @ NODE_WEIGHTS))
 
 
 def log_predictive(link: Link, y: Floats, mean: Floats, variance: Floats, residual_variance: float = 1.0) -> Floats:
@@ -120,5 +120,5 @@ def log_predictive(link: Link, y: Floats, mean: Floats, variance: Floats, residu
         return np.asarray(-_HALF_LOG_2PI - 0.5 * np.log(spread) - 0.5 * (y - mean) ** 2 / spread)
     if link == Links.PROBIT:
         return np.asarray(log_ndtr(y * mean / np.sqrt(1.0 + variance)))
-    margin = (y * mean)[:, None] + np.sqrt(variance)[:, None] * _NODES
-    return np.asarray(logsumexp(log_expit(margin), b=_NODE_WEIGHTS, axis=1))
+    margin = (y * mean)[:, None] + np.sqrt(variance)[:, None] * NODES
+    return np.asarray(logsumexp(log_expit(margin), b=NODE_WEIGHTS, axis=1))

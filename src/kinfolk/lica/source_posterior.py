@@ -13,7 +13,7 @@ Gaussian sources, q(s_h) = N(m_h, 2b_h²) under N(0, 1), are there to compare wi
 
 from __future__ import annotations
 
-from math import exp, log
+from math import exp, log, sqrt
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -74,80 +74,105 @@ def fit_sources(
     if kind == "gaussian":
         if len(mean):
             mean = solve(quadratic + np.eye(len(mean)), linear, assume_a="pos", check_finite=False)
-        variance = 1.0 / (1.0 + rigidity)
-        value = 0.5 * float(np.sum(1.0 + np.log(variance) - mean**2 - variance * (1.0 + rigidity)))
-        return SourcePosterior(mean, np.sqrt(0.5 * variance), value)
-    _descend(np.ascontiguousarray(quadratic), linear, rigidity, scale, mean, spread)
-    expected_size = np.abs(mean) + spread * np.exp(-np.abs(mean) / spread)
-    terms = 1.0 + np.log(spread / scale) - expected_size / scale - rigidity * spread**2
-    return SourcePosterior(mean, spread, float(np.sum(terms)))
+        return SourcePosterior(mean, *gaussian_spread(mean, rigidity))
+    value = descend(np.ascontiguousarray(quadratic), linear, rigidity, scale, mean, spread)
+    return SourcePosterior(mean, spread, value)
 
 
 @njit(cache=True, nogil=True)
-def _descend(quadratic: Floats, linear: Floats, rigidity: Floats, scale: float, mean: Floats, spread: Floats) -> None:
-    """Minimise over one mean and its spread after the other, in place; no step raises the function."""
+def gaussian_spread(mean: Floats, rigidity: Floats) -> tuple[Floats, float]:
+    """The spreads of Gaussian sources, and ``value`` with them."""
+    spread = np.empty(len(mean))
+    value = 0.0
+    for h in range(len(mean)):
+        variance = 1.0 / (1.0 + rigidity[h])
+        spread[h] = sqrt(0.5 * variance)
+        value += 0.5 * (log(variance) - mean[h] ** 2)
+    return spread, value
+
+
+@njit(cache=True, nogil=True)
+def descend(quadratic: Floats, linear: Floats, rigidity: Floats, scale: float, mean: Floats, spread: Floats) -> float:
+    """Minimise over one mean and its spread after the other, in place; no step raises the function.
+
+    Returns ``value``.
+    """
     n_sources = len(mean)
-    gradient = linear - quadratic @ mean
+    gradient = linear.copy()
+    for h in range(n_sources):
+        for other in range(n_sources):
+            gradient[h] -= quadratic[h, other] * mean[other]
     for _ in range(_MAX_SWEEPS):
         largest = 0.0
         for h in range(n_sources):
-            moved = _best_mean(quadratic[h, h], gradient[h] + quadratic[h, h] * mean[h], spread[h], scale)
+            pull = gradient[h] + quadratic[h, h] * mean[h]
+            moved = _best_mean(quadratic[h, h], pull, spread[h], scale, mean[h])
             step = moved - mean[h]
             if step != 0.0:
                 for other in range(n_sources):
                     gradient[other] -= quadratic[other, h] * step
                 mean[h] = moved
             largest = max(largest, abs(step))
-            wider = _best_spread(rigidity[h], abs(mean[h]), scale)
+            wider = _best_spread(rigidity[h], abs(mean[h]), scale, spread[h])
             largest = max(largest, abs(wider - spread[h]))
             spread[h] = wider
         if largest <= _TOLERANCE * scale:
             break
+    value = 0.0
+    for h in range(n_sources):
+        expected_size = abs(mean[h]) + spread[h] * exp(-abs(mean[h]) / spread[h])
+        value += 1.0 + log(spread[h] / scale) - expected_size / scale - rigidity[h] * spread[h] ** 2
+    return value
 
 
 @njit(cache=True, nogil=True)
-def _best_mean(quadratic: float, linear: float, spread: float, scale: float) -> float:
+def _best_mean(quadratic: float, linear: float, spread: float, scale: float, start: float) -> float:
     """Minimise (|m| + b e^{−|m|/b})/b₀ + ½Qm² − qm.
 
-    For m > 0 the derivative is concave and increasing, so Newton's steps from zero approach its root from the left
-    and never pass it.
+    For m > 0 the derivative is concave and increasing: Newton's first step, from wherever, ends left of its root, and
+    the others approach the root from there and never pass it.
     """
     pull = abs(linear)
     if pull == 0.0:
         return 0.0
     if quadratic <= 0.0 and pull * scale >= 1.0:  # no minimum: nothing holds the mean, and nothing should pull it
         return 0.0
-    m = 0.0
-    for _ in range(100):
+    m = min(abs(start), pull / quadratic) if quadratic > 0.0 and start * linear > 0.0 else 0.0
+    for number in range(100):
         decay = exp(-m / spread)
         step = (pull - quadratic * m - (1.0 - decay) / scale) / (quadratic + decay / (spread * scale))
-        m += step
-        if step <= 1e-15 * m:
+        m = max(m + step, 0.0)
+        if abs(step) <= 1e-15 * m or (number > 0 and step <= 0.0):
             break
     return m if linear > 0.0 else -m
 
 
 @njit(cache=True, nogil=True)
-def _best_spread(rigidity: float, size: float, scale: float) -> float:
-    """Minimise b e^{−|m|/b}/b₀ + Rb² − log b, whose derivative is increasing, by bisection of log b."""
-    low, high = scale, scale
-    while _spread_slope(low, rigidity, size, scale) > 0.0:
-        low *= 0.5
-    while _spread_slope(high, rigidity, size, scale) < 0.0:
-        high *= 2.0
-    log_low, log_high = log(low), log(high)
-    for _ in range(60):
-        middle = 0.5 * (log_low + log_high)
-        if _spread_slope(exp(middle), rigidity, size, scale) > 0.0:
-            log_high = middle
+def _best_spread(rigidity: float, size: float, scale: float, start: float) -> float:
+    """Minimise b e^{−|m|/b}/b₀ + Rb² − log b: the root of (b + |m|) e^{−|m|/b}/b₀ + 2Rb² − 1, which grows with b.
+
+    The root lies between those that bounds of (b + |m|) e^{−|m|/b} give, b above and b − m²/2b or zero below. Newton's
+    steps that leave what is left of that interval are replaced by its middle.
+    """
+    low = 2.0 / (1.0 / scale + sqrt(1.0 / scale**2 + 8.0 * rigidity))
+    high = 0.5 * (scale + sqrt(scale**2 + 2.0 * size**2))
+    if 2.0 * rigidity * high**2 > 1.0:
+        high = 1.0 / sqrt(2.0 * rigidity)
+    b = min(max(start, low), high)
+    for _ in range(100):
+        ratio = size / b
+        decay = exp(-ratio) / scale
+        excess = (b + size) * decay + 2.0 * rigidity * b**2 - 1.0
+        if excess > 0.0:
+            high = b
         else:
-            log_low = middle
-        if log_high - log_low < 1e-15:
+            low = b
+        slope = decay * (1.0 + ratio + ratio**2) + 4.0 * rigidity * b
+        moved = b - excess / slope if slope > 0.0 else high
+        if not low < moved < high:
+            moved = 0.5 * (low + high)
+        settled = abs(moved - b) <= 1e-15 * b
+        b = moved
+        if settled:
             break
-    return exp(0.5 * (log_low + log_high))
-
-
-@njit(cache=True, nogil=True)
-def _spread_slope(b: float, rigidity: float, size: float, scale: float) -> float:
-    ratio = size / b
-    return exp(-ratio) * (1.0 + ratio) / scale + 2.0 * rigidity * b - 1.0 / b
+    return b
