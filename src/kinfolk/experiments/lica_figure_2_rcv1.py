@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,6 @@ N_TEST = 3000
 MAIN = "micro_f1"
 # Choosing it anew for every draw, by rows held out, would take many times as long as the fits themselves.
 N_SOURCES = 8
-# Empirical Bayes over 101 topics takes minutes a fit, so by default it runs where it is quickest and less often.
-LIMITS: Mapping[str, tuple[Sequence[int], int]] = {BAYES: ((100, 200, 500), 3)}
 
 ABOUT = About(
     PAPER,
@@ -67,13 +65,12 @@ def study(
     n_repeats: int | None = None,
     n_test: int = N_TEST,
     methods: Mapping[str, Mapping[str, Any]] | None = None,
-    limits: Mapping[str, tuple[Sequence[int], int]] = LIMITS,
     corpus: Corpus | None = None,
     build: Build = classifier,
 ) -> Study:
-    """Learn the topics from few documents by every method, and score them on others.
+    """Learn the topics from few documents by every method, and score them on others: an hour of one core in full.
 
-    ``limits`` says for methods that take long at which sizes they run and how often; ``limits={}`` runs all.
+    Most of it goes to empirical Bayes, which takes minutes a fit over 101 topics; ``quick`` leaves it out.
     """
     corpus = load_corpus(n_test, seed) if corpus is None else corpus
     sizes = sizes or ((100,) if quick else SIZES)
@@ -83,7 +80,7 @@ def study(
     chosen = methods or METHODS | told | {AS_PRINTED: {"inference": "map", "n_sources": n_topics, "shared_mean": False}}
     if quick:
         chosen = {method: parameters for method, parameters in chosen.items() if method != BAYES}
-    trials = plan(chosen, sizes, n_repeats, limits)
+    trials = plan(chosen, sizes, n_repeats)
     with progress_bar("Learning topics of RCV1", len(trials), True) as advance:
         scores = try_methods(corpus, trials, seed, build, advance)
     gained = gains(scores, MAIN).filter(pl.col("method").is_in(WITH_SOURCES))
@@ -96,7 +93,7 @@ def study(
         f"{n_topics} topics, {corpus.learn.shape[1]:,} features; {', '.join(f'{size:,}' for size in sizes)} of "
         f"{corpus.learn.shape[0]:,} training documents, {n_repeats} random draws, small sets within larger ones; "
         f"{corpus.test.shape[0]:,} test documents, the same for all; seed {seed}; ± are standard errors over draws, of "
-        f"gains those of paired differences. {_describe(chosen, limits)}{AS_PRINTED} is the point estimate with a "
+        f"gains those of paired differences. {AS_PRINTED} is the point estimate with a "
         f"source for each topic and no mean beside them, the others have {N_SOURCES} sources. {THRESHOLDS}"
     )
     return Study(scores, draw_f1(scores, MAIN, "Micro-F1"), ours, setting, _details(scores))
@@ -110,15 +107,6 @@ def load_corpus(n_test: int, seed: int) -> Corpus:
     train, others = np.flatnonzero(rcv1.is_train), np.flatnonzero(~rcv1.is_train)
     test = np.sort(np.random.default_rng(seed).permutation(others)[:n_test])
     return Corpus(rcv1.data[train], rcv1.target[train].toarray(), rcv1.data[test], rcv1.target[test].toarray())
-
-
-def _describe(methods: Mapping[str, Any], limits: Mapping[str, tuple[Sequence[int], int]]) -> str:
-    return "".join(
-        f"{method} takes longer and ran with {' and '.join(f'{size:,}' for size in sizes)} documents only, "
-        f"{n_repeats} draws. "
-        for method, (sizes, n_repeats) in limits.items()
-        if method in methods
-    )
 
 
 def _details(scores: pl.DataFrame) -> str:

@@ -58,7 +58,7 @@ def study(
     n_repeats = n_repeats or (2 if quick else 10)
     n_topics = corpus.learn_topics.shape[1]
     chosen = methods or METHODS | {AS_PRINTED: {"inference": "eb", "n_sources": n_topics, "shared_mean": False}}
-    trials = plan(chosen, sizes, n_repeats, {})
+    trials = plan(chosen, sizes, n_repeats)
     with progress_bar("Learning topics of Reuters-21578", len(trials), True) as advance:
         scores = try_methods(corpus, trials, seed, build, advance)
     gained = gains(scores, MAIN).filter(pl.col("method").is_in(WITH_SOURCES))

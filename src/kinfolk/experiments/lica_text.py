@@ -49,9 +49,8 @@ def plan(
     methods: Mapping[str, Mapping[str, Any]],
     sizes: Sequence[int],
     n_repeats: int,
-    limits: Mapping[str, tuple[Sequence[int], int]],
 ) -> list[Trial]:
-    """List what is to be run: every method at every size, as often as said, less where a method has limits.
+    """List what is to be run: every method at every size, as often as said.
 
     Parameters
     ----------
@@ -59,21 +58,17 @@ def plan(
         Parameters of the estimator by name of the method.
     sizes : sequence of int
     n_repeats : int
-    limits : mapping of str to (sizes, number of repeats)
-        For methods that take long.
 
     Examples
     --------
-    >>> [trial[2:] for trial in plan({"quick": {}, "slow": {}}, (50, 100), 2, {"slow": ((50,), 1)})]
-    [(50, 0), (50, 0), (50, 1), (100, 0), (100, 1)]
+    >>> [trial[2:] for trial in plan({"alone": {}}, (50, 100), 2)]
+    [(50, 0), (50, 1), (100, 0), (100, 1)]
     """
-    unlimited = (sizes, n_repeats)
     return [
         Trial(method, parameters, size, repeat)
         for size in sizes
         for repeat in range(n_repeats)
         for method, parameters in methods.items()
-        if size in limits.get(method, unlimited)[0] and repeat < limits.get(method, unlimited)[1]
     ]
 
 
