@@ -15,11 +15,11 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Setting up kinfolk and its tools in $(VENV) (once; about a minute) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kinfolk needs Python 3.11 or later; set PYTHON=..."; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,assistant,postgresql,text]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,assistant,postgresql,text,audio]'
 	@touch $@
 
 $(BENCH_READY): $(READY)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,assistant,postgresql,text,bench]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,assistant,postgresql,text,audio,bench]'
 	@touch $@
 
 demo: $(READY) ## Fit the sharing models to a made-up team of 21 people; prints tables, writes a picture

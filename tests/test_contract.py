@@ -10,9 +10,37 @@ from kinfolk import (
     CompleteSharingNB,
     LICAClassifier,
     LICARegressor,
+    NestedIHMM,
     NoSharingNB,
     PrototypeNB,
+    SharedIHMM,
+    SingleIHMM,
 )
+
+
+class _OneSequence:
+    """The checks hand labels over in second place, where sequences have lengths: here all rows are one sequence."""
+
+    def fit(self, X, y=None):
+        return super().fit(X)
+
+    def score(self, X, y=None):
+        return super().score(X)
+
+
+class OneNestedIHMM(_OneSequence, NestedIHMM):
+    pass
+
+
+class OneSharedIHMM(_OneSequence, SharedIHMM):
+    pass
+
+
+class OneSingleIHMM(_OneSequence, SingleIHMM):
+    pass
+
+
+_FEW = {"n_states": 3, "n_chains": 2, "n_burn_in": 1, "n_draws": 2, "random_state": 0}
 
 ESTIMATORS = [
     NoSharingNB(),
@@ -34,6 +62,9 @@ ESTIMATORS = [
     LICAClassifier(sharing="individual"),
     LICAClassifier(n_sources=1, inference="map"),
     LICARegressor(n_sources=1),
+    OneNestedIHMM(n_clusters=2, **_FEW),
+    OneSharedIHMM(inference="variational", **_FEW),
+    OneSingleIHMM(**_FEW),
 ]
 
 _WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
@@ -43,8 +74,17 @@ _HELD_OUT = "variances are chosen on rows held out, and copies of a row can be h
 _FOLDS = "models are weighed by rows held out at random, and copies of a row can be held out one without the other"
 
 
+_OF_SEQUENCES = {
+    "check_fit1d": "a column of symbols or numbers may come without a table around it",
+    "check_methods_sample_order_invariance": "the order of steps is what a sequence is about",
+    "check_methods_subset_invariance": "some steps of a sequence are another sequence, and it has one score",
+}
+
+
 def exceptions(estimator):
     """Checks that an estimator does not pass, each with the reason."""
+    if isinstance(estimator, _OneSequence):
+        return _OF_SEQUENCES
     if isinstance(estimator, AveragedNB):
         return dict.fromkeys(_WEIGHTS, _FOLDS)
     if not isinstance(estimator, LICAClassifier | LICARegressor):

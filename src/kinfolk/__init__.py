@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from kinfolk.networks.bayes_nets import BayesNets
     from kinfolk.networks.multinet import BayesMultinet
     from kinfolk.posterior import load, save
+    from kinfolk.sequences.nested import NestedIHMM
+    from kinfolk.sequences.shared import SharedIHMM
+    from kinfolk.sequences.single import SingleIHMM
     from kinfolk.tasks.counting import count_rows
     from kinfolk.tasks.scorers import task_scorer
     from kinfolk.tasks.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
@@ -38,9 +41,12 @@ _HOME = {
     "LICARegressor": "kinfolk.lica.regressor",
     "LeaveTasksOut": "kinfolk.tasks.splitters",
     "Loss": "kinfolk.decisions",
+    "NestedIHMM": "kinfolk.sequences.nested",
     "NoSharingNB": "kinfolk.naive_bayes.no_sharing",
     "OneTaskFew": "kinfolk.tasks.splitters",
     "PrototypeNB": "kinfolk.naive_bayes.prototype",
+    "SharedIHMM": "kinfolk.sequences.shared",
+    "SingleIHMM": "kinfolk.sequences.single",
     "TaskKFold": "kinfolk.tasks.splitters",
     "count_rows": "kinfolk.tasks.counting",
     "decide": "kinfolk.decisions",
@@ -63,9 +69,12 @@ __all__ = [
     "LICARegressor",
     "LeaveTasksOut",
     "Loss",
+    "NestedIHMM",
     "NoSharingNB",
     "OneTaskFew",
     "PrototypeNB",
+    "SharedIHMM",
+    "SingleIHMM",
     "TaskKFold",
     "count_rows",
     "decide",

@@ -30,6 +30,7 @@ _PREDICTORS = {
     "networks": ("kinfolk.networks.predictor", "NetworksPredictor"),
     "multinet": ("kinfolk.networks.predictor", "MultinetPredictor"),
     "lica": ("kinfolk.lica.predictor", "LICAPredictor"),
+    "sequences": ("kinfolk.sequences.predictor", "SequencesPredictor"),
 }
 _ESTIMATORS = (
     "AveragedNB",
@@ -41,6 +42,9 @@ _ESTIMATORS = (
     "BayesMultinet",
     "LICAClassifier",
     "LICARegressor",
+    "NestedIHMM",
+    "SharedIHMM",
+    "SingleIHMM",
 )
 
 

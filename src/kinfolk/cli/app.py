@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import kinfolk
-from kinfolk.cli import bif, decide, fit, inspection, predict, sample, studies
+from kinfolk.cli import bif, decide, fit, inspection, music, predict, sample, studies
 from kinfolk.cli.commands import Commands
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ app.command("decide", epilog=decide.EXAMPLE)(decide.decide)
 app.command("inspect", epilog=inspection.EXAMPLE)(inspection.inspect)
 app.command("bif", epilog=bif.EXAMPLE)(bif.bif)
 app.command("sample", epilog=sample.EXAMPLE)(sample.sample)
+app.command("music", epilog=music.EXAMPLE)(music.music)
 app.command("demo", epilog=studies.DEMO_EXAMPLE)(studies.demo)
 app.command("reproduce", epilog=studies.REPRODUCE_EXAMPLE)(studies.reproduce)
 

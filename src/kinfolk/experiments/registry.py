@@ -145,6 +145,21 @@ EXPERIMENTS: dict[str, Experiment] = {
             "kinfolk.experiments.networks_figure_8",
         ),
         Experiment(
+            "sequences-music",
+            "Ni, Carin and Dunson (2007), figures 6 and 7: ten clips of music, from a few seconds of each",
+            "kinfolk.experiments.sequences_music",
+        ),
+        Experiment(
+            "sequences-synthetic",
+            "Ni, Carin and Dunson (2007), figures 4 and 5: whether three clusters of twelve tasks are found",
+            "kinfolk.experiments.sequences_synthetic",
+        ),
+        Experiment(
+            "sequences-vowels",
+            "Ni, Carin and Dunson (2007), on other data: nine speakers, told apart by few utterances",
+            "kinfolk.experiments.sequences_vowels",
+        ),
+        Experiment(
             "sharing-real",
             "Roy (2006), on other sets: six real ones, every way to share, and their average",
             "kinfolk.experiments.sharing_real",

@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kinfolk.plots.dendrogram import tree
+    from kinfolk.plots.evolution import cluster_evolution
     from kinfolk.plots.graph_drawing import networks
     from kinfolk.plots.hinton_diagram import hinton
     from kinfolk.plots.noisy_dirichlet import noise_model
 
-__all__ = ["hinton", "networks", "noise_model", "tree"]
+__all__ = ["cluster_evolution", "hinton", "networks", "noise_model", "tree"]
 
 # No file is named like its function: importing kinfolk.plots.tree would put the module in the function's place.
 _HOMES = {
+    "cluster_evolution": "kinfolk.plots.evolution",
     "hinton": "kinfolk.plots.hinton_diagram",
     "networks": "kinfolk.plots.graph_drawing",
     "noise_model": "kinfolk.plots.noisy_dirichlet",

@@ -1,0 +1,153 @@
+"""Filters against hmmlearn, sweeps of the iHMM against plain numpy, and how a sweep of the nDP-iHMM grows."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.measure import Comparison, best_of, once
+from kinfolk.sequences.emissions.categorical import Categorical
+from kinfolk.sequences.filtering import draw_states, expected_counts
+from kinfolk.sequences.gibbs import draw_given_states, start_state, sweep
+from kinfolk.sequences.model import Priors, State
+from kinfolk.sequences.sequences import Sequences
+
+N_SEQUENCES, LENGTH, N_CODES = 600, 40, 32
+
+
+def drawn(rng: np.random.Generator, n_tasks: int, n_sequences: int, length: int, n_codes: int) -> Sequences:
+    """Sequences of tasks of three kinds, two hidden states and emissions of its own to each kind."""
+    emissions = rng.dirichlet(np.full(n_codes, 0.3), size=(3, 2))
+    n_all = n_tasks * n_sequences
+    kind = np.repeat(np.arange(n_tasks) % 3, n_sequences)
+    codes = np.empty((n_all, length), dtype=np.int64)
+    state = rng.integers(2, size=n_all)
+    for t in range(length):
+        cumulative = emissions[kind, state].cumsum(axis=1)
+        codes[:, t] = (rng.random((n_all, 1)) > cumulative[:, :-1]).sum(axis=1)
+        state = np.where(rng.random(n_all) < 0.2, 1 - state, state)
+    return Sequences((codes.ravel(),), np.arange(n_all + 1) * length, np.arange(n_tasks + 1) * n_sequences)
+
+
+def plain_draw_states(
+    likelihood: NDArray[np.float64], row: NDArray[np.int64], bounds: NDArray[np.int64], transitions: Any, rng: Any
+) -> NDArray[np.int64]:
+    """Forward filtering, backward sampling as one writes it with numpy, a sequence and a step at a time."""
+    states = np.empty(len(row), dtype=np.int64)
+    for start, stop in pairwise(bounds):
+        filtered = np.empty((stop - start, transitions.shape[1]))
+        ahead = transitions[0]
+        for t in range(stop - start):
+            filtered[t] = ahead * likelihood[row[start + t]]
+            filtered[t] /= filtered[t].sum()
+            ahead = filtered[t] @ transitions[1:]
+        weights = filtered[-1]
+        for t in range(stop - start - 1, -1, -1):
+            cumulative = np.cumsum(weights)
+            state = int(np.searchsorted(cumulative, rng.random() * cumulative[-1]))
+            states[start + t] = state
+            if t > 0:
+                weights = filtered[t - 1] * transitions[1:, state]
+    return states
+
+
+def plain_sweep(state: State, data: Sequences, emission: Categorical, priors: Priors, rng: Any) -> State:
+    """A sweep of a single iHMM whose states are drawn with numpy."""
+    densities = emission.densities(state.parameters[0], data.observations)
+    states = plain_draw_states(densities.likelihood, densities.row, data.bounds, state.transitions[0], rng)
+    return draw_given_states(state._replace(states=states), data, emission, priors, rng)
+
+
+def filters(data: Sequences, rng: np.random.Generator) -> list[Comparison]:
+    """Forward–backward and backward sampling for several numbers of states."""
+    try:
+        peer: Any = import_module("hmmlearn._hmmc")
+    except ImportError:
+        peer = None
+    results = []
+    for n_states in (2, 8, 20):
+        likelihood = rng.dirichlet(np.ones(N_CODES), size=n_states).T
+        likelihood /= likelihood.max(axis=1, keepdims=True)
+        transitions = rng.dirichlet(np.ones(n_states), size=n_states + 1)
+        given = likelihood, np.zeros(N_CODES), data.observations[0], data.bounds, transitions
+        uniforms, states = rng.random(data.n_steps), np.zeros(data.n_steps, dtype=np.int64)
+
+        def by_peer(likelihood: Any = likelihood, transitions: Any = transitions) -> None:
+            of_steps = likelihood[data.observations[0]]
+            for start, stop in pairwise(data.bounds):
+                part = of_steps[start:stop]
+                _, forward, scaling = peer.forward_scaling(transitions[0], transitions[1:], part)
+                peer.backward_scaling(transitions[0], transitions[1:], part, scaling) * forward
+
+        for name, job in (
+            ("forward–backward with expected counts", partial(expected_counts, *given)),
+            ("forward filtering, backward sampling", partial(draw_states, *given, uniforms, states)),
+        ):
+            first = once(job)
+            seconds = best_of(job)
+            results.append(
+                Comparison(
+                    f"{name}, {n_states} states, {N_SEQUENCES} × {LENGTH} steps: "
+                    f"{data.n_steps / seconds / 1e6:.1f} million steps/s",
+                    "hmmlearn's forward–backward" if peer else "hmmlearn's is not installed",
+                    seconds,
+                    best_of(by_peer) if peer else None,
+                    "at least 3×",
+                    first,
+                )
+            )
+    return results
+
+
+def sweep_seconds(
+    data: Sequences, n_clusters: int, n_states: int, n_codes: int, n_jobs: int = 1
+) -> tuple[float, float]:
+    """Seconds of the first sweep and of later ones, tasks in clusters of their own kind."""
+    rng, emission, priors = np.random.default_rng(0), Categorical(n_codes), Priors()
+    cluster = np.arange(data.n_tasks) % min(3, n_clusters)
+    state = start_state(data, emission, priors, n_clusters=n_clusters, n_states=n_states, rng=rng, cluster=cluster)
+    first = once(lambda: sweep(state, data, emission, priors, rng))
+    for _ in range(5):
+        state = sweep(state, data, emission, priors, rng)
+
+    def ten() -> None:
+        # From the same place with the same numbers, whatever the threads.
+        own, at = np.random.default_rng(1), state
+        for _ in range(10):
+            at = sweep(at, data, emission, priors, own, n_jobs=n_jobs)
+
+    return first, best_of(ten, repeats=3) / 10
+
+
+def run() -> list[Comparison]:
+    rng = np.random.default_rng(0)
+    single = drawn(rng, 1, N_SEQUENCES, LENGTH, N_CODES)
+    results = filters(single, rng)
+    first, seconds = sweep_seconds(single, 1, 20, N_CODES)
+    emission, priors = Categorical(N_CODES), Priors()
+    state = start_state(single, emission, priors, n_clusters=1, n_states=20, rng=rng)
+    results.append(
+        Comparison(
+            f"sweep of one iHMM, 20 states, {N_SEQUENCES} × {LENGTH} steps: "
+            f"{single.n_steps / seconds / 1e6:.1f} million steps/s",
+            "states drawn with plain numpy",
+            seconds,
+            once(lambda: plain_sweep(state, single, emission, priors, rng)),
+            "2 million steps/s",
+            first,
+        )
+    )
+    for n_tasks in (12, 24, 48):
+        data = drawn(rng, n_tasks, 50, 20, 8)
+        seconds = sweep_seconds(data, 20, 10, 8)[1]
+        job = f"sweep of the nDP-iHMM, {n_tasks} tasks × 50 × 20 steps, 20 clusters of 10 states"
+        wanted = "under 40 ms" if n_tasks == 12 else "linear in tasks × steps"
+        results.append(Comparison(job, "", seconds, None, wanted))
+    two = sweep_seconds(data, 20, 10, 8, n_jobs=2)[1]
+    results.append(Comparison("the same with two threads, 48 tasks", "one thread", two, seconds, "at least 1.6×"))
+    return results

@@ -1,0 +1,140 @@
+"""The cluster of every task, iteration by iteration (Ni, Carin and Dunson 2007, figure 5)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from kinfolk.plots import style
+
+__all__ = ["cluster_evolution"]
+
+Partitions = NDArray[np.int64]
+
+# Wider pictures than this hold more columns than a screen has points: iterations are thinned out evenly.
+MOST_COLUMNS = 2_000
+
+
+def cluster_evolution(
+    clusters: Any,
+    labels: Iterable[Any] | None = None,
+    *,
+    order: Sequence[int] | None = None,
+    first: int = 1,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw a row for each task and a column for each iteration, in the colour of the task's cluster.
+
+    What a sampler calls its clusters means nothing and may change at any time. Here clusters are coloured so that from
+    one iteration to the next as few tasks as possible change their colour.
+
+    Parameters
+    ----------
+    clusters : array-like of shape (n_iterations, n_tasks)
+        The cluster of each task at each iteration, as any whole numbers.
+    labels : iterable, optional
+        The name of each task; by default numbers from 0.
+    order : sequence of int, optional
+        The tasks from top to bottom, as positions. By default those that end in one cluster stand together.
+    first : int, default=1
+        The number of the first iteration.
+    ax : Axes, optional
+        Where to draw; by default on a new figure.
+    title : str, optional
+        The title.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from kinfolk.plots.evolution import cluster_evolution
+    >>> ax = cluster_evolution([[0, 0, 0], [0, 1, 0], [2, 1, 2]], ["Ann", "Bob", "Cat"])
+    >>> [tick.get_text() for tick in ax.get_yticklabels()]
+    ['Ann', 'Cat', 'Bob']
+    """
+    table = np.asarray(clusters)
+    if table.ndim != 2 or 0 in table.shape or not np.issubdtype(table.dtype, np.integer):
+        raise ValueError(
+            f"clusters has shape {table.shape} and type {table.dtype}; it needs a whole number for each iteration "
+            "(row) and task (column)."
+        )
+    n_iterations, n_tasks = table.shape
+    names = style.task_names(labels, n_tasks)
+    aligned = align(table[:: -(-n_iterations // MOST_COLUMNS)])
+    places = _by_last(aligned[-1]) if order is None else [int(place) for place in order]
+    if sorted(places) != list(range(n_tasks)):
+        raise ValueError(f"order must hold each position from 0 to {n_tasks - 1} once; it holds {places}.")
+    if ax is None:
+        ax = style.new_axes(7.0, float(np.clip(1.2 + 0.26 * n_tasks, 2.4, 11.0)))
+    n_colours = int(aligned.max()) + 1
+    colours = ListedColormap([style.PALETTE[place % len(style.PALETTE)] for place in range(n_colours)])
+    ax.imshow(
+        aligned[:, places].T,
+        cmap=colours,
+        vmin=-0.5,
+        vmax=n_colours - 0.5,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(first - 0.5, first + n_iterations - 0.5, n_tasks - 0.5, -0.5),
+    )
+    ax.hlines(np.arange(1, n_tasks) - 0.5, first - 0.5, first + n_iterations - 0.5, colors="white", linewidth=1.0)
+    shown = range(0, n_tasks, -(-n_tasks // style.MOST_NAMES))
+    ax.set_yticks(list(shown), [names[places[row]] for row in shown], fontsize=8, color=style.INK, parse_math=False)
+    ax.tick_params(axis="y", length=0, pad=3)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.tick_params(axis="x", labelsize=8, colors=style.ALONE)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.set_xlabel("iteration (colour: cluster)", fontsize=9, color=style.ALONE)
+    style.write_title(ax, title)
+    return ax
+
+
+def align(partitions: NDArray[Any]) -> Partitions:
+    """Number the clusters of each partition so that the fewest tasks have another number than in the one before.
+
+    Parameters
+    ----------
+    partitions : ndarray of shape (n_partitions, n_tasks)
+
+    Returns
+    -------
+    ndarray of shape (n_partitions, n_tasks)
+        Numbers from 0; a cluster that is new gets the smallest number not used at that time.
+
+    Examples
+    --------
+    >>> align(np.array([[7, 7, 3], [3, 3, 7], [3, 4, 7]])).tolist()
+    [[0, 0, 1], [0, 0, 1], [0, 2, 1]]
+    """
+    aligned = np.empty(partitions.shape, dtype=np.int64)
+    previous = np.zeros(partitions.shape[1], dtype=np.int64)
+    for place, partition in enumerate(partitions):
+        _, first, code = np.unique(partition, return_index=True, return_inverse=True)
+        shared = np.zeros((len(first), int(previous.max()) + 1))
+        np.add.at(shared, (code, previous), 1.0)
+        # Between equals the cluster of the first task keeps its number, whatever the sampler calls it.
+        shared[shared > 0] -= (1e-6 * first / len(partition))[np.nonzero(shared > 0)[0]]
+        ours, theirs = linear_sum_assignment(-shared)
+        number = {int(o): int(t) for o, t in zip(ours, theirs, strict=True) if shared[o, t] > 0}
+        free = (n for n in range(len(partition) + len(first)) if n not in number.values())
+        for cluster in np.argsort(first).tolist():
+            if cluster not in number:
+                number[cluster] = next(free)
+        previous = np.array([number[int(cluster)] for cluster in code], dtype=np.int64)
+        aligned[place] = previous
+    return aligned
+
+
+def _by_last(last: Partitions) -> list[int]:
+    """Tasks in the order of their last clusters, those by their first task."""
+    rank = {int(cluster): place for place, cluster in enumerate(dict.fromkeys(last.tolist()))}
+    return sorted(range(len(last)), key=lambda task: (rank[int(last[task])], task))

@@ -1,0 +1,1 @@
+"""Infinite hidden Markov models that learn from their kin (Ni, Carin and Dunson 2007)."""

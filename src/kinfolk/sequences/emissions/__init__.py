@@ -1,0 +1,1 @@
+"""What a hidden state shows: conjugate families of observations, one a file."""

@@ -1,0 +1,173 @@
+"""What every family of emissions can do: H, θ ~ H and p(o | θ) of the nDP-iHMM (paper 004, eq. 4 and 6).
+
+A family is conjugate: what it learns of a state's parameters θ from steps is a row of *statistics* that add up.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple, Self
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+# The arrays of a channel each.
+Observations = tuple[NDArray[np.generic], ...]
+
+# A density this much below that of the likeliest state is raised to it: were it zero, a step that only a state without
+# way in explains would end the filter with 0/0. Two of them multiplied are still a float.
+_LEAST_LIKELIHOOD = 1e-150
+
+
+class Densities(NamedTuple):
+    """How probable each step's observation is in each state, in the form that filters want.
+
+    Steps with the same observation may share a row.
+
+    Attributes
+    ----------
+    likelihood : ndarray of shape (n_rows, n_states)
+        Densities, each row divided by its largest.
+    log_scale : ndarray of shape (n_rows,)
+        Logarithm of what a row was divided by.
+    row : int64 ndarray of shape (n_steps,)
+        The row of each step.
+    """
+
+    likelihood: Floats
+    log_scale: Floats
+    row: Codes
+
+
+class LogDensities(NamedTuple):
+    """Log densities: those of a row (n_rows, n_states), and the row of each step."""
+
+    rows: Floats
+    row: Codes
+
+    def scaled(self) -> Densities:
+        """Densities, each row divided by its largest; they take the place of the log densities in memory."""
+        log_scale = _subtract_largest(self.rows)
+        likelihood = np.exp(self.rows, out=self.rows)
+        return Densities(np.maximum(likelihood, _LEAST_LIKELIHOOD, out=likelihood), log_scale, self.row)
+
+
+class Emission(ABC):
+    """A conjugate family of observations and its prior; a value that is never changed.
+
+    Statistics of a state are S numbers, its parameters P; leading axes of either are states, clusters or whatever the
+    caller likes. ``observations`` is a tuple with one array a channel: codes or counts, int64 (n_steps,) with −1 for a
+    missing one, or numbers, float64 (n_steps, width) with NaN. What is missing is left out.
+
+    Attributes
+    ----------
+    strength : float
+        The weight h of the prior, above zero: how many observations it counts for.
+    """
+
+    strength: float
+
+    @property
+    @abstractmethod
+    def n_statistics(self) -> int:
+        """How many statistics S a state has."""
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """How many parameters P a state has."""
+
+    @abstractmethod
+    def with_strength(self, strength: float) -> Self:
+        """The same family with another strength of its prior."""
+
+    @abstractmethod
+    def statistics(self, observations: Observations, states: Codes, n_states: int) -> Floats:
+        """Statistics (n_states, S) of the steps in each state."""
+
+    @abstractmethod
+    def expected_statistics(self, observations: Observations, posteriors: Floats) -> Floats:
+        """Statistics (n_states, S) of steps that are in each state with a probability (n_steps, n_states)."""
+
+    @abstractmethod
+    def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
+        """Draw parameters (…, P) from their posterior given statistics (…, S); zeros give the prior."""
+
+    @abstractmethod
+    def log_densities(self, parameters: Floats, observations: Observations) -> LogDensities:
+        """Log p(o | θ) of each step in each state, given parameters (n_states, P)."""
+
+    @abstractmethod
+    def expected_log_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
+        """E_q log p(o | θ), q the posterior given statistics (n_states, S)."""
+
+    @abstractmethod
+    def log_predictive_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
+        """Log E_q p(o | θ): each step as one more observation of each state with statistics (n_states, S)."""
+
+    @abstractmethod
+    def log_marginal(self, statistics: Floats) -> Floats:
+        """Log probability (…) of the observations behind statistics (…, S), parameters integrated out; exact."""
+
+    @abstractmethod
+    def expected_log_likelihood(self, statistics_of_q: Floats, statistics: Floats) -> Floats:
+        """E_q log p(data) of the data behind ``statistics``, q the posterior given ``statistics_of_q``; each (…, S)."""
+
+    @abstractmethod
+    def draw_observations(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> Observations:
+        """Draw an observation of each state named in ``states`` (n_steps,), given parameters (n_states, P)."""
+
+    @abstractmethod
+    def means(self, parameters: Floats) -> tuple[Floats, ...]:
+        """The mean observation (…, width) of each channel in the data's units; of codes, the share of each code."""
+
+    def divergence(self, statistics: Floats) -> Floats:
+        """KL(q ‖ prior) of shape (…), q the posterior given statistics (…, S).
+
+        By Bayes' rule log q(θ)/p(θ) = log p(data | θ) − log p(data), for fractional statistics too.
+        """
+        return np.asarray(self.expected_log_likelihood(statistics, statistics) - self.log_marginal(statistics))
+
+    def densities(self, parameters: Floats, observations: Observations) -> Densities:
+        """p(o | θ) of each step in each state, given parameters (n_states, P)."""
+        return self.log_densities(parameters, observations).scaled()
+
+    def expected_densities(self, statistics: Floats, observations: Observations) -> Densities:
+        """The exponential of E_q log p(o | θ), q the posterior given statistics (n_states, S)."""
+        return self.expected_log_densities(statistics, observations).scaled()
+
+    def predictive_densities(self, statistics: Floats, observations: Observations) -> Densities:
+        """E_q p(o | θ): each step as one more observation of each state with statistics (n_states, S)."""
+        return self.log_predictive_densities(statistics, observations).scaled()
+
+
+@numba.njit(cache=True, nogil=True)
+def _subtract_largest(rows):  # type: ignore[no-untyped-def]
+    """Subtract its largest entry from each row, in place; give the largest entries."""
+    largest = np.empty(len(rows))
+    for i in range(len(rows)):
+        row = rows[i]
+        most = row[0]
+        for value in row:
+            most = max(most, value)
+        for state in range(len(row)):
+            row[state] -= most
+        largest[i] = most
+    return largest
+
+
+def log_gamma_draws(shape: Floats, rng: np.random.Generator) -> Floats:
+    """Logarithms of Gamma(shape) draws, which for a small shape are themselves too small for a float.
+
+    A Gamma(a) draw is one of Gamma(a + 1) times U^{1/a}.
+    """
+    return np.asarray(np.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential(shape.shape) / shape)
+
+
+def check_strength(strength: float) -> None:
+    """Refuse a strength that is no weight."""
+    if not 0.0 < strength < np.inf:
+        raise ValueError(f"strength={strength} was given, but the weight of a prior is a finite number above zero.")

@@ -1,0 +1,302 @@
+"""Sums and draws over the hidden paths of many sequences, compiled: forward filtering, backward sampling and smoothing.
+
+L. R. Rabiner, Proc. IEEE 77, 1989 (filtering, smoothing, the most probable path); S. L. Scott, J. Amer. Statist. Assoc.
+97, 2002, section 2.3 (forward filtering, backward sampling). Everywhere
+
+* ``likelihood[row[t], l]`` × exp(``log_scale[row[t]]``) is how probable step t's observation is in state l,
+* sequence i is steps ``bounds[i]:bounds[i + 1]``,
+* ``transitions[0]`` starts a sequence and ``transitions[r + 1]`` leaves state r; rows need not add up to one.
+
+A sequence that no path can give has log likelihood −inf, and nothing is NaN. Time is O(n_steps × n_states²).
+"""
+
+from __future__ import annotations
+
+from math import inf, log
+
+import numba
+import numpy as np
+
+# Sums may be taken in any order, so that they use the processor's vectors; infinities keep their meaning.
+_ANY_ORDER = {"reassoc", "contract"}
+# A product of likelihoods goes into its logarithm when it gets smaller than this: one logarithm for many steps.
+_SMALL = 1e-150
+
+compiled = numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+
+
+@compiled
+def filter_sequence(likelihood, log_scale, row, start, stop, transitions, scratch, kept):  # type: ignore[no-untyped-def]
+    """Log likelihood of steps ``start:stop``; ``kept``, unless it has no rows, gets p(state | observations so far)."""
+    n_states = transitions.shape[1]
+    # Rows of their own, because the compiler cannot tell that two rows of one array do not overlap.
+    now, following = scratch[0], scratch[1]
+    keep = kept.shape[0] > 0
+    total, product = 0.0, 1.0
+    for t in range(start, stop):
+        at = row[t]
+        if t == start:
+            for s in range(n_states):
+                following[s] = transitions[0, s]
+        else:
+            for s in range(n_states):
+                following[s] = 0.0
+            # Four rows at a time, because each pass over the sums costs a load and a store of every one of them.
+            r = 0
+            while r + 4 <= n_states:
+                a, b, c, d = now[r], now[r + 1], now[r + 2], now[r + 3]
+                for s in range(n_states):
+                    following[s] += (a * transitions[r + 1, s] + b * transitions[r + 2, s]) + (
+                        c * transitions[r + 3, s] + d * transitions[r + 4, s]
+                    )
+                r += 4
+            while r < n_states:
+                a = now[r]
+                for s in range(n_states):
+                    following[s] += a * transitions[r + 1, s]
+                r += 1
+        step = 0.0
+        for s in range(n_states):
+            following[s] *= likelihood[at, s]
+            step += following[s]
+        if step > _SMALL:
+            scale = 1.0 / step
+            for s in range(n_states):
+                now[s] = following[s] * scale
+            product *= step
+            if product < _SMALL:
+                total += log(product)
+                product = 1.0
+        elif step > 0.0:
+            # The reciprocal of a number below the normal range is infinite.
+            for s in range(n_states):
+                now[s] = following[s] / step
+            total += log(step)
+        else:
+            return -inf
+        total += log_scale[at]
+        if keep:
+            for s in range(n_states):
+                kept[t - start, s] = now[s]
+    return total + log(product)
+
+
+@compiled
+def longest(bounds):  # type: ignore[no-untyped-def]
+    """Steps of the longest sequence."""
+    most = 0
+    for i in range(len(bounds) - 1):
+        most = max(most, bounds[i + 1] - bounds[i])
+    return most
+
+
+@compiled
+def log_likelihoods(likelihood, log_scale, row, bounds, transitions):  # type: ignore[no-untyped-def]
+    """Log likelihood of each sequence, states summed out.
+
+    Examples
+    --------
+    Two states that never change, each sure of its own code; the second sequence changes.
+
+    >>> transitions = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])
+    >>> row, bounds = np.array([0, 0, 1, 1, 0]), np.array([0, 2, 5])
+    >>> log_likelihoods(np.eye(2), np.zeros(2), row, bounds, transitions).round(6)
+    array([-0.693147,      -inf])
+    """
+    out = np.empty(len(bounds) - 1)
+    scratch, nothing = np.empty((2, transitions.shape[1])), np.empty((0, transitions.shape[1]))
+    for i in range(len(bounds) - 1):
+        out[i] = filter_sequence(likelihood, log_scale, row, bounds[i], bounds[i + 1], transitions, scratch, nothing)
+    return out
+
+
+@compiled
+def transpose_into(columns, transitions):  # type: ignore[no-untyped-def]
+    """Set ``columns[s, r]`` to the probability that state r is followed by s."""
+    for s in range(columns.shape[0]):
+        for r in range(columns.shape[1]):
+            columns[s, r] = transitions[r + 1, s]
+
+
+@compiled
+def draw_path(filtered, columns, start, stop, uniforms, weights, states_out):  # type: ignore[no-untyped-def]
+    """Draw the states of steps ``start:stop`` backwards, given what filtering kept of them."""
+    n_states = columns.shape[0]
+    after = -1
+    for t in range(stop - 1, start - 1, -1):
+        total = 0.0
+        if after < 0:
+            for s in range(n_states):
+                weights[s] = filtered[t - start, s]
+                total += weights[s]
+        else:
+            for s in range(n_states):
+                weights[s] = filtered[t - start, s] * columns[after, s]
+                total += weights[s]
+        left = uniforms[t] * total
+        drawn = -1
+        for s in range(n_states):
+            if weights[s] > 0.0:
+                drawn = s
+                left -= weights[s]
+                if left < 0.0:
+                    break
+        states_out[t] = after = drawn
+
+
+@compiled
+def draw_states(likelihood, log_scale, row, bounds, transitions, uniforms, states_out):  # type: ignore[no-untyped-def]
+    """Draw the states of each sequence given its observations, a uniform number a step; the log likelihoods.
+
+    States go to ``states_out``; those of a sequence of probability zero stay as they were.
+    """
+    n_states = transitions.shape[1]
+    out = np.empty(len(bounds) - 1)
+    filtered, scratch = np.empty((max(longest(bounds), 1), n_states)), np.empty((2, n_states))
+    weights = np.empty(n_states)
+    columns = np.empty((n_states, n_states))
+    transpose_into(columns, transitions)
+    for i in range(len(bounds) - 1):
+        start, stop = bounds[i], bounds[i + 1]
+        out[i] = filter_sequence(likelihood, log_scale, row, start, stop, transitions, scratch, filtered)
+        if out[i] > -inf:
+            draw_path(filtered, columns, start, stop, uniforms, weights, states_out)
+    return out
+
+
+@compiled
+def _times(vector, matrix, out):  # type: ignore[no-untyped-def]
+    """Set ``out`` to ``vector`` times ``matrix``, four rows at a time as in filtering."""
+    n = len(vector)
+    for s in range(n):
+        out[s] = 0.0
+    r = 0
+    while r + 4 <= n:
+        a, b, c, d = vector[r], vector[r + 1], vector[r + 2], vector[r + 3]
+        for s in range(n):
+            out[s] += (a * matrix[r, s] + b * matrix[r + 1, s]) + (c * matrix[r + 2, s] + d * matrix[r + 3, s])
+        r += 4
+    while r < n:
+        a = vector[r]
+        for s in range(n):
+            out[s] += a * matrix[r, s]
+        r += 1
+
+
+@compiled
+def _add_products(left, right, n_rows, sums):  # type: ignore[no-untyped-def]
+    """Add leftᵀ right to ``sums``, over the first rows; four rows at a time as in filtering."""
+    n = sums.shape[0]
+    t = 0
+    while t + 4 <= n_rows:
+        for r in range(n):
+            a, b, c, d = left[t, r], left[t + 1, r], left[t + 2, r], left[t + 3, r]
+            for s in range(n):
+                sums[r, s] += (a * right[t, s] + b * right[t + 1, s]) + (c * right[t + 2, s] + d * right[t + 3, s])
+        t += 4
+    while t < n_rows:
+        for r in range(n):
+            a = left[t, r]
+            for s in range(n):
+                sums[r, s] += a * right[t, s]
+        t += 1
+
+
+@compiled
+def expected_counts(likelihood, log_scale, row, bounds, transitions):  # type: ignore[no-untyped-def]
+    """Smooth each sequence: log likelihoods, expected transitions (n_states + 1, n_states), p(state | all) of steps.
+
+    A sequence of probability zero adds no transitions, and has zeros for its steps.
+    """
+    n_states = transitions.shape[1]
+    out = np.empty(len(bounds) - 1)
+    counts = np.zeros((n_states + 1, n_states))
+    posteriors = np.zeros((len(row), n_states))
+    n_rows = max(longest(bounds), 1)
+    filtered, scratch = np.empty((n_rows, n_states)), np.empty((2, n_states))
+    # ahead[t]: what the observations after step t say about the state after it; later: about its own.
+    ahead, later = np.empty((n_rows, n_states)), np.empty(n_states)
+    pairs = np.zeros((n_states, n_states))
+    columns = np.empty((n_states, n_states))
+    transpose_into(columns, transitions)
+    for i in range(len(bounds) - 1):
+        start, stop = bounds[i], bounds[i + 1]
+        out[i] = filter_sequence(likelihood, log_scale, row, start, stop, transitions, scratch, filtered)
+        if not out[i] > -inf or stop == start:
+            continue
+        for s in range(n_states):
+            posteriors[stop - 1, s] = filtered[stop - 1 - start, s]
+            later[s] = 1.0
+        for t in range(stop - 2, start - 1, -1):
+            now, at = t - start, row[t + 1]
+            largest = 0.0
+            for s in range(n_states):
+                ahead[now, s] = likelihood[at, s] * later[s]
+                largest = max(largest, ahead[now, s])
+            if largest > _SMALL:
+                scale = 1.0 / largest
+                for s in range(n_states):
+                    ahead[now, s] *= scale
+            elif largest > 0.0:
+                for s in range(n_states):
+                    ahead[now, s] /= largest
+            _times(ahead[now], columns, later)
+            total = 0.0
+            for s in range(n_states):
+                posteriors[t, s] = filtered[now, s] * later[s]
+                total += posteriors[t, s]
+            # What is left to a sum this small has no digits; such a step counts for nothing.
+            scale = 1.0 / total if total > _SMALL else 0.0
+            # Σ_rs filtered_r × transition_rs × ahead_s is the total: a transition's share of it is its expected count.
+            for s in range(n_states):
+                posteriors[t, s] *= scale
+                filtered[now, s] *= scale
+        _add_products(filtered, ahead, stop - 1 - start, pairs)
+        for s in range(n_states):
+            counts[0, s] += posteriors[start, s]
+    for r in range(n_states):
+        for s in range(n_states):
+            counts[r + 1, s] = pairs[r, s] * transitions[r + 1, s]
+    return out, counts, posteriors
+
+
+@compiled
+def most_probable_states(likelihood, log_scale, row, bounds, transitions):  # type: ignore[no-untyped-def]
+    """The most probable states of each sequence given its observations, and their log joint probability with them.
+
+    Zeros where every path has probability zero. By A. J. Viterbi, IEEE Trans. Inform. Theory 13, 1967.
+    """
+    n_states = transitions.shape[1]
+    out = np.empty(len(bounds) - 1)
+    states = np.zeros(len(row), dtype=np.int64)
+    best, extended = np.empty(n_states), np.empty(n_states)
+    came_from = np.empty((max(longest(bounds), 1), n_states), dtype=np.int64)
+    log_transitions, log_likelihood = np.log(transitions), np.log(likelihood)
+    for i in range(len(bounds) - 1):
+        start, stop = bounds[i], bounds[i + 1]
+        scale = 0.0
+        for t in range(start, stop):
+            at = row[t]
+            scale += log_scale[at]
+            for s in range(n_states):
+                extended[s] = log_transitions[0, s] if t == start else -inf
+                came_from[t - start, s] = 0
+            if t > start:
+                for r in range(n_states):
+                    for s in range(n_states):
+                        through = best[r] + log_transitions[r + 1, s]
+                        if through > extended[s]:
+                            extended[s] = through
+                            came_from[t - start, s] = r
+            for s in range(n_states):
+                best[s] = extended[s] + log_likelihood[at, s]
+        if stop == start:
+            out[i] = 0.0
+            continue
+        last = np.argmax(best)
+        out[i] = best[last] + scale
+        if out[i] > -inf:
+            for t in range(stop - 1, start - 1, -1):
+                states[t] = last
+                last = came_from[t - start, last]
+    return states, out

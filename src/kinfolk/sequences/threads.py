@@ -1,0 +1,70 @@
+"""Work in threads, cut into pieces that do not depend on how many threads there are; so neither do results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# A piece of work is so many steps or items, unless one item alone has more: some milliseconds.
+_STEPS, _ITEMS = 1 << 10, 64
+
+
+class Parallel(Protocol):
+    """Calls a function with every item, in any order, and gives the results in the order of the items."""
+
+    def __call__(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Results of ``function`` for ``items``."""
+        ...
+
+
+def one_by_one(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """A `Parallel` without threads."""
+    return [function(item) for item in items]
+
+
+@contextmanager
+def threads(n_jobs: int | None = 1) -> Iterator[Parallel]:
+    """A `Parallel` that has as many threads as joblib would start workers.
+
+    Examples
+    --------
+    >>> with threads(2) as parallel:
+    ...     parallel(abs, [-1, 2, -3])
+    [1, 2, 3]
+    """
+    n_threads = effective_n_jobs(n_jobs)
+    if n_threads == 1:
+        yield one_by_one
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield lambda function, items: list(pool.map(function, items))
+
+
+def pieces(bounds: NDArray[np.int64], most_steps: int = _STEPS, most_items: int = _ITEMS) -> Iterator[tuple[int, int]]:
+    """Cut items into runs ``first:last`` of at most so many steps and items; item i ends at step ``bounds[i + 1]``.
+
+    Examples
+    --------
+    >>> list(pieces(np.array([0, 500, 900, 4000, 4100])))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    first, n_items = 0, len(bounds) - 1
+    while first < n_items:
+        reached = int(np.searchsorted(bounds, bounds[first] + most_steps, side="right")) - 1
+        last = min(max(reached, first + 1), first + most_items, n_items)
+        yield first, last
+        first = last
+
+
+def generators(rng: np.random.Generator, n: int) -> list[np.random.Generator]:
+    """Generators of their own for n pieces of work, given by where ``rng`` stands."""
+    return [np.random.default_rng(seed) for seed in rng.integers(1 << 63, size=n).tolist()]

@@ -1,0 +1,86 @@
+"""The evolution of clusters: colours follow clusters, not the names that a sampler gives them."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+from kinfolk.plots.evolution import align, cluster_evolution
+from kinfolk.plots.style import PALETTE
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def same_blocks(one, other):
+    return np.array_equal(np.equal.outer(one, one), np.equal.outer(other, other))
+
+
+def test_alignment_keeps_every_partition_as_it_is():
+    rng = np.random.default_rng(0)
+    partitions = rng.integers(0, 4, size=(50, 7))
+    for before, after in zip(partitions, align(partitions), strict=True):
+        assert same_blocks(before, after)
+
+
+def test_renaming_clusters_at_any_time_changes_nothing():
+    rng = np.random.default_rng(1)
+    truth = np.repeat([[0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 1, 2]], [5, 5], axis=0)
+    renamed = np.array([rng.permutation(9)[row] for row in truth])
+    assert align(renamed).tolist() == align(truth).tolist() == truth.tolist()
+
+
+def test_as_few_tasks_as_possible_change_their_number():
+    found = align(np.array([[0, 0, 0, 0, 1], [5, 5, 5, 6, 6], [8, 7, 7, 7, 7], [1, 1, 1, 1, 1]]))
+    # Of the ways to number the third, 0 1 1 1 1 keeps three tasks as they were, and 1 0 0 0 0 two.
+    assert found.tolist() == [[0, 0, 0, 0, 1], [0, 0, 0, 1, 1], [0, 1, 1, 1, 1], [1, 1, 1, 1, 1]]
+
+
+def test_tasks_of_one_last_cluster_stand_together_in_its_colour():
+    clusters = np.array([[0, 0, 0, 0]] * 3 + [[3, 1, 3, 1]] * 5)
+    ax = cluster_evolution(clusters, ["a", "b", "c", "d"], title="Chain 1")
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["a", "c", "b", "d"]
+    assert ax.get_title() == "Chain 1"
+    (image,) = ax.images
+    shown = np.asarray(image.get_array())
+    assert shown.shape == (4, 8)
+    assert shown[:, 0].tolist() == [0, 0, 0, 0]
+    assert shown[:, -1].tolist() == [0, 0, 1, 1]
+    assert mpl.colors.to_hex(image.cmap(image.norm(1))).upper() == PALETTE[1]
+    assert list(image.get_extent()) == [0.5, 8.5, 3.5, -0.5]
+
+
+def test_axes_can_be_given_and_rows_ordered_and_iterations_counted_from_anywhere():
+    given = Figure().subplots()
+    ax = cluster_evolution([[0, 1], [1, 0]], ["$x$", "y$"], order=[1, 0], first=100, ax=given)
+    assert ax is given
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["y$", "$x$"]
+    assert list(ax.images[0].get_extent()[:2]) == [99.5, 101.5]
+    ax.figure.draw_without_rendering()
+
+
+def test_very_many_iterations_are_thinned_out():
+    ax = cluster_evolution(np.zeros((10_001, 3), dtype=int))
+    assert np.asarray(ax.images[0].get_array()).shape[1] <= 2_000
+    assert ax.images[0].get_extent()[1] == 10_001.5
+
+
+@pytest.mark.parametrize(
+    ("clusters", "options", "sentence"),
+    [
+        ([0, 1], {}, r"clusters has shape \(2,\)"),
+        ([[0.5, 1.0]], {}, "type float64"),
+        (np.zeros((0, 3), dtype=int), {}, r"shape \(0, 3\)"),
+        ([[0, 1]], {"order": [0, 0]}, "order must hold each position from 0 to 1 once"),
+        ([[0, 1]], {"labels": ["a"]}, "labels names 1 tasks, but there are 2"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(clusters, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        cluster_evolution(clusters, **options)

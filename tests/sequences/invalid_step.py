@@ -1,0 +1,32 @@
+"""The cluster step as the paper has it, which leaves no distribution as it is: a twin that tests have to tell apart."""
+
+import numpy as np
+
+from kinfolk.sequences.filtering import draw_states, log_likelihoods
+from kinfolk.sequences.gibbs import draw_given_states, draw_transitions
+from kinfolk.sequences.model import counts_of
+
+
+def papers_sweep(state, sequences, emission, priors, rng):
+    """Score every cluster with transitions drawn given the task's current states (paper 004, section 3.3, 1 and 4)."""
+    counts = counts_of(state, sequences)
+    cluster, states, transitions = state.cluster.copy(), state.states.copy(), state.transitions.copy()
+    sizes = np.bincount(cluster, minlength=state.n_clusters)
+    for j in range(sequences.n_tasks):
+        part, steps = sequences.between(j, j + 1), sequences.steps_of(j)
+        sizes[cluster[j]] -= 1
+        rows, each, scores = [], [], []
+        for k in range(state.n_clusters):
+            densities = emission.densities(state.parameters[k], part.observations)
+            weights = state.alpha * state.base_weights[[k]]
+            drawn = draw_transitions(counts[[j]], weights, state.kappa, part, rng)[0]
+            rows.append(drawn)
+            each.append(densities)
+            scores.append(log_likelihoods(*densities, part.bounds, drawn).sum())
+        logits = np.log(sizes + state.eta / state.n_clusters) + scores
+        cluster[j] = k = rng.choice(len(logits), p=np.exp(logits - np.logaddexp.reduce(logits)))
+        sizes[k] += 1
+        transitions[j] = rows[k]
+        draw_states(*each[k], part.bounds, rows[k], rng.random(part.n_steps), states[steps])
+    moved = state._replace(cluster=cluster, states=states, transitions=transitions)
+    return draw_given_states(moved, sequences, emission, priors, rng)

@@ -1,0 +1,143 @@
+"""Filtering against a sum over every path."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from kinfolk.sequences.filtering import draw_states, expected_counts, log_likelihoods, most_probable_states
+
+
+def problem(n_states, seed, lengths=(3, 1, 5)):
+    rng = np.random.default_rng(seed)
+    likelihood = rng.random((4, n_states))
+    log_scale = rng.normal(size=4)
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    row = rng.integers(4, size=bounds[-1])
+    # Rows that do not add up to one, as a variational bound has them.
+    transitions = rng.dirichlet(np.full(n_states, 0.7), size=n_states + 1) * rng.uniform(0.5, 1.0, (n_states + 1, 1))
+    return likelihood, log_scale, row, bounds, transitions
+
+
+def paths(likelihood, log_scale, row, bounds, transitions):
+    """Every path of every sequence with its joint probability, from the definition."""
+    for i in range(len(bounds) - 1):
+        steps = row[bounds[i] : bounds[i + 1]]
+        found = []
+        for path in product(range(transitions.shape[1]), repeat=len(steps)):
+            probability, before = 1.0, 0
+            for state, at in zip(path, steps, strict=True):
+                probability *= transitions[before, state] * likelihood[at, state] * np.exp(log_scale[at])
+                before = state + 1
+            found.append((path, probability))
+        yield i, found
+
+
+@pytest.mark.parametrize("n_states", [1, 2, 3, 5])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_log_likelihood_is_that_of_all_paths(n_states, seed):
+    given = problem(n_states, seed)
+    wanted = [np.log(sum(p for _, p in found)) for _, found in paths(*given)]
+    np.testing.assert_allclose(log_likelihoods(*given), wanted, rtol=1e-10)
+    np.testing.assert_allclose(expected_counts(*given)[0], wanted, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_states", [1, 2, 3, 5])
+def test_expected_counts_and_posteriors_are_those_of_all_paths(n_states):
+    given = problem(n_states, 2)
+    _, _, row, bounds, transitions = given
+    counts, posteriors = np.zeros_like(transitions), np.zeros((len(row), n_states))
+    for i, found in paths(*given):
+        total = sum(p for _, p in found)
+        for path, p in found:
+            before = 0
+            for t, state in enumerate(path):
+                counts[before, state] += p / total
+                posteriors[bounds[i] + t, state] += p / total
+                before = state + 1
+    _, found_counts, found_posteriors = expected_counts(*given)
+    np.testing.assert_allclose(found_counts, counts, atol=1e-10)
+    np.testing.assert_allclose(found_posteriors, posteriors, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_states", [1, 2, 3, 5])
+def test_most_probable_path_is_the_largest_of_all(n_states):
+    given = problem(n_states, 3)
+    states, log_probability = most_probable_states(*given)
+    for i, found in paths(*given):
+        path, p = max(found, key=lambda pair: pair[1])
+        assert tuple(states[given[3][i] : given[3][i + 1]]) == path
+        assert log_probability[i] == pytest.approx(np.log(p), rel=1e-10)
+
+
+def test_drawn_paths_are_as_frequent_as_they_are_probable():
+    likelihood, log_scale, row, bounds, transitions = problem(3, 4, lengths=(3,))
+    n_draws = 40_000
+    rng = np.random.default_rng(0)
+    many_rows, many_bounds = np.tile(row, n_draws), np.arange(n_draws + 1) * 3
+    states = np.full(3 * n_draws, -1)
+    totals = draw_states(likelihood, log_scale, many_rows, many_bounds, transitions, rng.random(3 * n_draws), states)
+    np.testing.assert_allclose(totals, log_likelihoods(likelihood, log_scale, row, bounds, transitions)[0])
+    ((_, found),) = paths(likelihood, log_scale, row, bounds, transitions)
+    total = sum(p for _, p in found)
+    drawn = states.reshape(-1, 3)
+    chi_square = 0.0
+    for path, p in found:
+        expected = n_draws * p / total
+        chi_square += ((drawn == path).all(axis=1).sum() - expected) ** 2 / expected
+    # The 99.99% point of chi-square with 26 degrees of freedom.
+    assert chi_square < 63.0
+
+
+def test_a_long_sequence_of_improbable_steps_does_not_underflow():
+    n_steps = 100_000
+    likelihood, log_scale = np.array([[1.0, 1e-12]]), np.array([-50.0])
+    transitions = np.array([[0.0, 1.0], [0.5, 0.5], [1e-9, 1.0]])
+    given = likelihood, log_scale, np.zeros(n_steps, dtype=np.int64), np.array([0, n_steps]), transitions
+    # Powers of the 2 × 2 matrix of a step, scaled as they go.
+    step = transitions[1:] * likelihood[0]
+    vector, wanted = transitions[0] * likelihood[0], 0.0
+    for _ in range(n_steps - 1):
+        wanted += np.log(vector.sum())
+        vector = vector / vector.sum() @ step
+    wanted += np.log(vector.sum()) - 50.0 * n_steps
+    assert log_likelihoods(*given)[0] == pytest.approx(wanted, rel=1e-12)
+    _, counts, posteriors = expected_counts(*given)
+    assert counts.sum() == pytest.approx(n_steps, rel=1e-9)
+    np.testing.assert_allclose(posteriors.sum(axis=1), 1.0)
+
+
+def test_steps_below_the_normal_range_of_floats_still_count():
+    tiny = 1e-310
+    transitions = np.array([[1.0, 0.0], [1.0, tiny], [0.0, 1.0]])
+    likelihood = np.array([[1.0, 0.0], [0.0, 1.0]])
+    given = likelihood, np.zeros(2), np.array([0, 1, 1]), np.array([0, 3]), transitions
+    assert log_likelihoods(*given)[0] == pytest.approx(np.log(tiny), rel=1e-4)
+    states = np.zeros(3, dtype=np.int64)
+    draw_states(*given, np.full(3, 0.5), states)
+    assert states.tolist() == [0, 1, 1]
+
+
+def test_an_impossible_sequence_has_minus_infinity_and_leaves_others_alone():
+    transitions = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])
+    given = np.eye(2), np.zeros(2), np.array([0, 1, 1, 1]), np.array([0, 2, 4]), transitions
+    np.testing.assert_allclose(log_likelihoods(*given), [-np.inf, np.log(0.5)])
+    totals, counts, posteriors = expected_counts(*given)
+    assert totals[0] == -np.inf
+    np.testing.assert_allclose(counts, [[0.0, 1.0], [0.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_allclose(posteriors, [[0.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    states = np.full(4, 7)
+    assert draw_states(*given, np.full(4, 0.5), states)[0] == -np.inf
+    assert states.tolist() == [7, 7, 1, 1]
+    states, log_probability = most_probable_states(*given)
+    assert states.tolist() == [0, 0, 1, 1]
+    np.testing.assert_allclose(log_probability, [-np.inf, np.log(0.5)])
+
+
+def test_a_sequence_without_steps_has_probability_one():
+    likelihood, log_scale, row, _, transitions = problem(3, 5, lengths=(2,))
+    bounds = np.array([0, 0, 2, 2])
+    totals, counts, _ = expected_counts(likelihood, log_scale, row, bounds, transitions)
+    assert totals[0] == totals[2] == 0.0
+    assert counts[0].sum() == pytest.approx(1.0)
+    assert most_probable_states(likelihood, log_scale, row, bounds, transitions)[1][0] == 0.0

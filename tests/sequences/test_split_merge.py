@@ -1,0 +1,112 @@
+"""Splits and merges against a sum over every partition and every path, and from every start to the same place."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from kinfolk.sequences.emissions.categorical import Categorical
+from kinfolk.sequences.filtering import draw_states
+from kinfolk.sequences.gibbs import draw_given_states, start_state
+from kinfolk.sequences.model import Priors
+from kinfolk.sequences.references import References
+from kinfolk.sequences.split_merge import SplitMerge, _aligned, _drawn, _log_weight, _renumbered
+from kinfolk.sequences.variational import Hyper
+from tests.sequences.oracle import exact_posterior
+from tests.sequences.test_agglomeration import two_kinds
+from tests.sequences.test_gibbs_exact import DATA, HYPER, OBSERVED, priors, z_scores
+
+
+def moves_of(data, emission, hyper, n_particles):
+    return SplitMerge(References(data, emission, hyper, n_starts=2), n_particles=n_particles)
+
+
+def step(state, moves, data, emission, at, rng):
+    """A split or merge, then states given transitions, then all but clusters and states: no other move of tasks."""
+    state = moves.move(state, emission, rng)
+    states = state.states.copy()
+    for j in range(data.n_tasks):
+        own, steps = data.between(j, j + 1), data.steps_of(j)
+        drawn = states[steps].copy()
+        densities = emission.densities(state.parameters[state.cluster[j]], own.observations)
+        draw_states(*densities, own.bounds, state.transitions[j], rng.random(len(drawn)), drawn)
+        states[steps] = drawn
+    return draw_given_states(state._replace(states=states), data, emission, at, rng)
+
+
+@pytest.mark.parametrize(("n_particles", "n_clusters", "kappa"), [(1, 2, 0.0), (4, 3, 0.8)])
+def test_partitions_and_paths_are_as_frequent_as_enumeration_says(n_particles, n_clusters, kappa):
+    exact = exact_posterior(OBSERVED, 2, n_clusters, kappa=kappa, **HYPER)
+    rng, emission = np.random.default_rng(0), Categorical(2, HYPER["strength"])
+    # References under other hyper-parameters than the chain's are references all the same.
+    moves = moves_of(DATA, Categorical(2, 0.4), Hyper(1.0, 1.0, 0.2, 2), n_particles)
+    state = start_state(DATA, emission, priors(kappa), n_clusters=n_clusters, n_states=2, rng=rng)
+    found = np.empty((2_000, 6))
+    for i in range(len(found)):
+        state = step(state, moves, DATA, emission, priors(kappa), rng)
+        s = state.states
+        found[i] = state.cluster[0] == state.cluster[1], *(s[1:4] == s[:3]), *(s[5:] == s[4:6])
+    assert found[:, 0].std() > 0.3
+    assert np.abs(z_scores(found, [exact.together, *exact.stays])).max() < 4.0
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.8])
+def test_the_mean_weight_of_particles_is_the_evidence(kappa):
+    exact = exact_posterior(OBSERVED, 2, 1, kappa=kappa, **HYPER | {"strength": 1.0})
+    rng, emission = np.random.default_rng(0), Categorical(2, 1.0)
+    moves = moves_of(DATA, Categorical(2, 0.4), Hyper(1.0, 1.0, 0.2, 2), 1)
+    state = start_state(DATA, emission, priors(kappa), n_clusters=2, n_states=2, rng=rng)
+    reference = moves._reference(np.array([0, 1]), 2)
+    particles = [_drawn(reference, emission, state, rng) for _ in range(3_000)]
+    weights = np.array([_log_weight(particle, reference, emission, state) for particle in particles])
+    error = np.exp(weights - exact.log_evidence).std() / np.sqrt(len(weights))
+    assert np.exp(logsumexp(weights) - np.log(len(weights)) - exact.log_evidence) == pytest.approx(1.0, abs=4 * error)
+    assert error < 0.12
+
+
+def test_alignment_undoes_any_numbering_of_states_that_are_sure():
+    data, emission = two_kinds(), Categorical(3)
+    moves = moves_of(data, emission, Hyper(n_states=5), 1)
+    rng = np.random.default_rng(1)
+    state = start_state(data, emission, Priors(), n_clusters=3, n_states=5, rng=rng)
+    reference = moves._reference(np.array([0, 2]), 5)
+    particle = _drawn(reference, emission, state, rng)
+    weight = _log_weight(particle, reference, emission, state)
+    for _ in range(5):
+        shuffled = _renumbered(particle, rng.permutation(5))
+        aligned = _aligned(shuffled, reference, emission, rng)
+        assert aligned.base_weights[:2] == pytest.approx(particle.base_weights[:2])
+        assert _log_weight(aligned, reference, emission, state) == pytest.approx(weight, abs=1e-6)
+
+
+@pytest.mark.parametrize("start", [[0, 0, 0, 0], [0, 0, 1, 1]])
+def test_tasks_that_are_with_the_wrong_ones_get_to_their_kin(start):
+    data, emission = two_kinds(), Categorical(3)
+    moves = moves_of(data, emission, Hyper(n_states=5), 10)
+    rng = np.random.default_rng(0)
+    state = start_state(data, emission, Priors(), n_clusters=6, n_states=5, rng=rng, cluster=np.array(start))
+    found = False
+    for _ in range(60):
+        state = step(state, moves, data, emission, Priors(), rng)
+        found = found or state.cluster[0] == state.cluster[2] != state.cluster[1] == state.cluster[3]
+    assert found
+
+
+def test_one_task_and_one_cluster_are_left_alone():
+    rng, emission = np.random.default_rng(0), Categorical(3)
+    for data, n_clusters in ((two_kinds().of_tasks([0]), 3), (two_kinds(), 1)):
+        moves = moves_of(data, emission, Hyper(n_states=4), 2)
+        state = start_state(data, emission, Priors(), n_clusters=n_clusters, n_states=4, rng=rng)
+        assert moves.move(state, emission, rng) is state
+
+
+def test_the_same_seed_makes_the_same_moves():
+    data, emission = two_kinds(), Categorical(3)
+    ends = []
+    for _ in range(2):
+        moves, rng = moves_of(data, emission, Hyper(n_states=5), 3), np.random.default_rng(5)
+        state = start_state(data, emission, Priors(), n_clusters=6, n_states=5, rng=rng)
+        for _ in range(5):
+            state = step(state, moves, data, emission, Priors(), rng)
+        ends.append(state)
+    assert (ends[0].states == ends[1].states).all()
+    assert (ends[0].transitions == ends[1].transitions).all()
