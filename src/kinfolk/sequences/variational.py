@@ -64,11 +64,6 @@ def base_of(weights: Floats, hyper: Hyper) -> Floats:
     return np.asarray(geometric_means(weights, hyper.gamma, hyper.n_states))
 
 
-def used_base(weights: Floats, hyper: Hyper) -> tuple[Floats, ...]:
-    """Geometric means of β of the states in use."""
-    return (base_of(weights, hyper),)
-
-
 def reweighed(
     counts: Floats, weights: Floats, hyper: Hyper, *, task_weights: Floats | None = None, n_updates: int = 2
 ) -> Floats:
