@@ -109,71 +109,89 @@ def learn_feature_prior(counts: NDArray[Any], probability: Floats, layout: Layou
     return LearntPrior(strengths, votes.ravel())
 
 
+class Tally(NamedTuple):
+    """How often each count above zero occurs in each column: entries ``start[c]:start[c + 1]`` are those of column c.
+
+    Blocks are many and the counts that they have few, so that sums over counts are much shorter than sums over blocks.
+    """
+
+    start: NDArray[np.int64]
+    number: Floats
+    weight: Floats
+
+
+def _tally(counts: NDArray[Any], weights: Floats) -> Tally:
+    """Tally of counts (blocks, columns) by the blocks' weights."""
+    parts = []
+    for column in counts.T:
+        values, where = np.unique(column, return_inverse=True)
+        parts.append(np.stack([values, np.bincount(where, weights, len(values))])[:, values > 0])
+    joined = np.concatenate(parts, axis=1)
+    start = np.concatenate([[0], np.cumsum([part.shape[1] for part in parts])])
+    return Tally(start.astype(np.int64), joined[0].astype(np.float64), joined[1].astype(np.float64))
+
+
 def _learn_feature(counts: NDArray[Any], weights: Floats, n_values: float) -> tuple[float, Floats]:
     """Strength and votes of one feature from counts (blocks, labels, values): one in turn given the other."""
     strength = n_values
-    patterns, where = np.unique(counts.reshape(len(counts), -1), axis=0, return_inverse=True)
-    weights = np.bincount(where.ravel(), weights, len(patterns)).astype(np.float64)
-    counts = patterns.reshape(-1, *counts.shape[1:]).astype(np.float64)
+    of_cells = _tally(counts.reshape(len(counts), -1), weights)
+    of_labels = _tally(counts.sum(axis=2), weights)
     votes = np.ones(counts.shape[1:])
     bounds = np.log(1e-2 * n_values), np.log(1e4 * n_values)
     for _ in range(_MAX_STEPS):
-        votes = _count_votes(counts, weights, strength * votes / votes.sum(axis=1, keepdims=True))
+        votes = _count_votes(of_cells, strength * votes / votes.sum(axis=1, keepdims=True))
         rates = votes / votes.sum(axis=1, keepdims=True)
-        before, strength = strength, float(np.exp(_best_log_strength(counts, weights, rates, n_values, *bounds)))
+        before, strength = strength, float(np.exp(_best_log_strength(of_cells, of_labels, rates, n_values, *bounds)))
         if abs(np.log(strength / before)) < _ENOUGH:
             break
     return strength, votes
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_votes(counts, weights, pseudo):  # type: ignore[no-untyped-def]
+def _count_votes(of_cells, pseudo):  # type: ignore[no-untyped-def]
     """Expected number of observations that the common rates, not the blocks' own, have drawn; and one for each cell."""
     votes = np.ones_like(pseudo)
-    for y in range(pseudo.shape[0]):
-        for x in range(pseudo.shape[1]):
-            at_zero, expected = digamma(pseudo[y, x]), 0.0
-            for k in range(len(counts)):
-                if counts[k, y, x] > 0.0:
-                    expected += weights[k] * (digamma(pseudo[y, x] + counts[k, y, x]) - at_zero)
-            votes[y, x] += pseudo[y, x] * expected
+    for cell in range(pseudo.size):
+        own = pseudo.flat[cell]
+        at_zero, expected = digamma(own), 0.0
+        for i in range(of_cells.start[cell], of_cells.start[cell + 1]):
+            expected += of_cells.weight[i] * (digamma(own + of_cells.number[i]) - at_zero)
+        votes.flat[cell] += own * expected
     return votes
 
 
 @numba.njit(cache=True, nogil=True)
-def _log_posterior(log_strength, counts, weights, rates, n_values):  # type: ignore[no-untyped-def]
+def _log_posterior(log_strength, of_cells, of_labels, rates, n_values):  # type: ignore[no-untyped-def]
     """Log marginal of the blocks and log prior of the strength, up to a constant."""
     strength = np.exp(log_strength)
     total = _STRENGTH_SHAPE * (log_strength - strength / n_values)
-    for y in range(rates.shape[0]):
-        for k in range(len(counts)):
-            in_group = 0.0
-            for x in range(rates.shape[1]):
-                if counts[k, y, x] > 0.0:
-                    in_group += counts[k, y, x]
-                    pseudo = strength * rates[y, x]
-                    total += weights[k] * (lgamma(pseudo + counts[k, y, x]) - lgamma(pseudo))
-            if in_group > 0.0:
-                total -= weights[k] * (lgamma(strength + in_group) - lgamma(strength))
+    for cell in range(rates.size):
+        pseudo = strength * rates.flat[cell]
+        at_zero = lgamma(pseudo)
+        for i in range(of_cells.start[cell], of_cells.start[cell + 1]):
+            total += of_cells.weight[i] * (lgamma(pseudo + of_cells.number[i]) - at_zero)
+    at_zero = lgamma(strength)
+    for i in range(of_labels.start[-1]):
+        total -= of_labels.weight[i] * (lgamma(strength + of_labels.number[i]) - at_zero)
     return total
 
 
 @numba.njit(cache=True, nogil=True)
-def _best_log_strength(counts, weights, rates, n_values, low, high):  # type: ignore[no-untyped-def]
+def _best_log_strength(of_cells, of_labels, rates, n_values, low, high):  # type: ignore[no-untyped-def]
     """Where the log posterior is the highest, by golden section."""
     golden = 0.5 * (np.sqrt(5.0) - 1.0)
     left, right = high - golden * (high - low), low + golden * (high - low)
-    at_left = _log_posterior(left, counts, weights, rates, n_values)
-    at_right = _log_posterior(right, counts, weights, rates, n_values)
+    at_left = _log_posterior(left, of_cells, of_labels, rates, n_values)
+    at_right = _log_posterior(right, of_cells, of_labels, rates, n_values)
     while high - low > _ENOUGH:
         if at_left > at_right:
             high, right, at_right = right, left, at_left
             left = high - golden * (high - low)
-            at_left = _log_posterior(left, counts, weights, rates, n_values)
+            at_left = _log_posterior(left, of_cells, of_labels, rates, n_values)
         else:
             low, left, at_left = left, right, at_right
             right = low + golden * (high - low)
-            at_right = _log_posterior(right, counts, weights, rates, n_values)
+            at_right = _log_posterior(right, of_cells, of_labels, rates, n_values)
     return 0.5 * (low + high)
 
 
