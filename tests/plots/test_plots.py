@@ -329,6 +329,6 @@ def test_the_package_imports_matplotlib_only_when_a_picture_is_asked_for():
 
 
 def test_an_unknown_picture_is_an_attribute_error():
-    assert set(dir(kinfolk.plots)) == {"hinton", "networks", "noise_model", "tree"}
+    assert set(dir(kinfolk.plots)) == {"cluster_evolution", "hinton", "networks", "noise_model", "tree"}
     with pytest.raises(AttributeError, match="has no attribute 'pie'"):
         _ = kinfolk.plots.pie

@@ -248,12 +248,16 @@ CONTRAST = """
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_every_page_has_contrast_fits_its_width_and_labels_its_fields(
-    visit: Visit, assistant: Assistant, scheme: str, size: dict[str, int], tmp_path: Path
+    visit: Visit, assistant: Assistant, scheme: str, size: dict[str, int]
 ) -> None:
+    def keep(name: str) -> None:
+        """Keep a picture of the page for whoever asked for it."""
+        if folder := os.environ.get("KINFOLK_SCREENSHOTS"):
+            page.screenshot(path=Path(folder) / f"{name}-{scheme}-{size['width']}.png", full_page=True)
+
     number = automatic_lunch(assistant)
-    folder = Path(os.environ.get("KINFOLK_SCREENSHOTS", tmp_path))
     page = visit(color_scheme=scheme, viewport=size)
-    page.screenshot(path=folder / f"sign-in-{scheme}-{size['width']}.png")
+    keep("sign-in")
     assert page.evaluate(CONTRAST) == []
     sign_in(page)
     for name, path in (
@@ -268,7 +272,7 @@ def test_every_page_has_contrast_fits_its_width_and_labels_its_fields(
         ("nothing", "/requests/999999"),
     ):
         page.goto(path)
-        page.screenshot(path=folder / f"{name}-{scheme}-{size['width']}.png", full_page=True)
+        keep(name)
         assert page.evaluate(CONTRAST) == [], name
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], name
         unlabelled = "[...document.querySelectorAll('input:not([type=hidden], [aria-hidden]), textarea')]"
