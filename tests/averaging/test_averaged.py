@@ -8,9 +8,6 @@ import pytest
 import kinfolk
 from kinfolk import AveragedNB, ClusteredNB, CompleteSharingNB, NoSharingNB
 
-# What these tests look at is computed once, by one worker.
-pytestmark = pytest.mark.xdist_group("averaged")
-
 PLAIN = {"label_prior": 1.0, "feature_prior": 1.0, "temper": 1.0}
 
 

@@ -11,9 +11,6 @@ from kinfolk.experiments.ijcai_figure_4 import _pairs_together, _purity
 from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.registry import EXPERIMENTS, find
 
-# What these tests look at is computed once, by one worker.
-pytestmark = pytest.mark.xdist_group("experiments")
-
 # Smaller still than quick, for those that fit thousands of models.
 SMALL = {
     "ijcai-figure-3": {"sizes": (1, 8), "n_splits": 2},

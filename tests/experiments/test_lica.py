@@ -25,9 +25,6 @@ from kinfolk.experiments.lica_text import Corpus, best_thresholds, plan, score_t
 from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.registry import find
 
-# What these tests look at is computed once, by one worker.
-pytestmark = pytest.mark.xdist_group("lica experiments")
-
 NAMES = ["lica-figure-2-rcv1", "lica-figure-2-reuters", "lica-numeric", "lica-synthetic"]
 N_TOPICS, N_SOURCES = 3, 2
 

@@ -33,9 +33,6 @@ from kinfolk.networks.priors import joint_prior
 from kinfolk.networks.search import Constraints, Effort, make_problem, search
 from kinfolk.networks.tables import learn_tables_of
 
-# What these tests look at is computed once, by one worker.
-pytestmark = pytest.mark.xdist_group("networks experiments")
-
 ASIA = Problem("asia")
 RANDOM = Problem(make_random_network(10, random_state=1))
 INDEPENDENT = Problem("asia", "independent")

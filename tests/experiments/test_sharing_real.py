@@ -8,9 +8,6 @@ from sklearn.metrics import log_loss, roc_auc_score
 from kinfolk.experiments import sharing_real
 from kinfolk.experiments.sharing_real import LOSSES, Problem, ranks, score, study
 
-# What these tests look at is computed once, by one worker.
-pytestmark = pytest.mark.xdist_group("sharing")
-
 
 def made_up(name, n_tasks=6, n_rows=30):
     """Tasks of one rule; rows enough for every size."""

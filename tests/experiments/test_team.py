@@ -7,9 +7,6 @@ import pytest
 
 from kinfolk.experiments.team import run_demo
 
-# What these tests look at is computed once, by one worker.
-pytestmark = pytest.mark.xdist_group("demo")
-
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):

@@ -19,9 +19,6 @@ from kinfolk.naive_bayes.fitted import Problem
 from kinfolk.naive_bayes.sampled import Chain
 from kinfolk.tasks.statistics import Layout, Rows, Statistics
 
-# What these tests look at is computed once, by one worker.
-pytestmark = pytest.mark.xdist_group("geweke")
-
 N_TASKS, CONCENTRATION = 3, 0.8
 N_VALUES = (2, 3)
 TASK = np.array([0, 0, 0, 1, 1, 2, 2])

@@ -24,9 +24,6 @@ from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Contact, Request, User
 from kinfolk_assistant.reading.calendars import read_calendar
 
-# What these tests look at is computed once, by one worker.
-pytestmark = pytest.mark.xdist_group("assistant demo")
-
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 SIZES = (60, 100)
 UPCOMING = 4
