@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from kinfolk.averaging.predictor import member_archives
 from kinfolk.averaging.weights import by_evidence, by_stacking
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.base import SharingNB, all_or_nothing, flat
+from kinfolk.naive_bayes.base import SharingNB, flat
 from kinfolk.naive_bayes.clustered import ClusteredNB
 from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.explanation import Explanation
@@ -30,6 +30,7 @@ from kinfolk.posterior import Archive, plain, schema_about, unplain
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.door import check_labels, check_weights
 from kinfolk.tasks.schema import encode
+from kinfolk.tasks.whole_fits import all_or_nothing
 
 Floats = NDArray[np.float64]
 

@@ -25,6 +25,7 @@ from kinfolk.tasks.frames import backend_of, make_frame
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.statistics import as_ids
 from kinfolk.tasks.table import column_names
+from kinfolk.tasks.whole_fits import all_or_nothing
 
 _CHOICES = {
     "inference": ("eb", "map"),
@@ -108,18 +109,13 @@ class SharedWeights(BaseEstimator):
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         self._check_parameters()
-        before = dict(self.__dict__)
-        try:
+        with all_or_nothing(self):
             features = receive_features(X, task, self.task_column)
             self._check_columns(X, reset=True)
             targets = receive_targets(features, y, self._classification)
             check_tasks(targets)
             problem = lay_out(features, targets, sample_weight, self.class_weight)
             self._learn(X, features, targets, problem)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         return self
 
     def _check_columns(self, X: Any, reset: bool) -> None:

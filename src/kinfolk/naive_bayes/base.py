@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -42,6 +41,7 @@ from kinfolk.tasks.statistics import (
     statistics_from_counts,
 )
 from kinfolk.tasks.table import declared_categories
+from kinfolk.tasks.whole_fits import all_or_nothing
 
 
 class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
@@ -443,18 +443,6 @@ class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "posterior_")
-
-
-@contextmanager
-def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Let a fit that fails midway leave the estimator as it was."""
-    before = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
 
 
 def flat(y: Any) -> Any:

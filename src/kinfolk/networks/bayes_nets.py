@@ -32,6 +32,7 @@ from kinfolk.networks.validation import GRID, choose_strength, scaled
 from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.frames import backend_of, make_frame
+from kinfolk.tasks.whole_fits import all_or_nothing
 
 _CHOICES = {
     "sharing": ("joint", "none", "identical", "pooled"),
@@ -216,13 +217,8 @@ class BayesNets(Answers, BaseEstimator):
         self
         """
         self._check_parameters()
-        before = dict(self.__dict__)
-        try:
+        with all_or_nothing(self):
             self._learn(X, task)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         return self
 
     def _check_parameters(self) -> None:

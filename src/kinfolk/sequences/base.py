@@ -31,6 +31,7 @@ from kinfolk.sequences.references import fit_from_blocks
 from kinfolk.sequences.sequences import Sequences
 from kinfolk.sequences.starts import GibbsSampler
 from kinfolk.sequences.variational import Hyper
+from kinfolk.tasks.whole_fits import all_or_nothing
 
 LEARN = "learn"
 _LEARNT_OR_GIVEN = (
@@ -88,13 +89,8 @@ class SequenceModel(Answers, BaseEstimator):
         self
         """
         self._check_parameters()
-        before = dict(self.__dict__)
-        try:
+        with all_or_nothing(self):
             self._learn(X, receive(X, lengths, task))
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         return self
 
     def _check_parameters(self) -> None:
