@@ -35,7 +35,7 @@ from kinfolk.tasks.whole_fits import all_or_nothing
 Floats = NDArray[np.float64]
 
 WEIGH_BY = ("held-out", "leave-one-out", "evidence", "conditional-evidence")
-# How far the default members are believed before any row is seen. With up to four rows of each task (18 sizes of the six
+# How far the default members are believed before any row is seen. With up to four rows of a task (18 sizes of the six
 # real sets of `kinfolk reproduce sharing-real`), complete sharing was best 9 times, the prototype 8, clustered 1.
 _BELIEVED = {"no sharing": 0.1, "complete sharing": 0.4, "prototype": 0.3, "clustered": 0.2}
 # Parameters that members share with the average, unless they were given with members of the user's own.

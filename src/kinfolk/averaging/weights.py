@@ -56,7 +56,7 @@ def by_stacking(log_probability: Floats, weights: Floats, shares: Floats | None 
     --------
     >>> right, wrong = np.log(0.9), np.log(0.1)
     >>> by_stacking(np.array([[right, wrong]] * 30 + [[wrong, right]] * 10), np.ones(40)).round(2).tolist()
-    [0.8, 0.2]
+    [0.79, 0.21]
     """
     relative = np.exp(log_probability - log_probability.max(axis=1, keepdims=True))
     n_models = relative.shape[1]
