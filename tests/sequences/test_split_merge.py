@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from kinfolk.sequences import annealing
+from kinfolk.sequences.annealing import annealed, draw_from
 from kinfolk.sequences.emissions.categorical import Categorical
 from kinfolk.sequences.filtering import draw_states
 from kinfolk.sequences.gibbs import draw_given_states, start_state
 from kinfolk.sequences.model import Priors
 from kinfolk.sequences.references import References
-from kinfolk.sequences.split_merge import SplitMerge, _aligned, _drawn, _log_weight, _renumbered
+from kinfolk.sequences.split_merge import SplitMerge, _aligned, _hypers, _log_alignment, _renumbered
 from kinfolk.sequences.variational import Hyper
 from tests.sequences.oracle import exact_posterior
 from tests.sequences.test_agglomeration import two_kinds
@@ -19,13 +21,13 @@ from tests.sequences.test_gibbs_exact import DATA, HYPER, OBSERVED, priors, z_sc
 SMOOTH = HYPER | {"strength": 1.0}
 
 
-def moves_of(data, emission, hyper, n_particles):
-    return SplitMerge(References(data, emission, hyper, n_starts=2), n_particles=n_particles)
+def moves_of(data, emission, hyper):
+    return SplitMerge(References(data, emission, hyper, n_starts=2))
 
 
-def step(state, moves, data, emission, at, rng):
+def step(state, moves, data, emission, at, rng, learning=False):
     """A split or merge, then states given transitions, then all but clusters and states: no other move of tasks."""
-    state = moves.move(state, emission, rng)
+    state = moves.move(state, emission, rng, learning=learning)
     states = state.states.copy()
     for j in range(data.n_tasks):
         own, steps = data.between(j, j + 1), data.steps_of(j)
@@ -36,14 +38,16 @@ def step(state, moves, data, emission, at, rng):
     return draw_given_states(state._replace(states=states), data, emission, at, rng)
 
 
-@pytest.mark.parametrize(("n_particles", "n_clusters", "kappa"), [(1, 2, 0.0), (3, 3, 0.8)])
-def test_partitions_and_paths_are_as_frequent_as_enumeration_says(n_particles, n_clusters, kappa):
+@pytest.mark.parametrize(("n_clusters", "kappa"), [(2, 0.0), (3, 0.8)])
+def test_partitions_and_paths_are_as_frequent_as_enumeration_says(n_clusters, kappa, monkeypatch):
+    # Exact for paths of any length; short ones are quick.
+    monkeypatch.setattr(annealing, "_FEWEST", 3)
     exact = exact_posterior(OBSERVED, 2, n_clusters, kappa=kappa, **SMOOTH)
     rng, emission, fixed = np.random.default_rng(0), Categorical(2, SMOOTH["strength"]), Priors(*SMOOTH.values(), kappa)
     # References under other hyper-parameters than the chain's are references all the same.
-    moves = moves_of(DATA, Categorical(2, 0.4), Hyper(1.0, 1.0, 0.2, 2), n_particles)
+    moves = moves_of(DATA, Categorical(2, 0.4), Hyper(1.0, 1.0, 0.2, 2))
     state = start_state(DATA, emission, fixed, n_clusters=n_clusters, n_states=2, rng=rng)
-    found = np.empty((3_000, 6))
+    found = np.empty((2_500, 6))
     for i in range(len(found)):
         state = step(state, moves, DATA, emission, fixed, rng)
         s = state.states
@@ -52,14 +56,17 @@ def test_partitions_and_paths_are_as_frequent_as_enumeration_says(n_particles, n
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.8])
-def test_the_mean_weight_of_particles_is_the_evidence(kappa):
+def test_the_mean_weight_of_paths_is_the_evidence(kappa):
     exact = exact_posterior(OBSERVED, 2, 1, kappa=kappa, **SMOOTH)
     rng, emission = np.random.default_rng(0), Categorical(2, SMOOTH["strength"])
-    moves = moves_of(DATA, Categorical(2, 0.4), Hyper(1.0, 1.0, 0.2, 2), 1)
+    moves = moves_of(DATA, Categorical(2, 0.4), Hyper(1.0, 1.0, 0.2, 2))
     state = start_state(DATA, emission, priors(kappa), n_clusters=2, n_states=2, rng=rng)
     reference = moves._reference(np.array([0, 1]), 2)
-    particles = [_drawn(reference, emission, state, rng) for _ in range(3_000)]
-    weights = np.array([_log_weight(particle, reference, emission, state) for particle in particles])
+    weights = np.empty(1_000)
+    for i in range(len(weights)):
+        start = draw_from(reference, emission, _hypers(state), rng)
+        end, weights[i] = annealed(start, reference, emission, _hypers(state), rng)
+        weights[i] += _log_alignment(end, reference, emission)
     error = np.exp(weights - exact.log_evidence).std() / np.sqrt(len(weights))
     assert np.exp(logsumexp(weights) - np.log(len(weights)) - exact.log_evidence) == pytest.approx(1.0, abs=4 * error)
     assert error < 0.12
@@ -67,28 +74,28 @@ def test_the_mean_weight_of_particles_is_the_evidence(kappa):
 
 def test_alignment_undoes_any_numbering_of_states_that_are_sure():
     data, emission = two_kinds(), Categorical(3)
-    moves = moves_of(data, emission, Hyper(n_states=5), 1)
+    moves = moves_of(data, emission, Hyper(n_states=5))
     rng = np.random.default_rng(1)
     state = start_state(data, emission, Priors(), n_clusters=3, n_states=5, rng=rng)
     reference = moves._reference(np.array([0, 2]), 5)
-    particle = _drawn(reference, emission, state, rng)
-    weight = _log_weight(particle, reference, emission, state)
+    particle = draw_from(reference, emission, _hypers(state), rng)
+    weight = _log_alignment(particle, reference, emission)
     for _ in range(5):
         shuffled = _renumbered(particle, rng.permutation(5))
         aligned = _aligned(shuffled, reference, emission, rng)
         assert aligned.base_weights[:2] == pytest.approx(particle.base_weights[:2])
-        assert _log_weight(aligned, reference, emission, state) == pytest.approx(weight, abs=1e-6)
+        assert _log_alignment(aligned, reference, emission) == pytest.approx(weight, abs=1e-6)
 
 
 @pytest.mark.parametrize("start", [[0, 0, 0, 0], [0, 0, 1, 1]])
 def test_tasks_that_are_with_the_wrong_ones_get_to_their_kin(start):
     data, emission = two_kinds(), Categorical(3)
-    moves = moves_of(data, emission, Hyper(n_states=5), 10)
+    moves = moves_of(data, emission, Hyper(n_states=5))
     rng = np.random.default_rng(0)
     state = start_state(data, emission, Priors(), n_clusters=6, n_states=5, rng=rng, cluster=np.array(start))
     found = False
     for _ in range(60):
-        state = step(state, moves, data, emission, Priors(), rng)
+        state = step(state, moves, data, emission, Priors(), rng, learning=True)
         found = found or state.cluster[0] == state.cluster[2] != state.cluster[1] == state.cluster[3]
     assert found
 
@@ -96,7 +103,7 @@ def test_tasks_that_are_with_the_wrong_ones_get_to_their_kin(start):
 def test_one_task_and_one_cluster_are_left_alone():
     rng, emission = np.random.default_rng(0), Categorical(3)
     for data, n_clusters in ((two_kinds().of_tasks([0]), 3), (two_kinds(), 1)):
-        moves = moves_of(data, emission, Hyper(n_states=4), 2)
+        moves = moves_of(data, emission, Hyper(n_states=4))
         state = start_state(data, emission, Priors(), n_clusters=n_clusters, n_states=4, rng=rng)
         assert moves.move(state, emission, rng) is state
 
@@ -105,7 +112,7 @@ def test_the_same_seed_makes_the_same_moves():
     data, emission = two_kinds(), Categorical(3)
     ends = []
     for _ in range(2):
-        moves, rng = moves_of(data, emission, Hyper(n_states=5), 3), np.random.default_rng(5)
+        moves, rng = moves_of(data, emission, Hyper(n_states=5)), np.random.default_rng(5)
         state = start_state(data, emission, Priors(), n_clusters=6, n_states=5, rng=rng)
         for _ in range(5):
             state = step(state, moves, data, emission, Priors(), rng)

@@ -179,7 +179,10 @@ class SequenceModel(Answers, BaseEstimator):
         schedule = self._schedule()
         # Chains have threads of their own; a lone chain has them for its tasks.
         inner, outer = (self.n_jobs, 1) if schedule.n_chains == 1 else (1, self.n_jobs)
-        sampler = GibbsSampler(sequences, emission, self._priors(), n_clusters, int(self.n_states), partition, inner)
+        shape = (n_clusters, int(self.n_states))
+        sampler = GibbsSampler(
+            sequences, emission, self._priors(), *shape, partition, n_jobs=inner, n_learning=schedule.n_burn_in
+        )
         with progress_bar("Sampling", schedule.n_chains * schedule.n_sweeps, bool(self.verbose)) as advance:
             return run_chains(sampler, schedule, seed, outer, advance)
 

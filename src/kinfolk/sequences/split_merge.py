@@ -1,87 +1,63 @@
-"""Moves that split a cluster of tasks or merge two, hidden states summed out: exact, from variational references.
+"""Moves that split a cluster of tasks or merge two, hidden states summed out: exact, along annealed paths.
 
-For a set U of tasks in one cluster, let x = (β, θ, W_j for j in U) and f_U(x) = p(x) p(O_U | x). The reference r_U is
-a function of the data and of hyper-parameters, which the move leaves as they are: Dirichlet and conjugate posteriors
-given the expected counts of a variational fit (see `references`), and with a small probability the prior, which
-keeps weights bounded. With y¹ … yᴺ from r_U and weights w = f_U/r_U, the
-mean weight Ẑ_U estimates the evidence of U. A split of U into A and B is accepted with probability
+For a set U of tasks in one cluster, let x = (β, θ, W_j for j in U). A path from a reference q_U, which is a function of
+the data, to the posterior of x has a weight Ẑ_U whose mean is the evidence of U (see `annealing`). A split of U into A
+and B is accepted with probability
 
     min(1, [p(c′)/p(c)] · Ẑ_A Ẑ_B / Ẑ_U / [q(A, B | i, j)/n_empty]),
 
-where A and B choose their x among N fresh ones by their weights, and U's own x is one of its N; a merge is the inverse.
-On the space of all particles and choices this is a Metropolis–Hastings step for the exact posterior, whatever N is
-(C. Andrieu, A. Doucet and R. Holenstein, J. Roy. Statist. Soc. B 72, 2010, section 2.4).
+where A and B get their x at the ends of paths from q_A and q_B, and U's own x is the end of one drawn backwards; a
+merge is the inverse. On the space of all paths this is a Metropolis–Hastings step for the exact posterior, however
+short they are. A cluster may also be refreshed: its x makes way for another with probability min(1, Ẑ′_U/Ẑ_U).
 
-States of x may be numbered in any way, and r_U has one numbering. So x is first aligned: going through the states that
+States of x may be numbered in any way, and q_U has one numbering. So x is first aligned: going through the states that
 the reference uses, one of x's states that are left is drawn by how well it explains the steps of the reference's state.
-With g(y) the probability that y is aligned as it is, and A states in use, w has the factor g(y) L!/(L − A)!.
+With g(x) the probability that x is aligned as it is, and A states in use, a weight has the factor g(x) L!/(L − A)!.
 
-Which sets are proposed hangs on the data alone: tasks i ≠ j are drawn evenly; if they are in one cluster, i and j go to
-A and B, and each other task of it goes with the one of them that it has more evidence in common with, most of the time.
+Which sets are proposed hangs on the data alone. Tasks i ≠ j are drawn, most often such as are neither surely kin nor
+surely not, by the evidence that they have in common; if they are in one cluster, i and j go to A and B, and each other
+task of it goes with the one of them that it has more evidence in common with, most of the time.
+
+A chain may be in a mode of its states that is far from the reference's, and could then only leave it by chance. So long
+as references are still *learning*, while draws are thrown away, the chain's own x is weighed by a reference that is
+fitted to it, and where that fit is the better one, it stays. After that, references are fixed, and moves exact.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
 from kinfolk.sequences.agglomeration import promise_of_joining
+from kinfolk.sequences.annealing import Hypers, Particle, Reference, annealed, draw_from, reference_of
 from kinfolk.sequences.emissions.emission import Emission
-from kinfolk.sequences.filtering import draw_states, log_likelihoods
-from kinfolk.sequences.local_posteriors import compiled, log_rising
+from kinfolk.sequences.filtering import draw_states
 from kinfolk.sequences.model import State
 from kinfolk.sequences.references import References, TaskSet
 from kinfolk.sequences.sequences import Sequences
-from kinfolk.sequences.tables import draw_dirichlet, draw_rows
-from kinfolk.sequences.variational import Floats, fit_locally
+from kinfolk.sequences.tables import draw_dirichlet
+from kinfolk.sequences.variational import ClusterFit, Floats, fit_cluster, start_from_posteriors
 
 # Nats of common evidence that make a task e times as likely to go with one anchor rather than with the other, and the
 # least probability with which it goes with either.
 _SOFTNESS, _LEAST = 5.0, 0.02
-# How often a particle comes from the prior rather than from the variational fit.
-_FROM_PRIOR = 0.1
-# Probabilities that are zero in floats count as this much.
-_TINY = 1e-300
-
-
-class Particle(NamedTuple):
-    """x of a cluster: β (L,), θ (L, P) and W (tasks, L + 1, L)."""
-
-    base_weights: Floats
-    parameters: Floats
-    transitions: Floats
-
-
-class Reference(NamedTuple):
-    """What r_U is made of, for all L states: tables, statistics and expected transitions, zero where none is used.
-
-    ``row_weights`` (rows of the densities, A) says how far each row is the reference's state's.
-    """
-
-    sequences: Sequences
-    tables: Floats
-    statistics: Floats
-    counts: Floats
-    row_weights: Floats
-
-    @property
-    def n_used(self) -> int:
-        """A."""
-        return int(self.row_weights.shape[1])
+# Nats of common evidence, more or less, at which a pair of tasks is drawn half as often as one that has none, and how
+# often any pair may be drawn.
+_DOUBTFUL, _ANY_PAIR = 20.0, 0.2
+# A fit to the chain's own states ends when an iteration adds less than this many nats.
+_ROUGHLY = 0.5
+# How often a cluster is refreshed rather than split or merged.
+_REFRESH = 0.2
 
 
 class SplitMerge:
-    """Split and merge moves for the tasks of a model.
+    """Split and merge moves for the tasks of a model; a move costs as much as some tens of sweeps over its tasks.
 
     Parameters
     ----------
     references : References
         Fits of sets of tasks, under any hyper-parameters, that never hang on a chain.
-    n_particles : int
-        N.
 
     Examples
     --------
@@ -101,25 +77,44 @@ class SplitMerge:
     False
     """
 
-    def __init__(self, references: References, *, n_particles: int = 20) -> None:
+    def __init__(self, references: References) -> None:
         self._fits = references
-        self.n_particles = n_particles
         self._references: dict[TaskSet, Reference] = {}
+        self._learning = False
         n_tasks = references.sequences.n_tasks
         self._common = np.zeros((n_tasks, n_tasks))
         for i in range(n_tasks):
             for j in range(i):
                 self._common[i, j] = self._common[j, i] = promise_of_joining(references, (j,), (i,))
 
-    def move(self, state: State, emission: Emission, rng: np.random.Generator) -> State:
-        """Try one split or merge."""
+        doubtful = np.tril(1.0 / (1.0 + (self._common / _DOUBTFUL) ** 2), -1)
+        anyhow = np.tril(np.ones((n_tasks, n_tasks)), -1)
+        n_pairs = max(anyhow.sum(), 1.0)
+        chances = _ANY_PAIR * anyhow / n_pairs + (1.0 - _ANY_PAIR) * doubtful / max(doubtful.sum(), 1e-300)
+        self._chances_of_pairs = (chances / max(chances.sum(), 1e-300)).ravel()
+
+    def move(self, state: State, emission: Emission, rng: np.random.Generator, *, learning: bool = False) -> State:
+        """Try one split, merge or refreshment."""
+        self._learning = learning
         n_tasks = len(state.cluster)
         if n_tasks < 2 or state.n_clusters < 2:
             return state
-        first, second = rng.choice(n_tasks, size=2, replace=False).tolist()
+        emission = emission.with_strength(state.strength)
+        if rng.random() < _REFRESH:
+            return self._refresh(state, emission, int(rng.integers(n_tasks)), rng)
+        first, second = divmod(int(rng.choice(n_tasks**2, p=self._chances_of_pairs)), n_tasks)
         if state.cluster[first] == state.cluster[second]:
-            return self._split(state, emission.with_strength(state.strength), first, second, rng)
-        return self._merge(state, emission.with_strength(state.strength), first, second, rng)
+            return self._split(state, emission, first, second, rng)
+        return self._merge(state, emission, first, second, rng)
+
+    def _refresh(self, state: State, emission: Emission, task: int, rng: np.random.Generator) -> State:
+        here = int(state.cluster[task])
+        tasks = np.flatnonzero(state.cluster == here)
+        log_own = self._log_evidence_of_current(state, emission, tasks, here, rng)
+        particle, log_fresh = self._draw(state, emission, tasks, rng)
+        if np.log(rng.random()) >= log_fresh - log_own:
+            return state
+        return _with_cluster(state, self._fits.sequences, emission, tasks, here, particle, rng)
 
     def _split(self, state: State, emission: Emission, first: int, second: int, rng: np.random.Generator) -> State:
         empty = np.flatnonzero(np.bincount(state.cluster, minlength=state.n_clusters) == 0)
@@ -180,65 +175,52 @@ class SplitMerge:
     def _log_evidence_of_current(
         self, state: State, emission: Emission, tasks: NDArray[np.int64], label: int, rng: np.random.Generator
     ) -> float:
-        """Log Ẑ of a set, the chain's own x among the particles."""
+        """Log Ẑ of a set along a path back from the chain's own x."""
         reference = self._reference(tasks, state.n_states)
+        if self._learning:
+            reference = self._learnt_reference(tasks, state)
         own = Particle(state.base_weights[label], state.parameters[label], state.transitions[tasks])
         aligned = _aligned(own, reference, emission, rng)
-        weights = [_log_weight(aligned, reference, emission, state)]
-        others = (_drawn(reference, emission, state, rng) for _ in range(self.n_particles - 1))
-        weights.extend(_log_weight(particle, reference, emission, state) for particle in others)
-        return float(np.logaddexp.reduce(weights) - np.log(self.n_particles))
+        log_weight = annealed(aligned, reference, emission, _hypers(state), rng, back=True)[1]
+        return log_weight + _log_alignment(aligned, reference, emission)
 
     def _draw(
         self, state: State, emission: Emission, tasks: NDArray[np.int64], rng: np.random.Generator
     ) -> tuple[Particle, float]:
-        """An x of a set, chosen by weight among fresh ones, and log Ẑ."""
+        """An x of a set at the end of a path, and log Ẑ."""
         reference = self._reference(tasks, state.n_states)
-        particles = [_drawn(reference, emission, state, rng) for _ in range(self.n_particles)]
-        weights = np.array([_log_weight(particle, reference, emission, state) for particle in particles])
-        total = float(np.logaddexp.reduce(weights))
-        if total == -np.inf:
-            return particles[0], total
-        chosen = int(rng.choice(len(particles), p=np.exp(weights - total)))
+        start = draw_from(reference, emission, _hypers(state), rng)
+        particle, log_weight = annealed(start, reference, emission, _hypers(state), rng)
+        log_weight += _log_alignment(particle, reference, emission)
         # States get back the arbitrary numbers that the alignment took from them.
-        order = rng.permutation(state.n_states)
-        return _renumbered(particles[chosen], order), float(total - np.log(self.n_particles))
+        return _renumbered(particle, rng.permutation(state.n_states)), log_weight
 
     def _reference(self, tasks: NDArray[np.int64], n_states: int) -> Reference:
-        key = tuple(tasks.tolist())
+        key: TaskSet = tuple(tasks.tolist())
         if key not in self._references:
-            fit = self._fits.of(key)
-            hyper, emission = self._fits.hyper, self._fits.emission
-            sequences = self._fits.sequences.of_tasks(key)
-            posteriors = fit_locally(sequences, emission, hyper, fit).posteriors
-            rows = emission.expected_log_densities(fit.statistics, sequences.observations)
-            row_weights = np.zeros((len(rows.rows), len(fit.weights)))
-            np.add.at(row_weights, rows.row, posteriors)
-            n_used = len(fit.weights)
-            tables, statistics = np.zeros(n_states), np.zeros((n_states, emission.n_statistics))
-            counts = np.zeros((len(key), n_states + 1, n_states))
-            tables[:n_used] = np.maximum(fit.weights - hyper.gamma / hyper.n_states, 0.0)
-            statistics[:n_used] = emission.expected_statistics(sequences.observations, posteriors)
-            counts[:, : n_used + 1, :n_used] = fit.counts
-            self._references[key] = Reference(sequences, tables, statistics, counts, row_weights)
+            self._references[key] = self._made_of(self._fits.of(key), key, n_states)
         return self._references[key]
 
+    def _learnt_reference(self, tasks: NDArray[np.int64], state: State) -> Reference:
+        """A reference fitted to the chain's own states; it is the set's from now on if its bound is higher."""
+        key: TaskSet = tuple(tasks.tolist())
+        sequences = self._fits.sequences.of_tasks(key)
+        own = np.concatenate([state.states[self._fits.sequences.steps_of(task)] for task in key])
+        used, place = np.unique(own, return_inverse=True)
+        start = start_from_posteriors(sequences, self._fits.emission, np.eye(len(used))[place])
+        fit = fit_cluster(sequences, self._fits.emission, self._fits.hyper, start, tolerance=_ROUGHLY)
+        reference = self._made_of(fit, key, state.n_states)
+        if fit.bound > self._fits.of(key).bound:
+            self._fits.fits[key], self._references[key] = fit, reference
+        return reference
 
-def _drawn(reference: Reference, emission: Emission, state: State, rng: np.random.Generator) -> Particle:
-    """Draw x from the reference."""
-    n_states = len(reference.tables)
-    known = 0.0 if rng.random() < _FROM_PRIOR else 1.0
-    base_weights = np.empty(n_states)
-    draw_dirichlet(state.gamma / n_states + known * reference.tables, base_weights, rng)
-    transitions = np.empty(reference.counts.shape)
-    _draw_all_rows(state.alpha * base_weights, state.kappa, known * reference.counts, transitions, rng)
-    return Particle(base_weights, emission.draw_parameters(known * reference.statistics, rng), transitions)
+    def _made_of(self, fit: ClusterFit, tasks: TaskSet, n_states: int) -> Reference:
+        own = self._fits.sequences.of_tasks(tasks)
+        return reference_of(fit, own, self._fits.emission, self._fits.hyper, n_states)
 
 
-@compiled
-def _draw_all_rows(weights, kappa, counts, out, rng):  # type: ignore[no-untyped-def]
-    for j in range(len(counts)):
-        draw_rows(weights, kappa, counts[j], out[j], rng)
+def _hypers(state: State) -> Hypers:
+    return Hypers(state.gamma, state.alpha, state.kappa)
 
 
 def _scores(particle: Particle, reference: Reference, emission: Emission) -> Floats:
@@ -265,40 +247,12 @@ def _aligned(particle: Particle, reference: Reference, emission: Emission, rng: 
     return _renumbered(particle, np.array([*order, *rng.permutation(left).tolist()], dtype=np.int64))
 
 
-def _log_weight(particle: Particle, reference: Reference, emission: Emission, state: State) -> float:
-    """Log of f_U/r_U times the factor of the alignment."""
+def _log_alignment(particle: Particle, reference: Reference, emission: Emission) -> float:
+    """Log of g(x) L!/(L − A)!: the chance to be aligned as it is, at state l those before it being gone."""
     n_states, n_used = len(reference.tables), reference.n_used
-    base, tables = np.maximum(particle.base_weights[:n_used], _TINY), reference.tables[:n_used]
-    share = state.gamma / n_states
-    # Log of p(x) over what the variational fit has for it.
-    of_fit = gammaln(state.gamma) - gammaln(state.gamma + tables.sum())
-    of_fit += (gammaln(share + tables) - gammaln(share) - tables * np.log(base)).sum()
     scores = _scores(particle, reference, emission)
-    of_fit += emission.log_marginal(reference.statistics[:n_used]).sum() - np.trace(scores)
-    counts = np.ascontiguousarray(reference.counts[:, : n_used + 1, :n_used])
-    of_fit += log_rising(counts, np.ones(len(counts)), base, state.alpha, state.kappa)[0]
-    moves = np.maximum(particle.transitions[:, : n_used + 1, :n_used], _TINY)
-    of_fit -= (counts * np.log(moves)).sum()
-    log_weight = -np.logaddexp(np.log(1.0 - _FROM_PRIOR) - of_fit, np.log(_FROM_PRIOR))
-    # The chance to be aligned as it is: at state l, those before it are gone.
-    for place, of_state in enumerate(scores):
-        log_weight += of_state[place] - np.logaddexp.reduce(of_state[place:])
-    log_weight += gammaln(n_states + 1) - gammaln(n_states - n_used + 1)
-    densities = emission.densities(particle.parameters, reference.sequences.observations)
-    log_weight += _log_likelihood(
-        *densities, reference.sequences.bounds, reference.sequences.task_bounds, particle.transitions
-    )
-    return float(log_weight)
-
-
-@compiled
-def _log_likelihood(likelihood, log_scale, row, bounds, task_bounds, transitions):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(len(transitions)):
-        own = bounds[task_bounds[j] : task_bounds[j + 1] + 1]
-        steps = row[own[0] : own[-1]]
-        total += log_likelihoods(likelihood, log_scale, steps, own - own[0], transitions[j]).sum()
-    return total
+    value = sum(of_state[place] - np.logaddexp.reduce(of_state[place:]) for place, of_state in enumerate(scores))
+    return float(value + gammaln(n_states + 1) - gammaln(n_states - n_used + 1))
 
 
 def _with_cluster(

@@ -30,14 +30,18 @@ STARTS = ("agglomerate", "together", "apart")
 
 
 class Position(NamedTuple):
-    """Where a chain is, and its moves that split and merge clusters, whose references are fits made at its start."""
+    """Where a chain is, its moves that split and merge clusters, and how many sweeps their references still learn."""
 
     state: State
     moves: SplitMerge | None
+    n_learning: int = 0
 
 
 class GibbsSampler(NamedTuple):
-    """The sampler of a model with K clusters and L states; without a partition to start from, it agglomerates."""
+    """The sampler of a model with K clusters and L states; without a partition to start from, it agglomerates.
+
+    The first ``n_learning`` sweeps, which are to be thrown away, improve the references of moves between clusters.
+    """
 
     sequences: Sequences
     emission: Emission
@@ -46,6 +50,7 @@ class GibbsSampler(NamedTuple):
     n_states: int
     partition: NDArray[np.int64] | None
     n_jobs: int | None = 1
+    n_learning: int = 0
 
     def start(self, rng: np.random.Generator) -> Position:
         """A partition, and states fitted to its clusters."""
@@ -63,7 +68,7 @@ class GibbsSampler(NamedTuple):
         )
         if references is None or self.n_clusters == 1 or self.sequences.n_tasks == 1:
             return Position(state, None)
-        return Position(state, SplitMerge(references))
+        return Position(state, SplitMerge(references), self.n_learning)
 
     def _fitted_start(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, References | None]:
         """Clusters, states where there are any, and the fits that they come from where moves can build on them."""
@@ -100,10 +105,11 @@ class GibbsSampler(NamedTuple):
 
     def sweep(self, position: Position, rng: np.random.Generator) -> Position:
         """The next position: a split or a merge is tried, then all else is drawn."""
-        state, moves = position
+        state, moves, n_learning = position
         if moves is not None:
-            state = moves.move(state, self.emission, rng)
-        return Position(sweep(state, self.sequences, self.emission, self.priors, rng, self.n_jobs), moves)
+            state = moves.move(state, self.emission, rng, learning=n_learning > 0)
+        state = sweep(state, self.sequences, self.emission, self.priors, rng, self.n_jobs)
+        return Position(state, moves, n_learning - 1)
 
     def draw(self, position: Position) -> Draw:
         """What is kept of a position."""
