@@ -18,6 +18,10 @@ Which sets are proposed hangs on the data alone. Tasks i ≠ j are drawn, most o
 surely not, by the evidence that they have in common; if they are in one cluster, i and j go to A and B, and each other
 task of it goes with the one of them that it has more evidence in common with, most of the time.
 
+Most proposals are hopeless, and paths are dear. So a proposal is first accepted or not by what the references' bounds
+say of it, with little weight, and only then by its paths, divided by that: an exact step in two stages (J. A. Christen
+and C. Fox, J. Comput. Graph. Statist. 14, 2005).
+
 A chain may be in a mode of its states that is far from the reference's, and could then only leave it by chance. So long
 as references are still *learning*, while draws are thrown away, the chain's own x is weighed by a reference that is
 fitted to it, and where that fit is the better one, it stays. After that, references are fixed, and moves exact.
@@ -47,6 +51,8 @@ _SOFTNESS, _LEAST = 5.0, 0.02
 _DOUBTFUL, _ANY_PAIR = 20.0, 0.2
 # A fit to the chain's own states ends when an iteration adds less than this many nats.
 _ROUGHLY = 0.5
+# What a nat of the references' bounds counts at the first stage, and the most that they count in all.
+_GLANCE, _MOST_OF_GLANCE = 0.1, 10.0
 # How often a cluster is refreshed rather than split or merged.
 _REFRESH = 0.2
 
@@ -128,10 +134,13 @@ class SplitMerge:
         parts = [union[stays], union[~stays]]
         # The part with the first task of all keeps the label, so that a merge knows which one is left.
         parts.sort(key=lambda tasks: int(tasks[0]))
+        glance = self._glance(parts)
+        if np.log(rng.random()) >= glance:
+            return state
         log_whole = self._log_evidence_of_current(state, emission, union, here, rng)
         drawn = [self._draw(state, emission, part, rng) for part in parts]
         log_ratio = sum(log_evidence for _, log_evidence in drawn) - log_whole
-        log_ratio += self._log_seats(state, len(parts[0]), len(parts[1])) - log_q
+        log_ratio += self._log_seats(state, len(parts[0]), len(parts[1])) - log_q - glance
         if np.log(rng.random()) >= log_ratio:
             return state
         new = int(rng.choice(empty))
@@ -148,16 +157,25 @@ class SplitMerge:
         log_q = float(np.log(np.where(stays, beside_first, 1.0 - beside_first)).sum()) - np.log(n_empty)
         parts.sort(key=lambda tasks: int(tasks[0]))
         labels = [int(state.cluster[tasks[0]]) for tasks in parts]
+        glance = -self._glance(parts)
+        if np.log(rng.random()) >= glance:
+            return state
         log_parts = sum(
             self._log_evidence_of_current(state, emission, part, label, rng)
             for part, label in zip(parts, labels, strict=True)
         )
         particle, log_whole = self._draw(state, emission, union, rng)
-        log_ratio = log_whole - log_parts - self._log_seats(state, len(parts[0]), len(parts[1])) + log_q
+        log_ratio = log_whole - log_parts - self._log_seats(state, len(parts[0]), len(parts[1])) + log_q - glance
         if np.log(rng.random()) >= log_ratio:
             return state
         state = _with_cluster(state, self._fits.sequences, emission, union, labels[0], particle, rng)
         return _with_empty(state, emission, labels[1], rng)
+
+    def _glance(self, parts: list[NDArray[np.int64]]) -> float:
+        """What the bounds of two sets have above that of their union, as it counts at the first stage."""
+        apart = sum(self._fits.of(part.tolist()).bound for part in parts)
+        more = apart - self._fits.of(np.concatenate(parts).tolist()).bound
+        return float(np.clip(_GLANCE * more, -_MOST_OF_GLANCE, _MOST_OF_GLANCE))
 
     def _chances(self, union: NDArray[np.int64], first: int, second: int) -> Floats:
         """Probability that each task of a union goes with the first anchor."""
