@@ -26,10 +26,10 @@ demo: $(READY) ## Fit the sharing models to a made-up team of 21 people; prints 
 	$(BIN)/kinfolk demo
 
 test: $(READY) ## Run the tests (under ten minutes on two cores)
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: $(READY) ## Run the long statistical checks as well
-	$(BIN)/python -m pytest -n 2 --timeout 3600
+	$(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600
 
 lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/ruff check src tests bench

@@ -50,7 +50,7 @@ class Team(NamedTuple):
     held_out: NDArray[np.intp]
 
 
-def run_demo(output: Path, quick: bool = False, seed: int = 0) -> Path:
+def run_demo(output: Path, quick: bool = False, seed: int = 0, sizes: tuple[int, ...] = SIZES) -> Path:
     """Show what sharing among kin does: print how each model does, who is kin and one decision, and draw a picture.
 
     Parameters
@@ -61,6 +61,8 @@ def run_demo(output: Path, quick: bool = False, seed: int = 0) -> Path:
         Whether to do with fewer random splits.
     seed : int
         Decides everything that chance decides.
+    sizes : tuple of int
+        How many examples of each person the models learn from, in rising order.
 
     Returns
     -------
@@ -70,7 +72,7 @@ def run_demo(output: Path, quick: bool = False, seed: int = 0) -> Path:
     say = Console(stderr=True, highlight=False).print
     show = Console(highlight=False)
     say("Making up a team of 21 people and their answers to 3966 meeting requests ...")
-    team = measure_team(quick, seed)
+    team = measure_team(quick, seed, sizes)
     for table in (
         _table_of_scores("Everybody is new: so many examples of each person", team.everybody),
         _table_of_scores("One newcomer: so many examples, and all of the colleagues'", team.newcomer),

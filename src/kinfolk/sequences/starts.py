@@ -26,6 +26,8 @@ from kinfolk.sequences.split_merge import SplitMerge
 from kinfolk.sequences.variational import ClusterFit, Hyper
 from kinfolk.tasks.labels import as_column, is_missing
 
+# Splits and merges tried in each sweep at first, when they have most to find.
+_MOVES_WHILE_LEARNING = 4
 STARTS = ("agglomerate", "together", "apart")
 
 
@@ -66,7 +68,7 @@ class GibbsSampler(NamedTuple):
             cluster=np.minimum(partition, self.n_clusters - 1),
             states=states,
         )
-        if references is None or self.n_clusters == 1 or self.sequences.n_tasks == 1:
+        if references is None:
             return Position(state, None)
         return Position(state, SplitMerge(references), self.n_learning)
 
@@ -84,13 +86,16 @@ class GibbsSampler(NamedTuple):
                 tasks = np.flatnonzero(mixture.partition == k)
                 fits[tuple(tasks.tolist())] = fit._replace(counts=fit.counts[tasks])
             return canonical(mixture.partition), self._states(fits, mixture.emission, mixture.hyper), None
-        if partition is None:
+        moves = self.n_clusters > 1 and sequences.n_tasks > 1
+        if partition is None or moves:
             found = find_clusters(sequences, emission, priors, n_states, seed=seed)
-        else:
+        # Moves between clusters are the same wherever a chain starts.
+        references = found.references if moves else None
+        if partition is not None:
             found = given_clusters(sequences, emission, priors, n_states, partition, seed)
         fits = dict(zip(found.clusters, found.fits, strict=True))
-        references = found.references
-        return found.partition, self._states(fits, references.emission, references.hyper), references
+        at = found.references
+        return found.partition, self._states(fits, at.emission, at.hyper), references
 
     def _states(
         self, fits: Mapping[tuple[int, ...], ClusterFit], emission: Emission, hyper: Hyper
@@ -107,7 +112,8 @@ class GibbsSampler(NamedTuple):
         """The next position: a split or a merge is tried, then all else is drawn."""
         state, moves, n_learning = position
         if moves is not None:
-            state = moves.move(state, self.emission, rng, learning=n_learning > 0)
+            for _ in range(_MOVES_WHILE_LEARNING if n_learning > 0 else 1):
+                state = moves.move(state, self.emission, rng, learning=n_learning > 0)
         state = sweep(state, self.sequences, self.emission, self.priors, rng, self.n_jobs)
         return Position(state, moves, n_learning - 1)
 
