@@ -16,6 +16,8 @@ from kinfolk.sequences.variational import Hyper
 from tests.sequences.oracle import exact_posterior
 from tests.sequences.test_agglomeration import two_kinds
 from tests.sequences.test_gibbs_exact import DATA, HYPER, OBSERVED, priors, z_scores
+from tests.sequences.test_gibbs_geweke import CODES, drawn_at_once
+from tests.sequences.test_gibbs_geweke import z_scores as geweke_z_scores
 
 # A prior of the emissions that has some weight: without it weights are heavy-tailed, and chains would have to be long.
 SMOOTH = HYPER | {"strength": 1.0}
@@ -53,6 +55,17 @@ def test_partitions_and_paths_are_as_frequent_as_enumeration_says(n_clusters, ka
         s = state.states
         found[i] = state.cluster[0] == state.cluster[1], *(s[1:4] == s[:3]), *(s[5:] == s[4:6])
     assert np.abs(z_scores(found, [exact.together, *exact.stays])).max() < 4.0
+
+
+@pytest.mark.slow
+def test_a_chain_of_splits_and_merges_with_new_data_each_time_is_the_prior(monkeypatch):
+    monkeypatch.setattr(annealing, "_FEWEST", 3)
+
+    def with_references_of_the_data(state, data, emission, at, rng):
+        return step(state, moves_of(data, Categorical(3, 0.5), Hyper(1.0, 1.0, 0.2, 3)), data, emission, at, rng)
+
+    independent = drawn_at_once(CODES, 8_000, seed=4)
+    assert np.abs(geweke_z_scores(independent, CODES, 4_000, with_references_of_the_data, seed=6)).max() < 4.0
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.8])

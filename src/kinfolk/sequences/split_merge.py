@@ -53,6 +53,8 @@ _DOUBTFUL, _ANY_PAIR = 20.0, 0.2
 _ROUGHLY = 0.5
 # What a nat of the references' bounds counts at the first stage, and the most that they count in all.
 _GLANCE, _MOST_OF_GLANCE = 0.1, 10.0
+# References that are kept; others are made again from their fits, which take less room.
+_MOST_KEPT = 64
 # How often a cluster is refreshed rather than split or merged.
 _REFRESH = 0.2
 
@@ -216,6 +218,8 @@ class SplitMerge:
     def _reference(self, tasks: NDArray[np.int64], n_states: int) -> Reference:
         key: TaskSet = tuple(tasks.tolist())
         if key not in self._references:
+            if len(self._references) == _MOST_KEPT:
+                del self._references[next(iter(self._references))]
             self._references[key] = self._made_of(self._fits.of(key), key, n_states)
         return self._references[key]
 
@@ -229,7 +233,8 @@ class SplitMerge:
         fit = fit_cluster(sequences, self._fits.emission, self._fits.hyper, start, tolerance=_ROUGHLY)
         reference = self._made_of(fit, key, state.n_states)
         if fit.bound > self._fits.of(key).bound:
-            self._fits.fits[key], self._references[key] = fit, reference
+            self._fits.fits[key] = fit
+            self._references.pop(key, None)
         return reference
 
     def _made_of(self, fit: ClusterFit, tasks: TaskSet, n_states: int) -> Reference:
