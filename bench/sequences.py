@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from bench.measure import Comparison, best_of, once
 from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.filtering import draw_states, expected_counts
+from kinfolk.sequences.filtering import draw_states
 from kinfolk.sequences.gibbs import draw_given_states, start_state, sweep
 from kinfolk.sequences.model import Priors, State
 from kinfolk.sequences.sequences import Sequences
+from kinfolk.sequences.smoothing import expected_counts
 
 N_SEQUENCES, LENGTH, N_CODES = 600, 40, 32
 
@@ -77,16 +78,27 @@ def filters(data: Sequences, rng: np.random.Generator) -> list[Comparison]:
         given = likelihood, np.zeros(N_CODES), data.observations[0], data.bounds, transitions
         uniforms, states = rng.random(data.n_steps), np.zeros(data.n_steps, dtype=np.int64)
 
-        def by_peer(likelihood: Any = likelihood, transitions: Any = transitions) -> None:
+        def by_peer(counted: bool, likelihood: Any = likelihood, transitions: Any = transitions) -> None:
+            # Without counts, no more than its compiled parts; with them, all that ours gives.
             of_steps = likelihood[data.observations[0]]
+            counts, posteriors = np.zeros(transitions.shape), []
             for start, stop in pairwise(data.bounds):
                 part = of_steps[start:stop]
                 _, forward, scaling = peer.forward_scaling(transitions[0], transitions[1:], part)
-                peer.backward_scaling(transitions[0], transitions[1:], part, scaling) * forward
+                backward = peer.backward_scaling(transitions[0], transitions[1:], part, scaling)
+                both = forward * backward
+                if counted:
+                    posteriors.append(both / both.sum(axis=1, keepdims=True))
+                    counts[0] += posteriors[-1][0]
+                    counts[1:] += peer.compute_scaling_xi_sum(forward, transitions[1:], backward, part)
+            if counted:
+                np.concatenate(posteriors)
 
-        for name, job in (
-            ("forward–backward with expected counts", partial(expected_counts, *given)),
-            ("forward filtering, backward sampling", partial(draw_states, *given, uniforms, states)),
+        counting, drawing = partial(expected_counts, *given), partial(draw_states, *given, uniforms, states)
+        for name, job, of_peer, counted in (
+            ("forward–backward with expected counts", counting, "forward–backward with expected counts", True),
+            ("forward–backward with expected counts", counting, "forward–backward, without counts", False),
+            ("forward filtering, backward sampling", drawing, "forward–backward, without counts", False),
         ):
             first = once(job)
             seconds = best_of(job)
@@ -94,9 +106,9 @@ def filters(data: Sequences, rng: np.random.Generator) -> list[Comparison]:
                 Comparison(
                     f"{name}, {n_states} states, {N_SEQUENCES} × {LENGTH} steps: "
                     f"{data.n_steps / seconds / 1e6:.1f} million steps/s",
-                    "hmmlearn's forward–backward" if peer else "hmmlearn's is not installed",
+                    f"hmmlearn's {of_peer}" if peer else "hmmlearn's is not installed",
                     seconds,
-                    best_of(by_peer) if peer else None,
+                    best_of(partial(by_peer, counted)) if peer else None,
                     "at least 3×",
                     first,
                 )

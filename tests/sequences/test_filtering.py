@@ -5,7 +5,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from kinfolk.sequences.filtering import draw_states, expected_counts, log_likelihoods, most_probable_states
+from kinfolk.sequences.emissions.categorical import Categorical
+from kinfolk.sequences.filtering import draw_states, log_likelihoods, most_probable_states
+from kinfolk.sequences.lanes import LANES
+from kinfolk.sequences.plain_filters import PlainFilters
+from kinfolk.sequences.sequences import Sequences
+from kinfolk.sequences.smoothing import expected_counts
 
 
 def problem(n_states, seed, lengths=(3, 1, 5)):
@@ -58,6 +63,80 @@ def test_expected_counts_and_posteriors_are_those_of_all_paths(n_states):
     _, found_counts, found_posteriors = expected_counts(*given)
     np.testing.assert_allclose(found_counts, counts, atol=1e-10)
     np.testing.assert_allclose(found_posteriors, posteriors, atol=1e-10)
+
+
+# Sequences that go side by side: of one length, of many, of none, and more of them than there are lanes.
+MANY = {"one length": (4,) * LANES, "many lengths": (0, 5, 1, 4, 2, 3) * 7, "no steps": (0,) * LANES}
+
+
+@pytest.mark.parametrize("n_states", [1, 2, 3, 4])
+@pytest.mark.parametrize("lengths", MANY.values(), ids=MANY.keys())
+def test_sequences_side_by_side_have_the_counts_and_posteriors_of_all_their_paths(n_states, lengths):
+    given = problem(n_states, 6, lengths)
+    # A state that some observations rule out, so that some sequences are improbable or impossible.
+    given[0][0, 0] = 0.0
+    _, _, row, bounds, transitions = given
+    totals, counts, posteriors = np.zeros(len(lengths)), np.zeros_like(transitions), np.zeros((len(row), n_states))
+    for i, found in paths(*given):
+        total = sum(p for _, p in found)
+        with np.errstate(divide="ignore"):
+            totals[i] = np.log(total)
+        for path, p in found if total > 0.0 else ():
+            before = 0
+            for t, state in enumerate(path):
+                counts[before, state] += p / total
+                posteriors[bounds[i] + t, state] += p / total
+                before = state + 1
+    found_totals, found_counts, found_posteriors = expected_counts(*given)
+    np.testing.assert_allclose(found_totals, totals, rtol=1e-10)
+    np.testing.assert_allclose(found_counts, counts, atol=1e-10)
+    np.testing.assert_allclose(found_posteriors, posteriors, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_states", [2, 5, 20])
+def test_sequences_side_by_side_are_smoothed_as_plain_numpy_smooths_them(n_states):
+    rng = np.random.default_rng(7)
+    lengths = rng.integers(0, 60, size=3 * LANES + 5)
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    data = Sequences((rng.integers(6, size=bounds[-1]),), bounds, np.array([0, len(lengths)]))
+    parameters = np.log(rng.dirichlet(np.full(7, 0.2), size=n_states))
+    transitions = rng.dirichlet(np.full(n_states, 0.5), size=n_states + 1)
+    plain = PlainFilters([{"kind": "categorical", "n_codes": 6}])
+    wanted = plain.densities(parameters, data)
+    densities = Categorical(6).densities(parameters, data.observations)
+    totals, counts, posteriors = expected_counts(*densities, bounds, transitions)
+    np.testing.assert_allclose(totals, plain.log_likelihoods(wanted, data, transitions), rtol=1e-10)
+    np.testing.assert_allclose(posteriors, plain.smooth(wanted, data, transitions).probability, atol=1e-10)
+    assert counts.sum() == pytest.approx(data.n_steps, rel=1e-10)
+
+
+def test_sequences_side_by_side_do_not_underflow_and_one_that_is_impossible_leaves_others_alone():
+    tiny = 1e-310
+    transitions = np.array([[1.0, 0.0], [1.0, tiny], [0.0, 1.0]])
+    # The second code is sure of state 1, which is never left; the others are improbable wherever they are seen.
+    likelihood = np.array([[1.0, 0.0], [0.0, 1.0], [1e-200, 1e-200], [1e-10, 1e-10]])
+    below, impossible, long = [0, 1, 1], [0, 1, 0], [0] + [2, 3] * 50
+    row = np.array((below + impossible + long) * LANES)
+    bounds = np.concatenate([[0], np.cumsum([3, 3, 101] * LANES)])
+    totals, counts, posteriors = expected_counts(likelihood, np.zeros(4), row, bounds, transitions)
+    assert np.all(totals[1::3] == -np.inf)
+    np.testing.assert_allclose(totals[::3], np.log(tiny), rtol=1e-4)
+    np.testing.assert_allclose(totals[2::3], 50 * np.log(1e-200) + 50 * np.log(1e-10), rtol=1e-10)
+    assert not np.isnan(counts).any()
+    of_steps = posteriors.reshape(LANES, -1, 2)
+    np.testing.assert_allclose(of_steps[:, 3:6], 0.0)
+    np.testing.assert_allclose(of_steps[:, 6:].sum(axis=2), 1.0)
+
+
+def test_a_sequence_too_improbable_for_floats_counts_for_nothing_side_by_side():
+    # Backwards alone each step is within range; 1e-100 × 1e-250 on the way forwards is not.
+    transitions = np.array([[1.0, 0.0], [1.0, 1e-100], [0.0, 1.0]])
+    likelihood = np.array([[1.0, 0.0], [0.0, 1e-250]])
+    row, bounds = np.array([0, 1] * LANES), np.arange(LANES + 1) * 2
+    totals, counts, posteriors = expected_counts(likelihood, np.zeros(2), row, bounds, transitions)
+    assert np.all(totals == -np.inf)
+    assert not counts.any()
+    assert not posteriors.any()
 
 
 @pytest.mark.parametrize("n_states", [1, 2, 3, 5])

@@ -1,12 +1,13 @@
 """Parts of sequences, and work cut into pieces, against slicing one by one."""
 
 from itertools import pairwise
+from threading import Barrier, get_ident
 
 import numpy as np
 import pytest
 
 from kinfolk.sequences.sequences import Sequences
-from kinfolk.sequences.threads import generators, pieces, threads
+from kinfolk.sequences.threads import pieces, seeds, threads
 
 CODES, NUMBERS = np.arange(12), np.arange(24.0).reshape(12, 2)
 DATA = Sequences((CODES, NUMBERS), np.array([0, 3, 3, 7, 8, 12]), np.array([0, 2, 3, 5]))
@@ -53,8 +54,23 @@ def test_threads_give_results_in_order_and_pass_errors_on():
             parallel(lambda x: 1 // x, [1, 0])
 
 
-def test_generators_differ_from_each_other_and_repeat_with_the_seed():
-    first, again = (generators(np.random.default_rng(0), 3) for _ in range(2))
-    drawn = [rng.random() for rng in first]
-    assert len(set(drawn)) == 3
-    assert drawn == [rng.random() for rng in again]
+def test_an_error_in_any_thread_is_passed_on_and_the_threads_go_on_working():
+    both_are_in = Barrier(2, timeout=10)
+    caller = get_ident()
+
+    def fails_in_the_helper(_):
+        both_are_in.wait()
+        if get_ident() != caller:
+            raise KeyError("helper")
+
+    with threads(2) as parallel:
+        with pytest.raises(KeyError, match="helper"):
+            parallel(fails_in_the_helper, range(2))
+        assert parallel(abs, [-1, 2]) == [1, 2]
+        assert parallel(abs, []) == []
+
+
+def test_seeds_differ_from_each_other_and_repeat_with_the_seed_of_the_source():
+    first, again = (seeds(np.random.default_rng(0), 3) for _ in range(2))
+    assert len(set(first)) == 3
+    assert first == again

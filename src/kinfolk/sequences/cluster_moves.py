@@ -33,7 +33,7 @@ from kinfolk.sequences.filtering import compiled, draw_path, filter_sequence, lo
 from kinfolk.sequences.model import State
 from kinfolk.sequences.sequences import Sequences
 from kinfolk.sequences.tables import draw_row
-from kinfolk.sequences.threads import Parallel, generators, pieces
+from kinfolk.sequences.threads import Parallel, pieces, seeds
 
 # What is in memory at once: so many steps' densities, so many tasks' matrices.
 _MOST_STEPS, _MOST_TASKS = 1 << 15, 256
@@ -188,12 +188,11 @@ def _score(
     scores = np.empty(proposals.shape[:3])
     runs = list(pieces(part.step_bounds))
 
-    def run(piece: tuple[tuple[int, int], np.random.Generator]) -> None:
-        score_tasks(
-            densities, part.bounds, part.task_bounds, *piece[0], slots, weights, kappa, proposals, scores, piece[1]
-        )
+    def run(piece: tuple[tuple[int, int], int]) -> None:
+        own = np.random.default_rng(piece[1])
+        score_tasks(densities, part.bounds, part.task_bounds, *piece[0], slots, weights, kappa, proposals, scores, own)
 
-    parallel(run, zip(runs, generators(rng, len(runs)), strict=True))
+    parallel(run, zip(runs, seeds(rng, len(runs)), strict=True))
     return scores
 
 

@@ -10,9 +10,10 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kinfolk.sequences.emissions.emission import Densities, Emission
-from kinfolk.sequences.filtering import expected_counts, log_likelihoods, most_probable_states
+from kinfolk.sequences.filtering import log_likelihoods, most_probable_states
 from kinfolk.sequences.prediction import Smoothed
 from kinfolk.sequences.sequences import Sequences
+from kinfolk.sequences.smoothing import expected_counts
 
 Floats = NDArray[np.float64]
 

@@ -18,11 +18,11 @@ import numba
 import numpy as np
 
 # Sums may be taken in any order, so that they use the processor's vectors; infinities keep their meaning.
-_ANY_ORDER = {"reassoc", "contract"}
+ANY_ORDER = {"reassoc", "contract"}
 # A product of likelihoods goes into its logarithm when it gets smaller than this: one logarithm for many steps.
-_SMALL = 1e-150
+SMALL = 1e-150
 
-compiled = numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+compiled = numba.njit(cache=True, nogil=True, fastmath=ANY_ORDER)
 
 
 @compiled
@@ -59,12 +59,12 @@ def filter_sequence(likelihood, log_scale, row, start, stop, transitions, scratc
         for s in range(n_states):
             following[s] *= likelihood[at, s]
             step += following[s]
-        if step > _SMALL:
+        if step > SMALL:
             scale = 1.0 / step
             for s in range(n_states):
                 now[s] = following[s] * scale
             product *= step
-            if product < _SMALL:
+            if product < SMALL:
                 total += log(product)
                 product = 1.0
         elif step > 0.0:
@@ -162,102 +162,6 @@ def draw_states(likelihood, log_scale, row, bounds, transitions, uniforms, state
         if out[i] > -inf:
             draw_path(filtered, columns, start, stop, uniforms, weights, states_out)
     return out
-
-
-@compiled
-def _times(vector, matrix, out):  # type: ignore[no-untyped-def]
-    """Set ``out`` to ``vector`` times ``matrix``, four rows at a time as in filtering."""
-    n = len(vector)
-    for s in range(n):
-        out[s] = 0.0
-    r = 0
-    while r + 4 <= n:
-        a, b, c, d = vector[r], vector[r + 1], vector[r + 2], vector[r + 3]
-        for s in range(n):
-            out[s] += (a * matrix[r, s] + b * matrix[r + 1, s]) + (c * matrix[r + 2, s] + d * matrix[r + 3, s])
-        r += 4
-    while r < n:
-        a = vector[r]
-        for s in range(n):
-            out[s] += a * matrix[r, s]
-        r += 1
-
-
-@compiled
-def _add_products(left, right, n_rows, sums):  # type: ignore[no-untyped-def]
-    """Add leftᵀ right to ``sums``, over the first rows; four rows at a time as in filtering."""
-    n = sums.shape[0]
-    t = 0
-    while t + 4 <= n_rows:
-        for r in range(n):
-            a, b, c, d = left[t, r], left[t + 1, r], left[t + 2, r], left[t + 3, r]
-            for s in range(n):
-                sums[r, s] += (a * right[t, s] + b * right[t + 1, s]) + (c * right[t + 2, s] + d * right[t + 3, s])
-        t += 4
-    while t < n_rows:
-        for r in range(n):
-            a = left[t, r]
-            for s in range(n):
-                sums[r, s] += a * right[t, s]
-        t += 1
-
-
-@compiled
-def expected_counts(likelihood, log_scale, row, bounds, transitions):  # type: ignore[no-untyped-def]
-    """Smooth each sequence: log likelihoods, expected transitions (n_states + 1, n_states), p(state | all) of steps.
-
-    A sequence of probability zero adds no transitions, and has zeros for its steps.
-    """
-    n_states = transitions.shape[1]
-    out = np.empty(len(bounds) - 1)
-    counts = np.zeros((n_states + 1, n_states))
-    posteriors = np.zeros((len(row), n_states))
-    n_rows = max(longest(bounds), 1)
-    filtered, scratch = np.empty((n_rows, n_states)), np.empty((2, n_states))
-    # ahead[t]: what the observations after step t say about the state after it; later: about its own.
-    ahead, later = np.empty((n_rows, n_states)), np.empty(n_states)
-    pairs = np.zeros((n_states, n_states))
-    columns = np.empty((n_states, n_states))
-    transpose_into(columns, transitions)
-    for i in range(len(bounds) - 1):
-        start, stop = bounds[i], bounds[i + 1]
-        out[i] = filter_sequence(likelihood, log_scale, row, start, stop, transitions, scratch, filtered)
-        if not out[i] > -inf or stop == start:
-            continue
-        for s in range(n_states):
-            posteriors[stop - 1, s] = filtered[stop - 1 - start, s]
-            later[s] = 1.0
-        for t in range(stop - 2, start - 1, -1):
-            now, at = t - start, row[t + 1]
-            largest = 0.0
-            for s in range(n_states):
-                ahead[now, s] = likelihood[at, s] * later[s]
-                largest = max(largest, ahead[now, s])
-            if largest > _SMALL:
-                scale = 1.0 / largest
-                for s in range(n_states):
-                    ahead[now, s] *= scale
-            elif largest > 0.0:
-                for s in range(n_states):
-                    ahead[now, s] /= largest
-            _times(ahead[now], columns, later)
-            total = 0.0
-            for s in range(n_states):
-                posteriors[t, s] = filtered[now, s] * later[s]
-                total += posteriors[t, s]
-            # What is left to a sum this small has no digits; such a step counts for nothing.
-            scale = 1.0 / total if total > _SMALL else 0.0
-            # Σ_rs filtered_r × transition_rs × ahead_s is the total: a transition's share of it is its expected count.
-            for s in range(n_states):
-                posteriors[t, s] *= scale
-                filtered[now, s] *= scale
-        _add_products(filtered, ahead, stop - 1 - start, pairs)
-        for s in range(n_states):
-            counts[0, s] += posteriors[start, s]
-    for r in range(n_states):
-        for s in range(n_states):
-            counts[r + 1, s] = pairs[r, s] * transitions[r + 1, s]
-    return out, counts, posteriors
 
 
 @compiled

@@ -19,11 +19,11 @@ from kinfolk.sequences.emissions.channels import Channels
 from kinfolk.sequences.emissions.emission import Emission
 from kinfolk.sequences.emissions.gaussian_diagonal import GaussianDiagonal
 from kinfolk.sequences.emissions.gaussian_full import GaussianFull
-from kinfolk.sequences.filtering import expected_counts
 from kinfolk.sequences.model import Draw
 from kinfolk.sequences.new_tasks import Empty, draw_rows, joining_weights, pseudo_counts
 from kinfolk.sequences.prediction import Kept
 from kinfolk.sequences.sequences import Sequences
+from kinfolk.sequences.smoothing import expected_counts
 
 Floats = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from kinfolk.sequences.filtering import compiled
 from kinfolk.sequences.model import Priors, State, counts_of, statistics_of, value_of
 from kinfolk.sequences.sequences import Sequences
 from kinfolk.sequences.tables import draw_dirichlet, draw_rows, draw_tables
-from kinfolk.sequences.threads import Parallel, generators, one_by_one, pieces, threads
+from kinfolk.sequences.threads import Parallel, one_by_one, pieces, seeds, threads
 
 
 def sweep(
@@ -136,10 +136,11 @@ def draw_transitions(
     transitions = np.empty(counts.shape)
     runs = list(pieces(sequences.step_bounds))
 
-    def run(piece: tuple[tuple[int, int], np.random.Generator]) -> None:
-        _draw_rows_of_tasks(weights, kappa, counts, *piece[0], transitions, piece[1])
+    def run(piece: tuple[tuple[int, int], int]) -> None:
+        own = np.random.default_rng(piece[1])
+        _draw_rows_of_tasks(weights, kappa, counts, *piece[0], transitions, own)
 
-    parallel(run, zip(runs, generators(rng, len(runs)), strict=True))
+    parallel(run, zip(runs, seeds(rng, len(runs)), strict=True))
     return transitions
 
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
 from kinfolk.sequences.emissions.emission import Emission
-from kinfolk.sequences.filtering import expected_counts
 from kinfolk.sequences.new_tasks import Drawn, joining_weights, pseudo_counts
 from kinfolk.sequences.prediction import Kept
 from kinfolk.sequences.sequences import Sequences
+from kinfolk.sequences.smoothing import expected_counts
 
 Floats = NDArray[np.float64]
 

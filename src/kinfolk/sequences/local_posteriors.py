@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from kinfolk.maths.digamma import digamma
-from kinfolk.sequences.filtering import expected_counts
+from kinfolk.sequences.smoothing import expected_counts
 
 # Expected counts below this are rounding.
 NO_COUNT = 1e-12

@@ -45,8 +45,26 @@ def threads(n_jobs: int | None = 1) -> Iterator[Parallel]:
     if n_threads == 1:
         yield one_by_one
         return
-    with ThreadPoolExecutor(n_threads) as pool:
-        yield lambda function, items: list(pool.map(function, items))
+    # The thread that asks for the work does its share of it, so that nobody waits to be woken.
+    with ThreadPoolExecutor(n_threads - 1) as helpers:
+
+        def parallel(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+            given = list(items)
+            results: dict[int, Result] = {}
+            # Shared by the threads: each takes the next item that nobody has taken.
+            places = iter(range(len(given)))
+
+            def work() -> None:
+                for place in places:
+                    results[place] = function(given[place])
+
+            started = [helpers.submit(work) for _ in range(min(n_threads, len(given)) - 1)]
+            work()
+            for helper in started:
+                helper.result()
+            return [results[place] for place in range(len(given))]
+
+        yield parallel
 
 
 def pieces(bounds: NDArray[np.int64], most_steps: int = _STEPS, most_items: int = _ITEMS) -> Iterator[tuple[int, int]]:
@@ -65,6 +83,10 @@ def pieces(bounds: NDArray[np.int64], most_steps: int = _STEPS, most_items: int 
         first = last
 
 
-def generators(rng: np.random.Generator, n: int) -> list[np.random.Generator]:
-    """Generators of their own for n pieces of work, given by where ``rng`` stands."""
-    return [np.random.default_rng(seed) for seed in rng.integers(1 << 63, size=n).tolist()]
+def seeds(rng: np.random.Generator, n: int) -> list[int]:
+    """Seeds for the generators of n pieces of work, given by where ``rng`` stands.
+
+    Each piece makes its own generator: that takes as long as a small piece does, and other threads work meanwhile.
+    """
+    seeds_of_pieces: list[int] = rng.integers(1 << 63, size=n).tolist()
+    return seeds_of_pieces
