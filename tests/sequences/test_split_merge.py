@@ -49,7 +49,7 @@ def test_partitions_and_paths_are_as_frequent_as_enumeration_says(n_clusters, ka
     # References under other hyper-parameters than the chain's are references all the same.
     moves = moves_of(DATA, Categorical(2, 0.4), Hyper(1.0, 1.0, 0.2, 2))
     state = start_state(DATA, emission, fixed, n_clusters=n_clusters, n_states=2, rng=rng)
-    found = np.empty((2_500, 6))
+    found = np.empty((1_500, 6))
     for i in range(len(found)):
         state = step(state, moves, DATA, emission, fixed, rng)
         s = state.states

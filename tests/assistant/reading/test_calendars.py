@@ -256,7 +256,7 @@ def test_a_whole_calendar_has_wider_bounds():
 SMALL = [name for name in corpus.HANDLED if len(corpus.HANDLED[name]()) < 5000]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_whatever_is_done_to_a_file_it_is_read_or_refused(data):
     text = bytearray(corpus.HANDLED[data.draw(st.sampled_from(SMALL))]())

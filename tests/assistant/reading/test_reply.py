@@ -268,7 +268,7 @@ def requests(draw: st.DrawFn) -> tuple[bytes, str]:
     return request.to_ical(), draw(st.sampled_from(addresses))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests(), st.sampled_from(["ACCEPTED", "DECLINED", "TENTATIVE"]))
 def test_any_request_is_answered_by_a_reply_of_exactly_one_attendee(request_and_asked, answer):
     data, asked = request_and_asked
@@ -285,7 +285,7 @@ def test_any_request_is_answered_by_a_reply_of_exactly_one_attendee(request_and_
     assert told.start == meeting.start
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(requests(), st.sampled_from(["ACCEPTED", "DECLINED", "TENTATIVE"]))
 def test_an_answer_changes_nothing_in_the_own_copy_that_a_server_forbids(request_and_asked, answer):
     data, asked = request_and_asked
