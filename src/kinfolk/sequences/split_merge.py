@@ -60,12 +60,12 @@ _REFRESH = 0.2
 
 
 class SplitMerge:
-    """Split and merge moves for the tasks of a model; a move costs as much as some tens of sweeps over its tasks.
+    """Split and merge moves for the tasks of a model; one that gets to its paths costs tens of sweeps over its tasks.
 
     Parameters
     ----------
     references : References
-        Fits of sets of tasks, under any hyper-parameters, that never hang on a chain.
+        Fits of sets of tasks, under any hyper-parameters; those that learn from the chain are replaced.
 
     Examples
     --------
@@ -94,12 +94,9 @@ class SplitMerge:
         for i in range(n_tasks):
             for j in range(i):
                 self._common[i, j] = self._common[j, i] = promise_of_joining(references, (j,), (i,))
-
-        doubtful = np.tril(1.0 / (1.0 + (self._common / _DOUBTFUL) ** 2), -1)
-        anyhow = np.tril(np.ones((n_tasks, n_tasks)), -1)
-        n_pairs = max(anyhow.sum(), 1.0)
-        chances = _ANY_PAIR * anyhow / n_pairs + (1.0 - _ANY_PAIR) * doubtful / max(doubtful.sum(), 1e-300)
-        self._chances_of_pairs = (chances / max(chances.sum(), 1e-300)).ravel()
+        self._pairs = np.column_stack(np.tril_indices(n_tasks, -1))
+        doubtful = 1.0 / (1.0 + (self._common[tuple(self._pairs.T)] / _DOUBTFUL) ** 2)
+        self._chances_of_pairs = _ANY_PAIR / max(len(doubtful), 1) + (1.0 - _ANY_PAIR) * doubtful / doubtful.sum()
 
     def move(self, state: State, emission: Emission, rng: np.random.Generator, *, learning: bool = False) -> State:
         """Try one split, merge or refreshment."""
@@ -110,7 +107,7 @@ class SplitMerge:
         emission = emission.with_strength(state.strength)
         if rng.random() < _REFRESH:
             return self._refresh(state, emission, int(rng.integers(n_tasks)), rng)
-        first, second = divmod(int(rng.choice(n_tasks**2, p=self._chances_of_pairs)), n_tasks)
+        first, second = self._pairs[rng.choice(len(self._pairs), p=self._chances_of_pairs)].tolist()
         if state.cluster[first] == state.cluster[second]:
             return self._split(state, emission, first, second, rng)
         return self._merge(state, emission, first, second, rng)
@@ -120,7 +117,7 @@ class SplitMerge:
         tasks = np.flatnonzero(state.cluster == here)
         log_own = self._log_evidence_of_current(state, emission, tasks, here, rng)
         particle, log_fresh = self._draw(state, emission, tasks, rng)
-        if np.log(rng.random()) >= log_fresh - log_own:
+        if not np.log(rng.random()) < log_fresh - log_own:
             return state
         return _with_cluster(state, self._fits.sequences, emission, tasks, here, particle, rng)
 
@@ -143,7 +140,8 @@ class SplitMerge:
         drawn = [self._draw(state, emission, part, rng) for part in parts]
         log_ratio = sum(log_evidence for _, log_evidence in drawn) - log_whole
         log_ratio += self._log_seats(state, len(parts[0]), len(parts[1])) - log_q - glance
-        if np.log(rng.random()) >= log_ratio:
+        # Written so that a ratio which floats cannot tell is no reason to move.
+        if not np.log(rng.random()) < log_ratio:
             return state
         new = int(rng.choice(empty))
         for (particle, _), part, label in zip(drawn, parts, (here, new), strict=True):
@@ -168,7 +166,7 @@ class SplitMerge:
         )
         particle, log_whole = self._draw(state, emission, union, rng)
         log_ratio = log_whole - log_parts - self._log_seats(state, len(parts[0]), len(parts[1])) + log_q - glance
-        if np.log(rng.random()) >= log_ratio:
+        if not np.log(rng.random()) < log_ratio:
             return state
         state = _with_cluster(state, self._fits.sequences, emission, union, labels[0], particle, rng)
         return _with_empty(state, emission, labels[1], rng)
