@@ -2,7 +2,7 @@
 
 import numpy as np
 
-QUICK = {"n_states": 4, "n_chains": 2, "n_burn_in": 5, "n_draws": 6, "random_state": 0}
+QUICK = {"n_states": 4, "n_chains": 2, "n_burn_in": 12, "n_draws": 6, "random_state": 0}
 
 
 def toy_sequences(n_sequences=2, length=24, seed=0):
