@@ -147,17 +147,32 @@ def by_hmmlearn(hmm: Any, vowels: Any, chosen: Ints, test: Ints, seed: int) -> N
     spread = vowels.X[steps_of(vowels.lengths, chosen)].var(axis=0).mean()
     for place, speaker in enumerate(speakers):
         own = chosen[vowels.task[chosen] == speaker]
-        # A floor on variances, without which few frames give a state a variance of zero.
-        model = hmm.GaussianHMM(5, covariance_type="diag", min_covar=0.05 * spread, random_state=seed, n_iter=50)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.fit(vowels.X[steps_of(vowels.lengths, own)], vowels.lengths[own])
-            # A state that was never left or entered has rows of zeros, which hmmlearn itself refuses to use.
-            model.transmat_ = _stochastic(model.transmat_)
+            model = _fitted_by_hmmlearn(
+                hmm, vowels.X[steps_of(vowels.lengths, own)], vowels.lengths[own], 0.05 * spread, seed
+            )
             scores[:, place] = [
                 model.score(vowels.X[steps_of(vowels.lengths, np.array([utterance]))]) for utterance in test
             ]
     return np.asarray(speakers[scores.argmax(axis=1)])
+
+
+def _fitted_by_hmmlearn(hmm: Any, X: Any, lengths: Any, least_variance: float, seed: int) -> Any:
+    """A model of five states, or of as many as hmmlearn finds without NaN, which it does not always from one utterance.
+
+    Variances have a floor, without which few frames give a state a variance of zero.
+    """
+    for n_states in range(5, 0, -1):
+        model = hmm.GaussianHMM(
+            n_states, covariance_type="diag", min_covar=least_variance, random_state=seed, n_iter=50
+        )
+        model.fit(X, lengths)
+        # A state that was never left or entered has rows of zeros, which hmmlearn itself refuses to use.
+        model.transmat_ = _stochastic(model.transmat_)
+        if all(np.isfinite(part).all() for part in (model.startprob_, model.transmat_, model.means_, model._covars_)):
+            return model
+    raise ValueError("hmmlearn found no model without NaN, not even of one state")
 
 
 def _stochastic(rows: NDArray[np.float64]) -> NDArray[np.float64]:
