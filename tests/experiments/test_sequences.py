@@ -13,7 +13,7 @@ from kinfolk.experiments import sequences_music, sequences_synthetic, sequences_
 from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.sequences_models import NESTED, SHARED, SINGLE, gain_over, steps_of
 from kinfolk.experiments.sequences_music import compare_clips, held_out, kin_of, middle
-from kinfolk.experiments.sequences_synthetic import judge
+from kinfolk.experiments.sequences_synthetic import judge, path_from_one_cluster
 from kinfolk.experiments.sequences_vowels import by_hmmlearn, choose, nearest_mean
 
 
@@ -78,7 +78,7 @@ def vowels():
 
 
 STUDIES = {
-    "synthetic": (sequences_synthetic, {"n_sets": 2, "make": lambda random_state: small(random_state)}),
+    "synthetic": (sequences_synthetic, {"n_sets": 2, "n_shown": 3, "make": lambda random_state: small(random_state)}),
     "music": (sequences_music, {"sizes": (2, 6), "n_repeats": 2, "load": clips}),
     "vowels": (sequences_vowels, {"sizes": (1, 4), "n_repeats": 2, "load": vowels}),
 }
@@ -108,18 +108,24 @@ def test_a_study_writes_numbers_picture_and_report_and_repeats_itself(name, tmp_
     assert not re.search(r"\bnan\b|\bNone\b", first.report)
 
 
-def test_synthetic_tasks_are_fitted_from_every_start_and_one_chain_is_shown_from_all_together():
+def test_a_chain_is_shown_on_its_way_from_one_cluster():
+    made = make_sequences(n_sequences=30, random_state=0)
+    path = path_from_one_cluster(made, 12, seed=0)
+    assert path.shape == (12, 12)
+    assert path[-1].tolist() == made.partition.tolist()
+
+
+def test_synthetic_tasks_are_fitted_from_every_start():
     given = []
 
     def build(method, **parameters):
         given.append((method, parameters))
         return Unigram(method, **parameters)
 
-    table = sequences_synthetic.study(build=build, n_sets=2, make=small).table
-    assert [parameters["start"] for _, parameters in given] == ["agglomerate", "together", "apart"] * 2 + ["together"]
+    table = sequences_synthetic.study(build=build, n_sets=2, n_shown=3, make=small).table
+    assert [parameters["start"] for _, parameters in given] == ["agglomerate", "together", "apart"] * 2
     assert {method for method, _ in given} == {NESTED}
-    assert (given[-1][1]["n_burn_in"], given[-1][1]["n_chains"]) == (0, 1)
-    assert len({parameters["random_state"] for _, parameters in given}) == 7
+    assert len({parameters["random_state"] for _, parameters in given}) == 6
     assert table.height == 6
 
 
@@ -209,16 +215,17 @@ def test_the_nearest_mean_frame_is_found_as_by_hand():
 
 def test_a_speaker_of_hmmlearn_is_the_one_whose_model_makes_an_utterance_most_likely():
     class Mean:
-        """Stands in for a hidden Markov model: one Gaussian, fitted to all frames."""
+        """Stands in for a hidden Markov model: one Gaussian, fitted to all frames; of five states, a failure."""
 
-        def __init__(self, n_states, **parameters):
-            self.transmat_ = np.zeros((n_states, n_states))
+        def __init__(self, n_components, **parameters):
+            self.transmat_ = np.zeros((n_components, n_components))
+            self.startprob_ = np.full(n_components, np.nan if n_components == 5 else 1 / n_components)
 
         def fit(self, X, lengths):
-            self.mean = X.mean(axis=0)
+            self.mean = self.means_ = self._covars_ = X.mean(axis=0)
 
         def score(self, X):
-            assert self.transmat_.sum(axis=1) == pytest.approx(np.ones(5))
+            assert self.transmat_.sum(axis=1) == pytest.approx(np.ones(4))
             return -((X - self.mean) ** 2).sum()
 
     data = vowels()

@@ -18,6 +18,11 @@ from kinfolk.partition.crp import canonical
 from kinfolk.plots import hinton
 from kinfolk.plots.evolution import cluster_evolution
 from kinfolk.progress import progress_bar
+from kinfolk.sequences.chains import Schedule, run_chains
+from kinfolk.sequences.emissions.categorical import Categorical
+from kinfolk.sequences.model import Priors
+from kinfolk.sequences.sequences import Sequences
+from kinfolk.sequences.starts import GibbsSampler
 
 STARTS = ("agglomerate", "together", "apart")
 N_STATES, N_CLUSTERS = 10, 20
@@ -42,6 +47,7 @@ def study(
     quick: bool = False,
     seed: int = 0,
     n_sets: int | None = None,
+    n_shown: int | None = None,
     starts: Sequence[str] | None = None,
     make: Callable[..., Any] = make_sequences,
     build: Build = build_model,
@@ -66,7 +72,7 @@ def study(
                 first = first or (made, model)
                 advance(1)
         made, model = first
-        path = _path(build, made, parameters, seed, quick)
+        path = path_from_one_cluster(made, n_shown or (20 if quick else N_SHOWN), seed)
         advance(1)
     table = pl.DataFrame(rows)
     setting = (
@@ -93,12 +99,17 @@ def judge(model: Any, truth: NDArray[np.int64]) -> dict[str, float]:
     }
 
 
-def _path(build: Build, made: Any, parameters: dict[str, Any], seed: int, quick: bool) -> NDArray[np.int64]:
-    """The clusters at every sweep of one chain that starts with all tasks together."""
-    n_draws = 20 if quick else N_SHOWN
-    chain = {"n_chains": 1, "n_burn_in": 0, "n_draws": n_draws, "start": "together", "random_state": seed}
-    model = fit_quietly(build(NESTED, **parameters | chain), made.X, made.lengths, made.task)
-    return np.asarray(model.posterior_.traces.partitions[0], dtype=np.int64)
+def path_from_one_cluster(made: Any, n_sweeps: int, seed: int) -> NDArray[np.int64]:
+    """The clusters at every sweep of one chain's burn-in, which no estimator keeps, from all tasks together."""
+    n_tasks = len(made.partition)
+    ends = np.concatenate([[0], np.cumsum(made.lengths)])
+    sequences = Sequences((made.X[:, 0].astype(np.int64),), ends, np.searchsorted(made.task, np.arange(n_tasks + 1)))
+    together = np.zeros(n_tasks, dtype=np.int64)
+    emission = Categorical(made.emissions.shape[-1])
+    shape = (N_CLUSTERS, N_STATES)
+    sampler = GibbsSampler(sequences, emission, Priors(), *shape, together, n_learning=n_sweeps)
+    fitted = run_chains(sampler, Schedule(n_chains=1, n_burn_in=0, n_draws=n_sweeps), seed)
+    return np.asarray(fitted.traces.partitions[0], dtype=np.int64)
 
 
 def _draw(model: Any, path: NDArray[np.int64], made: Any) -> Figure:
@@ -107,7 +118,7 @@ def _draw(model: Any, path: NDArray[np.int64], made: Any) -> Figure:
     names = [str(task + 1) for task in range(len(made.partition))]
     as_numbered = range(len(names))
     hinton(model.similarity_, names, order=as_numbered, ax=left, title="Figure 4: probability of being kin")
-    cluster_evolution(path, names, order=as_numbered, ax=right, title="Figure 5: one chain from one cluster")
+    cluster_evolution(path, names, order=as_numbered, ax=right, title="Figure 5: burn-in of a chain from one cluster")
     return figure
 
 
