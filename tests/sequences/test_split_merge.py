@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from kinfolk.sequences import annealing
+from kinfolk.sequences import annealing, split_merge
 from kinfolk.sequences.annealing import annealed, draw_from
 from kinfolk.sequences.emissions.categorical import Categorical
 from kinfolk.sequences.filtering import draw_states
@@ -42,8 +42,10 @@ def step(state, moves, data, emission, at, rng, learning=False):
 
 @pytest.mark.parametrize(("n_clusters", "kappa"), [(2, 0.0), (3, 0.8)])
 def test_partitions_and_paths_are_as_frequent_as_enumeration_says(n_clusters, kappa, monkeypatch):
-    # Exact for paths of any length; short ones are quick.
+    # Exact for paths of any length, of which short ones are quick, and for a glance of any weight: of so few data
+    # bounds say little.
     monkeypatch.setattr(annealing, "_FEWEST", 3)
+    monkeypatch.setattr(split_merge, "_GLANCE", 8.0)
     exact = exact_posterior(OBSERVED, 2, n_clusters, kappa=kappa, **SMOOTH)
     rng, emission, fixed = np.random.default_rng(0), Categorical(2, SMOOTH["strength"]), Priors(*SMOOTH.values(), kappa)
     # References under other hyper-parameters than the chain's are references all the same.

@@ -12,7 +12,8 @@ conjugate: the counts (1 − t)n̂ + t n(s) take the place of n(s). The weight o
 successive densities, s summed out; its mean is Z (R. M. Neal, Statist. Comput. 11, 2001). All steps are reversible, so
 that a path back from the posterior is drawn by the same steps.
 
-Twenty temperatures weigh three tasks of 1,000 steps within 1 nat, twelve within 3; draws from q alone are off by 30.
+Three tasks of the paper's synthetic data, of 1,000 steps each, are weighed with a standard deviation of 1 nat. All
+twelve in one cluster are weighed with one of 4; draws from q alone scatter as much, and fall 16 nats short.
 """
 
 from __future__ import annotations
