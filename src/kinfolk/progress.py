@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+
+# Seconds between two looks at what other processes have done.
+_PAUSE = 0.1
 
 
 @contextmanager
@@ -13,7 +20,7 @@ def progress_bar(what: str, total: int | None, shown: bool) -> Iterator[Callable
     ``total`` is None where nobody knows how many steps there will be.
     """
     if not shown:
-        yield lambda steps: None
+        yield say_nothing
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -22,3 +29,61 @@ def progress_bar(what: str, total: int | None, shown: bool) -> Iterator[Callable
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda steps: bar.advance(task, steps)
+
+
+def say_nothing(steps: int) -> None:
+    """Take no notice of steps."""
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """Counts steps wherever it is called, by a file that grows by a byte for each; it can be sent to processes."""
+
+    path: Path
+
+    def __call__(self, steps: int) -> None:
+        with self.path.open("ab") as file:
+            file.write(b"." * steps)
+
+    @property
+    def total(self) -> int:
+        return self.path.stat().st_size
+
+
+@contextmanager
+def told_by_processes(advance: Callable[[int], None]) -> Iterator[Callable[[int], None]]:
+    """Give a function like ``advance`` that other processes may call; what it is told reaches ``advance`` here.
+
+    Examples
+    --------
+    >>> told = []
+    >>> with told_by_processes(told.append) as tell:
+    ...     tell(2)
+    ...     tell(3)
+    >>> sum(told)
+    5
+    """
+    if advance is say_nothing:
+        yield advance
+        return
+    with TemporaryDirectory(prefix="kinfolk-") as folder:
+        tally, finished = _Tally(Path(folder) / "steps"), Event()
+        tally(0)
+
+        def pass_on() -> None:
+            told, last = 0, False
+            while not last:
+                # Asked first, so that the last look comes after the last step.
+                last = finished.wait(_PAUSE)
+                total = tally.total
+                if total > told:
+                    advance(total - told)
+                    told = total
+
+        messenger = Thread(target=pass_on, daemon=True)
+        messenger.start()
+        try:
+            yield tally
+        finally:
+            finished.set()
+            messenger.join()

@@ -19,7 +19,7 @@ def papers_sweep(state, sequences, emission, priors, rng):
         for k in range(state.n_clusters):
             densities = emission.densities(state.parameters[k], part.observations)
             weights = state.alpha * state.base_weights[[k]]
-            drawn = draw_transitions(counts[[j]], weights, state.kappa, part, rng)[0]
+            drawn = draw_transitions(counts[[j]], weights, state.kappa, rng)[0]
             rows.append(drawn)
             each.append(densities)
             scores.append(log_likelihoods(*densities, part.bounds, drawn).sum())

@@ -40,9 +40,10 @@ def test_draws_come_after_burn_in_and_once_in_so_many_sweeps():
     assert [draw.log_joint for draw in fitted.draws] == [13, 16, 19, 22] * 2
 
 
-def test_every_sweep_is_reported():
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_every_sweep_is_reported_from_wherever_it_is_made(n_jobs):
     done = []
-    run_chains(Counter(), Schedule(2, 10, 4, thin=3), seed=0, progress=done.append)
+    run_chains(Counter(), Schedule(2, 10, 4, thin=3), seed=0, n_jobs=n_jobs, progress=done.append)
     assert sum(done) == 2 * (10 + 12)
 
 
@@ -57,7 +58,7 @@ def test_traces_have_a_canonical_partition_and_shares_of_numbers_of_states():
     assert fitted.traces.hyper_parameters["alpha"].tolist() == [[3.0] * 4]
 
 
-def test_results_do_not_depend_on_the_number_of_threads_but_on_the_seed():
+def test_results_do_not_depend_on_the_number_of_processes_but_on_the_seed():
     sampler, schedule = Counter(noise=1.0), Schedule(4, 5, 30)
     one, many = (run_chains(sampler, schedule, seed=3, n_jobs=n_jobs).traces.log_joint for n_jobs in (1, 3))
     np.testing.assert_array_equal(one, many)

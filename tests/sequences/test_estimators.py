@@ -243,7 +243,7 @@ def test_sequences_of_a_task_need_not_follow_each_other(nested):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_same_seed_gives_the_same_fit_whatever_the_threads(models, name):
+def test_the_same_seed_gives_the_same_fit_whatever_the_workers(models, name):
     again = clone(MODELS[name]).set_params(n_jobs=2).fit(X, LENGTHS, task=TASK)
     np.testing.assert_array_equal(again.log_joint_, models[name].log_joint_)
     np.testing.assert_array_equal(scores(again, X), scores(models[name], X))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kinfolk.convergence import Convergence, diagnose
 from kinfolk.partition.crp import canonical
+from kinfolk.progress import say_nothing, told_by_processes
 from kinfolk.sequences.model import Draw
 
 Floats = NDArray[np.float64]
@@ -103,7 +104,7 @@ def run_chains(
     schedule: Schedule,
     seed: int,
     n_jobs: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = say_nothing,
 ) -> Fitted:
     """Run the chains, each with a seed of its own, so that results do not depend on how many run at once."""
     return run_side_by_side([sampler], schedule, seed, n_jobs, progress)[0]
@@ -114,15 +115,18 @@ def run_side_by_side(
     schedule: Schedule,
     seed: int,
     n_jobs: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = say_nothing,
 ) -> list[Fitted]:
     """Run the chains of several samplers that know nothing of each other; their draws share the memory there is."""
     seeds = [own.spawn(schedule.n_chains) for own in np.random.SeedSequence(seed).spawn(len(samplers))]
-    chains = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_run_chain)(sampler, schedule, own, len(samplers), progress)
-        for sampler, of_chains in zip(samplers, seeds, strict=True)
-        for own in of_chains
-    )
+    # In processes: variational fits and annealed paths are many short calls, which threads of one process would take
+    # turns at. Arrays are copied to them, since code is not compiled for those that cannot be written to.
+    with told_by_processes(progress) as tell:
+        chains = Parallel(n_jobs=n_jobs, max_nbytes=None)(
+            delayed(_run_chain)(sampler, schedule, own, len(samplers), tell)
+            for sampler, of_chains in zip(samplers, seeds, strict=True)
+            for own in of_chains
+        )
     return [_join(chains[first : first + schedule.n_chains]) for first in range(0, len(chains), schedule.n_chains)]
 
 
@@ -131,7 +135,7 @@ def _run_chain(
     schedule: Schedule,
     seed: np.random.SeedSequence,
     n_alongside: int,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int], None],
 ) -> _Chain:
     rng = np.random.default_rng(seed)
     state = sampler.start(rng)
@@ -140,8 +144,7 @@ def _run_chain(
     each = 1
     for sweep in range(schedule.n_sweeps):
         state = sampler.sweep(state, rng)
-        if progress is not None:
-            progress(1)
+        progress(1)
         place, rest = divmod(sweep - schedule.n_burn_in, schedule.thin)
         if sweep < schedule.n_burn_in or rest != schedule.thin - 1:
             continue

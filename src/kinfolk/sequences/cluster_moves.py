@@ -28,12 +28,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.sequences.emissions import emission as emissions
 from kinfolk.sequences.emissions.emission import Emission
-from kinfolk.sequences.filtering import compiled, draw_path, filter_sequence, longest, transpose_into
+from kinfolk.sequences.filtering import compiled, draw_path, filter_sequence, longest, scratch_rows, transpose_into
 from kinfolk.sequences.model import State
 from kinfolk.sequences.sequences import Sequences
 from kinfolk.sequences.tables import draw_row
-from kinfolk.sequences.threads import Parallel, pieces, seeds
+from kinfolk.sequences.threads import Parallel, one_by_one, pieces, seeds
 
 # What is in memory at once: so many steps' densities, so many tasks' matrices.
 _MOST_STEPS, _MOST_TASKS = 1 << 15, 256
@@ -55,7 +56,14 @@ def densities_of(
     parallel: Parallel,
 ) -> Densities:
     """How probable every step is in every state of some clusters."""
-    each = parallel(lambda k: emission.densities(parameters[k], sequences.observations), clusters)
+
+    def of_cluster(k: int) -> emissions.Densities:
+        return emission.densities(parameters[k], sequences.observations)
+
+    first = of_cluster(clusters[0])
+    # Where steps share a few rows, as codes do, they are made faster than handed to another thread.
+    others = parallel if len(first.likelihood) == sequences.n_steps else one_by_one
+    each = [first, *others(of_cluster, clusters[1:])]
     return Densities(np.stack([d.likelihood for d in each]), np.stack([d.log_scale for d in each]), each[0].row)
 
 
@@ -84,8 +92,8 @@ def score_tasks(densities, bounds, task_bounds, first, last, slots, weights, kap
     """
     row = densities.row
     n_clusters, n_picks, n_states = proposals.shape[1], proposals.shape[2], proposals.shape[4]
-    scratch, nothing = np.empty((2, n_states)), np.empty((0, n_states))
-    no_counts, shapes = np.zeros(n_states, dtype=np.int64), np.empty(n_states)
+    scratch, nothing = scratch_rows(2, n_states), np.empty((0, n_states))
+    no_counts, shapes = np.zeros(n_states, dtype=np.int64), scratch_rows(1, n_states)[0]
     for j in range(first, last):
         n_rows = rows_in_use(bounds, task_bounds, j, n_states)
         for a in range(n_clusters):
@@ -144,7 +152,7 @@ def draw_states_of_tasks(densities, bounds, tasks, slots, transitions, uniforms,
     n_states = transitions.shape[2]
     likelihood, log_scale, row = densities.likelihood, densities.log_scale, densities.row
     filtered = np.empty((max(longest(bounds[first : last + 1]), 1), n_states))
-    scratch, weights = np.empty((2, n_states)), np.empty(n_states)
+    scratch, weights = scratch_rows(2, n_states), scratch_rows(1, n_states)[0]
     columns = np.empty((n_states, n_states))
     for i in range(first, last):
         j = tasks[i]

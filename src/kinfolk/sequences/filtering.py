@@ -26,6 +26,17 @@ compiled = numba.njit(cache=True, nogil=True, fastmath=ANY_ORDER)
 
 
 @compiled
+def scratch_rows(n_rows, n_states):  # type: ignore[no-untyped-def]
+    """Rows that are written at every step, 128 bytes from anything else on either side.
+
+    Threads that write to the same line of the cache take it from each other: filters were slowed down by half where
+    the scratch of two threads came to lie side by side.
+    """
+    margin = 1 + 16 // max(n_states, 1)
+    return np.empty((n_rows + 2 * margin, n_states))[margin : margin + n_rows]
+
+
+@compiled
 def filter_sequence(likelihood, log_scale, row, start, stop, transitions, scratch, kept):  # type: ignore[no-untyped-def]
     """Log likelihood of steps ``start:stop``; ``kept``, unless it has no rows, gets p(state | observations so far)."""
     n_states = transitions.shape[1]
@@ -104,7 +115,8 @@ def log_likelihoods(likelihood, log_scale, row, bounds, transitions):  # type: i
     array([-0.693147,      -inf])
     """
     out = np.empty(len(bounds) - 1)
-    scratch, nothing = np.empty((2, transitions.shape[1])), np.empty((0, transitions.shape[1]))
+    n_states = transitions.shape[1]
+    scratch, nothing = scratch_rows(2, n_states), np.empty((0, n_states))
     for i in range(len(bounds) - 1):
         out[i] = filter_sequence(likelihood, log_scale, row, bounds[i], bounds[i + 1], transitions, scratch, nothing)
     return out
@@ -152,8 +164,8 @@ def draw_states(likelihood, log_scale, row, bounds, transitions, uniforms, state
     """
     n_states = transitions.shape[1]
     out = np.empty(len(bounds) - 1)
-    filtered, scratch = np.empty((max(longest(bounds), 1), n_states)), np.empty((2, n_states))
-    weights = np.empty(n_states)
+    filtered, scratch = np.empty((max(longest(bounds), 1), n_states)), scratch_rows(2, n_states)
+    weights = scratch_rows(1, n_states)[0]
     columns = np.empty((n_states, n_states))
     transpose_into(columns, transitions)
     for i in range(len(bounds) - 1):
@@ -173,7 +185,7 @@ def most_probable_states(likelihood, log_scale, row, bounds, transitions):  # ty
     n_states = transitions.shape[1]
     out = np.empty(len(bounds) - 1)
     states = np.zeros(len(row), dtype=np.int64)
-    best, extended = np.empty(n_states), np.empty(n_states)
+    best, extended = scratch_rows(1, n_states)[0], scratch_rows(1, n_states)[0]
     came_from = np.empty((max(longest(bounds), 1), n_states), dtype=np.int64)
     log_transitions, log_likelihood = np.log(transitions), np.log(likelihood)
     for i in range(len(bounds) - 1):

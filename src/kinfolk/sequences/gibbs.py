@@ -26,6 +26,9 @@ from kinfolk.sequences.sequences import Sequences
 from kinfolk.sequences.tables import draw_dirichlet, draw_rows, draw_tables
 from kinfolk.sequences.threads import Parallel, one_by_one, pieces, seeds, threads
 
+# Transition probabilities drawn in one piece: less would be faster drawn than handed to another thread.
+_CELLS = 1 << 12
+
 
 def sweep(
     state: State,
@@ -106,7 +109,7 @@ def draw_given_states(
     np.logical_or.at(visited, state.cluster, counts.any(axis=1))
     strength = draw_strength(state.strength, statistics[visited], emission, priors.strength, rng)
     parameters = emission.with_strength(strength).draw_parameters(statistics, rng)
-    transitions = draw_transitions(counts, alpha * base_weights[state.cluster], kappa, sequences, rng, parallel)
+    transitions = draw_transitions(counts, alpha * base_weights[state.cluster], kappa, rng, parallel)
     return State(state.cluster, state.states, base_weights, parameters, transitions, eta, gamma, alpha, kappa, strength)
 
 
@@ -128,13 +131,13 @@ def draw_transitions(
     counts: NDArray[np.int64],
     weights: NDArray[np.float64],
     kappa: float,
-    sequences: Sequences,
     rng: np.random.Generator,
     parallel: Parallel = one_by_one,
 ) -> NDArray[np.float64]:
     """Draw every task's transitions given their counts (J, L + 1, L) and base weights αβ (J, L). O(J L²)."""
     transitions = np.empty(counts.shape)
-    runs = list(pieces(sequences.step_bounds))
+    cells = np.arange(len(counts) + 1) * counts[0].size
+    runs = list(pieces(cells, _CELLS, len(counts)))
 
     def run(piece: tuple[tuple[int, int], int]) -> None:
         own = np.random.default_rng(piece[1])

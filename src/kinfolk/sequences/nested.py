@@ -52,7 +52,8 @@ class NestedIHMM(SequenceModel):
         learn from the sweeps that are thrown away: without any, clusters are found less often.
     random_state : int, RandomState or None
     n_jobs : int or None
-        Threads over chains, in prediction over draws; results do not depend on it.
+        Processes over chains, or threads over the tasks of a lone one, and over draws in prediction; results do not
+        depend on it.
     verbose : bool, default=False
         Show progress on standard error.
 

@@ -10,7 +10,7 @@ from math import inf
 
 import numpy as np
 
-from kinfolk.sequences.filtering import SMALL, compiled, filter_sequence, longest, transpose_into
+from kinfolk.sequences.filtering import SMALL, compiled, filter_sequence, longest, scratch_rows, transpose_into
 from kinfolk.sequences.lanes import LANES, filter_group, smooth_group
 
 # So few sequences are faster one at a time, and so are those that need more numbers than a core's own memory holds.
@@ -140,9 +140,9 @@ def _smooth_one_by_one(given, sequences, totals, pairs, posteriors):  # type: ig
         return
     likelihood, log_scale, row, bounds, transitions = given
     n_states, n_rows = transitions.shape[1], max(_length(bounds, sequences[0]), 1)
-    filtered, scratch = np.empty((n_rows, n_states)), np.empty((2, n_states))
+    filtered, scratch = np.empty((n_rows, n_states)), scratch_rows(2, n_states)
     # ahead[t]: what the observations after step t say about the state after it; later: about its own.
-    ahead, later = np.empty((n_rows, n_states)), np.empty(n_states)
+    ahead, later = np.empty((n_rows, n_states)), scratch_rows(1, n_states)[0]
     columns = np.empty((n_states, n_states))
     transpose_into(columns, transitions)
     for i in sequences:

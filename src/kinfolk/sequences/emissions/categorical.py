@@ -8,7 +8,7 @@ from typing import Self
 
 import numba
 import numpy as np
-from scipy.special import digamma, logsumexp
+from scipy.special import digamma
 
 from kinfolk.sequences.emissions.emission import (
     Codes,
@@ -91,7 +91,7 @@ class Categorical(Emission):
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw log shares from the Dirichlet posterior, in log space throughout."""
         weights = log_gamma_draws(statistics + self.strength, rng)
-        shares = weights - logsumexp(weights, axis=-1, keepdims=True)
+        shares = weights - np.logaddexp.reduce(weights, axis=-1, keepdims=True)
         return np.concatenate([shares, self._log_unknown(statistics)], axis=-1)
 
     def log_densities(self, parameters: Floats, observations: Observations) -> LogDensities:
