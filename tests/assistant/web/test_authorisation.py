@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import select
 from tests.assistant.web.client import Client
-from tests.assistant.web.team import ANN, BOB, PASSWORD, ClosedOutbox, invite, requests_of
+from tests.assistant.web.team import (
+    ANN,
+    BOB,
+    PASSWORD,
+    ClosedOutbox,
+    StillClock,
+    invite,
+    make_assistant,
+    requests_of,
+)
 
 from kinfolk_assistant.ledger.tables import Decision, Reply, Table
 from kinfolk_assistant.ledger.tables import Session as SessionRow
@@ -69,9 +80,39 @@ def routes_of(routes: Iterable[Any]) -> Iterable[tuple[str, str]]:
             yield "MOUNT", route.path
 
 
+class Prepared(NamedTuple):
+    """A ledger, and of Ann's things in it one that each route with a number can work on."""
+
+    ledger: Path
+    numbers: dict[str, int]
+
+
+@pytest.fixture(scope="module")
+def prepared(team_ledger: Path, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    path = tmp_path_factory.mktemp("prepared") / "ledger.db"
+    shutil.copy(team_ledger, path)
+    assistant = make_assistant(str(path))
+    numbers = prepare(assistant)
+    assistant.ledger.close()
+    return Prepared(path, numbers)
+
+
 @pytest.fixture
-def numbers(assistant: Assistant) -> dict[str, int]:
-    """Of Ann's things, one that each route with a number can work on."""
+def assistant(prepared: Prepared, tmp_path: Path, clock: StillClock) -> Iterator[Assistant]:
+    path = tmp_path / "ledger.db"
+    shutil.copy(prepared.ledger, path)
+    assistant = make_assistant(str(path), clock)
+    assistant.deliver = ClosedOutbox()
+    yield assistant
+    assistant.ledger.close()
+
+
+@pytest.fixture
+def numbers(prepared: Prepared) -> dict[str, int]:
+    return prepared.numbers
+
+
+def prepare(assistant: Assistant) -> dict[str, int]:
     assistant.change_settings(ANN, automation=True)
     automatic = invite(assistant, ANN, "automatic", "ann: Lunch", datetime(2026, 11, 19, 11, tzinfo=UTC))
     assistant.work(ANN)
