@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
@@ -9,8 +10,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from bench.measure import Comparison, best_of, once
+from kinfolk import NestedIHMM
+from kinfolk.datasets.music import load_music
+from kinfolk.datasets.sequences import make_sequences
+from kinfolk.experiments.sequences_models import steps_of
+from kinfolk.experiments.sequences_music import middle
 from kinfolk.sequences.emissions.categorical import Categorical
 from kinfolk.sequences.filtering import draw_states
 from kinfolk.sequences.gibbs import draw_given_states, start_state, sweep
@@ -19,6 +26,8 @@ from kinfolk.sequences.sequences import Sequences
 from kinfolk.sequences.smoothing import expected_counts
 
 N_SEQUENCES, LENGTH, N_CODES = 600, 40, 32
+# Section 4.2: burn-in and kept draws.
+PAPERS_SWEEPS = 2_098 + 20_709
 
 
 def drawn(rng: np.random.Generator, n_tasks: int, n_sequences: int, length: int, n_codes: int) -> Sequences:
@@ -160,6 +169,47 @@ def run() -> list[Comparison]:
         job = f"sweep of the nDP-iHMM, {n_tasks} tasks × 50 × 20 steps, 20 clusters of 10 states"
         wanted = "under 40 ms" if n_tasks == 12 else "linear in tasks × steps"
         results.append(Comparison(job, "", seconds, None, wanted))
-    two = sweep_seconds(data, 20, 10, 8, n_jobs=2)[1]
-    results.append(Comparison("the same with two threads, 48 tasks", "one thread", two, seconds, "at least 1.6×"))
-    return results
+        two = sweep_seconds(data, 20, 10, 8, n_jobs=2)[1]
+        results.append(Comparison("the same with two threads", "one thread", two, seconds, "at least 1.6×"))
+    return [*results, chains(), *music()]
+
+
+def chains() -> Comparison:
+    """Two chains of an estimator in two processes, which are running already, against one after the other."""
+    made = make_sequences(random_state=0)
+
+    def fit(n_jobs: int) -> None:
+        model = NestedIHMM(n_states=10, n_chains=2, n_burn_in=20, n_draws=60, n_jobs=n_jobs, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(made.X, made.lengths, task=made.task)
+
+    first = once(lambda: fit(2))
+    job = "two chains of 80 sweeps, 12 tasks × 50 × 20 steps, in two processes"
+    return Comparison(job, "in one", once(lambda: fit(2)), once(lambda: fit(1)), "at least 1.6×", first)
+
+
+def music() -> list[Comparison]:
+    """The paper's ten clips, 30 sequences of each, where the data are at hand."""
+    try:
+        clips = load_music(random_state=0)
+    except FileNotFoundError as missing:
+        print(f"The music clips are left out: {missing}")
+        return []
+    chosen = middle(clips.task, 30)
+    given = clips.X[steps_of(clips.lengths, chosen)], clips.lengths[chosen]
+    common: dict[str, Any] = {"symbols": list(range(int(clips.X.max()) + 1)), "random_state": 0, "n_jobs": 2}
+
+    def fit(**parameters: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            NestedIHMM(**common, **parameters).fit(*given, task=clips.task[chosen])
+
+    first = once(lambda: fit(inference="variational"))
+    variational = once(lambda: fit(inference="variational"))
+    job = "music, 10 clips × 30 sequences"
+    results = [Comparison(f"{job}, variational", "", variational, None, "under a minute", first)]
+    short, longer = (once(partial(fit, n_chains=1, n_burn_in=50, n_draws=n_draws)) for n_draws in (50, 250))
+    whole = (longer - short) / 200 * PAPERS_SWEEPS
+    what = f"{job}, {PAPERS_SWEEPS:,} sweeps of the paper, by 200 of them"
+    return [*results, Comparison(what, "", whole, None, "under an hour")]
