@@ -185,6 +185,23 @@ def test_every_model_learns_from_the_same_sequences_and_knows_all_codes():
     assert outcome.ours[1:] == ("Not run at these sizes.", "Not run at these sizes.")
 
 
+def test_starts_are_compared_by_the_probabilities_of_being_kin(monkeypatch):
+    class Started(Unigram):
+        def fit(self, X, lengths, task):
+            super().fit(X, lengths, task)
+            if self.parameters.get("start") == "apart":
+                self.similarity_ = np.eye(len(self.tasks_))
+            return self
+
+    monkeypatch.setattr(sequences_music, "SHOWN", (2, 6))
+    outcome = sequences_music.study(build=Started, sizes=(2, 6), n_repeats=2, load=clips)
+    # Of the 16 pairs of four clips, those of 1 and 2 and of 3 and 4 are kin but from the start apart.
+    assert re.findall(r"all clips (\w+) \(6 sequences\) .*? differ by ([0-9.]+) on", outcome.ours[1]) == [
+        ("together", "0.000"),
+        ("apart", "0.250"),
+    ]
+
+
 def test_gains_are_paired_by_clip_and_their_error_is_over_clips():
     rows = [
         (method, 2, clip, repeat, value + clip * 100)
