@@ -226,7 +226,7 @@ def _compare(scores: pl.DataFrame, found: pl.DataFrame | None, apart: dict[str, 
         first,
         f"Mean probability of being kin within the intended pairs and between all other clips: {listed}."
         + "".join(
-            f" From all clips {start} ({SHOWN[-1]} sequences) these probabilities differ by {difference:.3f} on average."
+            f" From all clips {start} ({SHOWN[-1]} sequences) they differ by {difference:.3f} on average."
             for start, difference in apart.items()
         ),
         "Share of paired clips whose partner is the nearest by eq. 11: "
