@@ -103,7 +103,9 @@ def test_sampled_concentrations_agree_with_those_learnt_by_em():
     assert sampled.posterior_.concentrations.std() > 0.0
 
 
-@pytest.mark.parametrize("model", [NoSharingNB, CompleteSharingNB, ClusteredNB], ids=lambda model: model.__name__)
+@pytest.mark.parametrize(
+    "model", [NoSharingNB, CompleteSharingNB, PrototypeNB, ClusteredNB], ids=lambda model: model.__name__
+)
 def test_what_was_learnt_is_kept_in_the_saved_model(tmp_path, model):
     x, y, task = made_up_tasks(np.random.default_rng(7), 8, 15, 5.0)
     fitted = model(label_prior="learn", feature_prior="learn", temper="learn", random_state=0).fit(x, y, task=task)
@@ -130,9 +132,30 @@ def test_learnt_hyper_parameters_predict_better_than_ones_where_tasks_have_few_r
     assert losses["learn"] < 0.95 * losses[1.0]
 
 
-def test_the_prototype_model_refuses_to_learn_what_it_learns_already():
-    with pytest.raises(ValueError, match="learns strengths and common rates already"):
-        PrototypeNB(feature_prior="learn").fit([["a"], ["b"]], [0, 1])
+def test_rates_that_are_the_same_for_labels_take_each_label_of_a_block_as_a_block():
+    rng = np.random.default_rng(9)
+    layout = Layout(2, np.array([3, 5]))
+    counts = rng.integers(30, size=(4, layout.n_counts))
+    learnt = learn_feature_prior(counts, np.ones(4), layout, same_for_labels=True)
+    one_label = learn_feature_prior(counts.reshape(8, -1), np.ones(8), Layout(1, np.array([3, 5])))
+    assert np.array_equal(learnt.strengths, one_label.strengths)
+    assert np.array_equal(learnt.pseudo_counts(layout), np.tile(one_label.pseudo_counts(Layout(1, [3, 5])), 2))
+
+
+@pytest.mark.parametrize("model", [CompleteSharingNB, PrototypeNB], ids=lambda model: model.__name__)
+def test_with_few_rows_of_many_values_a_learnt_prior_of_all_tasks_predicts_better_than_ones(model):
+    """Some values common and many rare, most of these seen with one label only: alone they would tell too much."""
+    rng = np.random.default_rng(10)
+    rates = [rng.dirichlet(10.0 * common + 1e-3, size=2) for common in rng.dirichlet(np.full(30, 0.3), size=6)]
+    y, task = rng.integers(2, size=1_200), np.arange(1_200) % 20
+    x = np.column_stack([[rng.choice(30, p=of[label]) for label in y] for of in rates])
+    train, kept = np.arange(60), np.arange(60, 1_200)
+    losses = {}
+    for given in ("learn", 1.0):
+        fitted = model(feature_prior=given, random_state=0).fit(x[train].astype(str), y[train], task=task[train])
+        own = fitted.predict_log_proba(x[kept].astype(str), task=task[kept])[np.arange(len(kept)), y[kept]]
+        losses[given] = -own.mean()
+    assert losses["learn"] < losses[1.0]
 
 
 def test_an_unknown_word_for_a_hyper_parameter_is_refused_with_its_name():

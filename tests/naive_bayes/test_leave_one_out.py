@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
 from kinfolk.datasets.meetings import make_meetings
 from kinfolk.maths.dirichlet import log_marginals
-from kinfolk.naive_bayes.leave_one_out import LeftOut, learn_temper
+from kinfolk.naive_bayes.leave_one_out import LeftOut, _losses, learn_temper
 from kinfolk.naive_bayes.reseating import reseat
 from kinfolk.tasks.splitters import FewPerTask
 
@@ -64,6 +64,39 @@ def test_a_learnt_prior_loses_the_vote_of_the_row_too():
     model._votes = None
     flattered = model._left_out(model._rows).score(np.ones(1))[0]
     assert honest < of_chance < flattered
+
+
+def test_a_prior_that_all_tasks_share_loses_about_what_learning_it_without_the_row_takes():
+    x, y = RNG.integers(6, size=(N_ROWS, 1)).astype(str), RNG.integers(2, size=N_ROWS)
+    model = CompleteSharingNB(share_labels=False)
+
+    def rates(rows):
+        prior = model.fit(x[rows], y[rows], task=TASK[rows])._problem().common.pseudo_counts
+        return prior / prior.sum() * 2
+
+    before = rates(np.ones(N_ROWS, dtype=bool))
+    problem, rows = model._problem(), model._rows
+    lost = _losses(problem, rows, np.ones(N_ROWS))[:, 0] * 2 / problem.common.pseudo_counts.sum()
+    code = rows.codes[:, 0]
+    truth = np.array([before[code[i]] - rates(np.arange(N_ROWS) != i)[code[i]] for i in range(N_ROWS)])
+    assert (lost > 0.0).all()
+    np.testing.assert_allclose(lost, truth, rtol=0.25)
+
+
+@pytest.mark.parametrize("model", [CompleteSharingNB(share_labels=False), PrototypeNB(random_state=0)], ids=repr)
+def test_a_prior_that_all_tasks_share_loses_the_row_for_every_label(model, monkeypatch):
+    """Taken out of the prior for its own label alone, a row's values would speak for the other."""
+    n = 60
+    x, y = RNG.integers(40, size=(n, 3)).astype(str), RNG.integers(2, size=n)
+    model.set_params(label_prior=20.0, temper=1.0).fit(x, y, task=np.arange(n) % 6)
+    honest = model._left_out(model._rows)
+    monkeypatch.setattr("kinfolk.naive_bayes.leave_one_out._losses", lambda problem, rows, taken: np.zeros((n, 3)))
+    flattered = model._left_out(model._rows)
+    own = np.arange(n), slice(None), y
+    other = np.arange(n), slice(None), 1 - y
+    assert (honest.log_fit[own] < flattered.log_fit[own]).all()
+    assert (honest.log_fit[other] < flattered.log_fit[other]).all()
+    assert honest.score(np.ones(3))[0] < flattered.score(np.ones(3))[0]
 
 
 @pytest.mark.parametrize("averaged", [False, True])

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.archive import from_archive, to_archive
 from kinfolk.naive_bayes.findings import Findings
-from kinfolk.naive_bayes.fitted import Fitted, Problem
+from kinfolk.naive_bayes.fitted import CommonRates, Fitted, Problem
 from kinfolk.naive_bayes.learnt import LearntParameters, is_learn
 from kinfolk.naive_bayes.sampled import Schedule, fit_by_sampling
 from kinfolk.partition.concentration import GammaPrior
@@ -327,7 +327,10 @@ class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
             )
         elif not self._takes_narrow_counts():
             statistics = statistics.widened()
-        return Problem(statistics, unlabelled, self.label_prior_, self._feature_prior, self._votes)
+        problem = Problem(statistics, unlabelled, self.label_prior_, self._feature_prior)
+        if self._tasks_share_rates and self._votes is not None:
+            return problem._replace(common=CommonRates(self._feature_prior, self._votes))
+        return problem._replace(votes=self._votes)
 
     def _uses_unlabelled(self) -> bool:
         """Whether rows without a label are learnt from."""

@@ -33,7 +33,8 @@ class CompleteSharingNB(SharingNB):
     feature_prior : float, sequence, mapping or "learn", default="learn"
         Dirichlet pseudo-counts of the feature values: one number, or per feature a number or an array of shape
         (values,) or (classes, values). "learn" is a
-        strength for every feature and rates for every label.
+        strength for every feature and the rates of its values whatever the label: what has been seen too rarely to tell
+        labels apart then does not. With few rows this predicts better than rates for every label, and than 1.
     temper : float or "learn", default="learn"
         Power, from 0 to 1, on the feature likelihood in predictions. Below 1 it makes up for naive Bayes counting
         correlated features twice. "learn" gives every feature its own, up to 2, so that training rows, each left out
@@ -90,6 +91,8 @@ class CompleteSharingNB(SharingNB):
     ['stop', 'stop']
     """
 
+    _tasks_share_rates = True
+
     def __init__(
         self,
         *,
@@ -138,9 +141,6 @@ class CompleteSharingNB(SharingNB):
 
     def _label_groups(self, statistics: Statistics) -> NDArray[Any]:
         return statistics.pooled().label_counts if self.share_labels else statistics.label_counts
-
-    def _feature_groups(self, statistics: Statistics) -> NDArray[Any]:
-        return statistics.pooled().feature_counts
 
     def _label_counts(self, problem: Problem) -> NDArray[Any]:
         of_tasks = problem.statistics.label_counts

@@ -17,11 +17,21 @@ from kinfolk.partition.tree import TaskTree
 from kinfolk.tasks.statistics import Rows, Statistics
 
 
+class CommonRates(NamedTuple):
+    """A prior of rates that all tasks share, learnt from the rows of all tasks: pseudo-counts and votes of its cells.
+
+    Its rates are those of the features' values whatever the label, so that each label has the same.
+    """
+
+    pseudo_counts: NDArray[np.float64]
+    votes: NDArray[np.float64]
+
+
 class Problem(NamedTuple):
     """Labelled counts per task, unlabelled rows, and the Dirichlet priors of labels and features.
 
     ``votes`` says, for a prior of the features that was learnt, how many observations, and pseudo-counts beside them,
-    speak for each of its cells.
+    speak for each of its cells; ``common`` says it of the prior of rates that all tasks share.
     """
 
     statistics: Statistics
@@ -29,6 +39,7 @@ class Problem(NamedTuple):
     label_prior: NDArray[np.float64]
     feature_prior: NDArray[np.float64]
     votes: NDArray[np.float64] | None = None
+    common: CommonRates | None = None
 
     def product(self) -> DirichletProduct:
         """The features' prior, with tables that reach the count of all rows together."""

@@ -93,15 +93,20 @@ class LearntPrior(NamedTuple):
         return np.asarray(np.repeat(np.tile(self.strengths, layout.n_labels), widths) * rates)
 
 
-def learn_feature_prior(counts: NDArray[Any], probability: Floats, layout: Layout) -> LearntPrior:
+def learn_feature_prior(
+    counts: NDArray[Any], probability: Floats, layout: Layout, *, same_for_labels: bool = False
+) -> LearntPrior:
     """Strength and common rates of every feature from blocks' counts (blocks, cells), by their probability.
 
     The strength of a feature of V values has a Gamma prior with shape 2 and mean V, the strength of one pseudo-count
-    for each value.
+    for each value. Rates that are the ``same_for_labels`` are those of the values whatever the label: what is seen too
+    rarely to tell labels apart then does not, where rates by label would take the few rows of each at their word.
     """
     kept = _some(np.flatnonzero(probability > _LEAST_PROBABILITY), _MAX_BLOCKS)
     weights = probability[kept]
     by_label = counts[kept, : layout.n_counts].reshape(len(kept), layout.n_labels, layout.width)
+    if same_for_labels:
+        by_label, weights = by_label.reshape(-1, 1, layout.width), np.repeat(weights, layout.n_labels)
     strengths, votes = np.empty(len(layout.n_values)), np.empty((layout.n_labels, layout.width))
     for f, n_values in enumerate(layout.n_values):
         cells = slice(int(layout.offsets[f]), int(layout.offsets[f + 1]))

@@ -41,6 +41,8 @@ class LearntParameters:
     _rows: Rows
     _schema: Schema
     _statistics: Statistics
+    # Whether all tasks share feature rates, or a prototype of them, whose prior then is learnt from all rows.
+    _tasks_share_rates = False
 
     if TYPE_CHECKING:
 
@@ -68,7 +70,8 @@ class LearntParameters:
     def _learn_feature_prior(self, counts: NDArray[Any], probability: NDArray[np.float64] | None = None) -> None:
         """Settle the features' prior by blocks of tasks with these counts, each certain unless probabilities say."""
         layout = self._statistics.layout
-        learnt = learn_feature_prior(counts, np.ones(len(counts)) if probability is None else probability, layout)
+        probability = np.ones(len(counts)) if probability is None else probability
+        learnt = learn_feature_prior(counts, probability, layout, same_for_labels=self._tasks_share_rates)
         self._feature_prior, self._votes = learnt.pseudo_counts(layout), learnt.votes
 
     def _label_groups(self, statistics: Statistics) -> NDArray[Any]:
@@ -77,7 +80,7 @@ class LearntParameters:
 
     def _feature_groups(self, statistics: Statistics) -> NDArray[Any] | None:
         """Feature counts of those that have feature rates of their own, where that is known beforehand."""
-        return statistics.feature_counts
+        return statistics.pooled().feature_counts if self._tasks_share_rates else statistics.feature_counts
 
     def _left_out(self, rows: Rows) -> LeftOut:
         """What the model says of each of these training rows without it."""

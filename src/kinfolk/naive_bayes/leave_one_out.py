@@ -180,6 +180,7 @@ def leave_out(problem: Problem, belonging: Belonging, rows: Rows, label_counts: 
         np.add.reduceat(problem.feature_prior, first_cells),
         votes,
         np.add.reduceat(votes, first_cells),
+        _losses(problem, rows, taken),
     )
     totals = np.add.reduceat(counts[:, : layout.n_counts], first_cells, axis=1)
     coded = rows.codes, rows.labels, rows.task, taken
@@ -204,13 +205,34 @@ def leave_out(problem: Problem, belonging: Belonging, rows: Rows, label_counts: 
     return LeftOut(start, log_weight, log_fit, log_rates, rows.labels, weights)
 
 
+def _losses(problem: Problem, rows: Rows, taken: Floats) -> Floats:
+    """What a prior of rates that all tasks share loses, for every label, at each row's values without the row.
+
+    Its vote there is its chance to have been drawn from the prior, given all other rows with its label.
+    """
+    losses = np.zeros(rows.codes.shape)
+    if problem.common is None:
+        return losses
+    layout = problem.statistics.layout
+    pseudo, votes = problem.common
+    starts, widths = layout.group_start[:-1], np.diff(layout.group_start)
+    strength, all_votes = (np.repeat(np.add.reduceat(of, starts), widths) for of in problem.common)
+    counts = problem.statistics.feature_counts[:, : layout.n_counts].sum(axis=0, dtype=np.float64)
+    cells = rows.labels[:, None] * layout.width + layout.offsets[:-1] + np.maximum(rows.codes, 0)
+    gone = np.broadcast_to(taken[:, None], cells.shape)
+    vote = gone * pseudo[cells] / (pseudo[cells] + counts[cells] - gone)
+    losses = pseudo[cells] - strength[cells] * (votes[cells] - vote) / (all_votes[cells] - vote)
+    return np.asarray(np.where(rows.codes < 0, 0.0, losses))
+
+
 class _Prior(NamedTuple):
-    """Pseudo-counts and votes, each of cells and of their groups."""
+    """Pseudo-counts and votes, each of cells and of their groups, and what rows' values lose without them."""
 
     cell: Floats
     group: Floats
     votes: Floats
     all_votes: Floats
+    losses: Floats
 
 
 @numba.njit(cache=True, nogil=True)
@@ -231,10 +253,12 @@ def _fit_without(  # type: ignore[no-untyped-def]
                     if codes[i, f] < 0:
                         continue
                     cell, group = y * width + offsets[f] + codes[i, f], y * n_features + f
-                    count, pseudo = counts[k, cell] - gone, pseudo_counts[cell]
-                    if gone > 0.0 and votes[cell] < np.inf:
+                    count, pseudo, lost = counts[k, cell] - gone, pseudo_counts[cell], prior.losses[i, f]
+                    if votes[cell] == np.inf:
+                        pseudo -= lost
+                    elif gone > 0.0 or lost > 0.0:
                         vote = gone * pseudo / (pseudo + count)
-                        pseudo = strength[group] * (votes[cell] - vote) / (all_votes[group] - vote)
+                        pseudo = strength[group] * (votes[cell] - vote - lost) / (all_votes[group] - vote)
                     rate = (count + pseudo) / (totals[k, group] - gone + strength[group])
                     log_fit[start[i] + slot, f, y] = np.log(rate)
 

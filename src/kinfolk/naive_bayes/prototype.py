@@ -14,7 +14,6 @@ from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.base import SharingNB
 from kinfolk.naive_bayes.explanation import Explanation
 from kinfolk.naive_bayes.fitted import Fitted, Problem
-from kinfolk.naive_bayes.learnt import is_learn
 from kinfolk.naive_bayes.leave_one_out import LeftOut, belonging, leave_out
 from kinfolk.naive_bayes.parameters import dirichlet_estimate, mean_over_blocks
 from kinfolk.naive_bayes.priors import check_strength_prior
@@ -47,9 +46,10 @@ class PrototypeNB(SharingNB):
     label_prior : float, array of shape (n_classes,), mapping or "learn", default="learn"
         Dirichlet pseudo-counts of the labels. "learn" draws the tasks' label rates towards the common ones, as far as
         they are alike: with few rows a task's own rates are little more than chance.
-    feature_prior : float, sequence or mapping, default=1
+    feature_prior : float, sequence, mapping or "learn", default="learn"
         Dirichlet pseudo-counts of the prototypes: one number, or per feature a number or an array of shape (values,) or
-        (classes, values).
+        (classes, values). "learn" is a strength for every feature and the rates of its values whatever the label, as of
+        :class:`CompleteSharingNB`, which this model is where strengths are infinite.
     temper : float or "learn", default="learn"
         Power, from 0 to 1, on the feature likelihood in predictions. Below 1 it makes up for naive Bayes counting
         correlated features twice. "learn" gives every feature its own, up to 2, so that training rows, each left out
@@ -115,13 +115,14 @@ class PrototypeNB(SharingNB):
     """
 
     _draws: PrototypeDraws
+    _tasks_share_rates = True
 
     def __init__(
         self,
         *,
         strength_prior: tuple[float, float] = (1.0, 0.01),
         label_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
-        feature_prior: float | ArrayLike | Mapping[Any, Any] | str = 1.0,
+        feature_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
         temper: float | str = "learn",
         task_column: str | int | None = None,
         categorical_features: str | Sequence[Any] = "auto",
@@ -153,10 +154,6 @@ class PrototypeNB(SharingNB):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if is_learn(self.feature_prior):
-            raise ValueError(
-                'feature_prior="learn": the prototype model learns strengths and common rates already; give numbers'
-            )
         check_strength_prior(self.strength_prior)
 
     def _infer(self, problem: Problem) -> Fitted:
