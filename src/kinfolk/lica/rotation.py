@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from kinfolk.lica.problem import Floats
+from kinfolk.maths.blas import one_blas_thread
 
 
 def varimax(scores: Floats, max_iter: int = 500) -> Floats:
@@ -73,5 +74,7 @@ def unmix(means: Floats, spread: float, loadings: Floats, source_scale: float, l
         slope = (np.sign(turned) * (1.0 - decay)).T @ means / source_scale
         return float(value), (slope - n_tasks * inverse.T - drawn @ inverse.T).ravel()
 
-    best = minimize(objective, np.eye(n_sources).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    start = np.eye(n_sources).ravel()
+    with one_blas_thread():
+        best = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
     return np.asarray(best.x).reshape(n_sources, n_sources) if np.isfinite(best.fun) else np.eye(n_sources)

@@ -22,6 +22,7 @@ from scipy import special
 from scipy.optimize import minimize
 from scipy.special import gammaln
 
+from kinfolk.maths.blas import one_blas_thread
 from kinfolk.maths.digamma import digamma
 from kinfolk.tasks.statistics import Layout
 
@@ -72,7 +73,9 @@ def learn_label_prior(label_counts: NDArray[Any]) -> Floats:
         return -float(log_marginal + log_prior), -(slope * prior + slope_prior)
 
     rates = (label_counts.sum(axis=0) + 1.0) / (label_counts.sum() + n_labels)
-    found = minimize(loss, np.log(10.0 * rates), jac=True, method="L-BFGS-B", bounds=[_LOG_COUNT_BOUNDS] * n_labels)
+    bounds = [_LOG_COUNT_BOUNDS] * n_labels
+    with one_blas_thread():
+        found = minimize(loss, np.log(10.0 * rates), jac=True, method="L-BFGS-B", bounds=bounds)
     return np.asarray(np.exp(found.x))
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
+from kinfolk.maths.blas import one_blas_thread
 from kinfolk.maths.conjugate import N_CELLS, log_density_of_number, prior_of, third_cell
 from kinfolk.naive_bayes.fitted import Fitted, Problem
 from kinfolk.naive_bayes.predictor import MAX_TEMPER
@@ -150,9 +151,9 @@ def learn_temper(left_out: LeftOut, averaged: bool = False) -> Floats:
         score, slope = left_out.score(powers, averaged)
         return _CLOSENESS * float(apart @ apart) - score, 2.0 * _CLOSENESS * apart - slope
 
-    found = minimize(
-        loss, np.full(n_features, _START), jac=True, method="L-BFGS-B", bounds=[(0.0, MAX_TEMPER)] * n_features
-    )
+    bounds = [(0.0, MAX_TEMPER)] * n_features
+    with one_blas_thread():
+        found = minimize(loss, np.full(n_features, _START), jac=True, method="L-BFGS-B", bounds=bounds)
     return np.asarray(np.clip(found.x, 0.0, MAX_TEMPER))
 
 
