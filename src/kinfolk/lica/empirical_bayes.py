@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kinfolk.lica.climb import Climb
 from kinfolk.lica.designs import Designs
@@ -22,6 +21,7 @@ from kinfolk.lica.sites import LikelihoodBound
 from kinfolk.lica.source_posterior import SourceKind
 from kinfolk.lica.start import sources_of_weights
 from kinfolk.lica.task_state import TaskState
+from kinfolk.maths.blas import one_blas_thread
 
 Noise: TypeAlias = Literal["isotropic", "diagonal"]
 
@@ -159,7 +159,7 @@ def fit_empirical_bayes(
             f"{problem.n_features} features and {n_sources} sources are needed."
         )
     problem = problem.compact()
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         family = Family(link, sources, likelihood_bound)
         climb = Climb(problem, family, noise == "isotropic", n_jobs)
         if start is not None:
@@ -208,7 +208,7 @@ def fit_alone(
     Parameters are those of ``fit_empirical_bayes``.
     """
     family = Family(link, sources, likelihood_bound)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         return _fit_alone(problem.compact(), family, source_scale, intercept_variance, tol, n_jobs)
 
 
@@ -257,7 +257,7 @@ def fit_task(
     if problem.n_tasks != 1:
         raise ValueError(f"The problem has {problem.n_tasks} tasks; a fit under a prior that is held takes one.")
     problem = problem.compact()
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         family = Family(link, sources, likelihood_bound)
         climb = Climb(problem, family, bool(np.all(prior.noise == prior.noise[0])), 1)
         states = climb.expect(prior, fresh_states(problem, prior, family), max_iter, tol)
