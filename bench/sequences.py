@@ -142,7 +142,7 @@ def sweep_seconds(
         for _ in range(10):
             at = sweep(at, data, emission, priors, own, n_jobs=n_jobs)
 
-    return first, best_of(ten, repeats=3) / 10
+    return first, best_of(ten) / 10
 
 
 def run() -> list[Comparison]:

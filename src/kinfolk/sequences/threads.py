@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -14,8 +16,9 @@ from numpy.typing import NDArray
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# A piece of work is so many steps or items, unless one item alone has more: some milliseconds.
-_STEPS, _ITEMS = 1 << 10, 64
+# A piece of work is so many steps or items, unless one item alone has more: some milliseconds, next to which what it
+# takes to hand it over is little.
+_STEPS, _ITEMS = 1 << 11, 128
 
 
 class Parallel(Protocol):
@@ -45,26 +48,34 @@ def threads(n_jobs: int | None = 1) -> Iterator[Parallel]:
     if n_threads == 1:
         yield one_by_one
         return
-    # The thread that asks for the work does its share of it, so that nobody waits to be woken.
-    with ThreadPoolExecutor(n_threads - 1) as helpers:
+    helpers = _helpers(n_threads - 1, os.getpid())
 
-        def parallel(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-            given = list(items)
-            results: dict[int, Result] = {}
-            # Shared by the threads: each takes the next item that nobody has taken.
-            places = iter(range(len(given)))
+    def parallel(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        given = list(items)
+        results: dict[int, Result] = {}
+        # Shared by the threads: each takes the next item that nobody has taken.
+        places = iter(range(len(given)))
 
-            def work() -> None:
-                for place in places:
-                    results[place] = function(given[place])
+        def work() -> None:
+            for place in places:
+                results[place] = function(given[place])
 
-            started = [helpers.submit(work) for _ in range(min(n_threads, len(given)) - 1)]
-            work()
-            for helper in started:
+        started = [helpers.submit(work) for _ in range(min(n_threads, len(given)) - 1)]
+        # The thread that asks for the work does its share of it, so that nobody waits to be woken.
+        work()
+        for helper in started:
+            # One that has not begun by now has nothing left to do.
+            if not helper.cancel():
                 helper.result()
-            return [results[place] for place in range(len(given))]
+        return [results[place] for place in range(len(given))]
 
-        yield parallel
+    yield parallel
+
+
+@cache
+def _helpers(n: int, process: int) -> ThreadPoolExecutor:
+    """Threads that stay: a sweep takes milliseconds, and starting them a part of one. A forked process has its own."""
+    return ThreadPoolExecutor(n, thread_name_prefix="kinfolk")
 
 
 def pieces(bounds: NDArray[np.int64], most_steps: int = _STEPS, most_items: int = _ITEMS) -> Iterator[tuple[int, int]]:
