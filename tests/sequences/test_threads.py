@@ -1,0 +1,37 @@
+"""Work in threads gives what it gives one by one, and what goes wrong in it is told."""
+
+import threading
+import time
+
+import pytest
+
+from kinfolk.sequences.threads import threads
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3, 8])
+@pytest.mark.parametrize("n_items", [0, 1, 5, 100])
+def test_results_come_in_the_order_of_the_items(n_jobs, n_items):
+    with threads(n_jobs) as parallel:
+        assert parallel(lambda item: item * item, range(n_items)) == [item * item for item in range(n_items)]
+
+
+def test_items_are_worked_on_side_by_side():
+    both = threading.Barrier(2, timeout=20)
+    with threads(2) as parallel:
+        workers = parallel(lambda _: (both.wait(), threading.get_ident())[1], range(2))
+    assert len(set(workers)) == 2
+
+
+@pytest.mark.parametrize("bad", [0, 99])
+def test_what_goes_wrong_in_a_thread_is_told_and_the_threads_live_on(bad):
+    def work(item):
+        # Long enough that both threads have begun.
+        time.sleep(1e-4)
+        if item == bad:
+            raise ValueError(f"item {item}")
+        return item
+
+    with threads(2) as parallel:
+        with pytest.raises(ValueError, match=f"item {bad}"):
+            parallel(work, range(100))
+        assert parallel(abs, [-1, -2]) == [1, 2]
