@@ -11,8 +11,13 @@ from kinfolk.sequences.threads import threads
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, 8])
 @pytest.mark.parametrize("n_items", [0, 1, 5, 100])
 def test_results_come_in_the_order_of_the_items(n_jobs, n_items):
+    def square(item):
+        # The first ones take longer, so that later ones are done before.
+        time.sleep(1e-2 if item < 2 else 1e-4)
+        return item * item
+
     with threads(n_jobs) as parallel:
-        assert parallel(lambda item: item * item, range(n_items)) == [item * item for item in range(n_items)]
+        assert parallel(square, range(n_items)) == [item * item for item in range(n_items)]
 
 
 def test_items_are_worked_on_side_by_side():
