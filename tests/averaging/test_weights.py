@@ -21,11 +21,9 @@ def test_stacking_finds_the_maximum_that_a_general_optimiser_finds(shares):
     rng = np.random.default_rng(0)
     log_p, weights = np.log(rng.uniform(0.05, 0.95, size=(80, 3))), rng.uniform(0.5, 2.0, size=80)
 
-    added = 3 * shares / (1 + weights.sum() / 100)
-
     def loss(free):
         w = softmax(np.append(free, 0.0))
-        return -(weights @ np.log(np.exp(log_p) @ w) + added @ np.log(w))
+        return w @ np.log(w / shares) - weights @ np.log(np.exp(log_p) @ w)
 
     expected = softmax(np.append(minimize(loss, np.zeros(2), tol=1e-12).x, 0.0))
     assert np.allclose(by_stacking(log_p, weights, shares), expected, atol=1e-4)
@@ -43,6 +41,6 @@ def test_no_model_is_ruled_out_by_a_few_rows():
     certain, hopeless = -1e-9, -800.0
     few = by_stacking(np.array([[certain, hopeless]] * 3), np.ones(3))
     many = by_stacking(np.array([[certain, hopeless]] * 3000), np.ones(3000))
-    added = 1 / 1.03
-    assert few == pytest.approx([(3 + added) / (3 + 2 * added), added / (3 + 2 * added)], abs=1e-4)
+    # The slope 3/w is that of the divergence, log w/(1 − w).
+    assert np.log(few[0] / few[1]) == pytest.approx(3 / few[0], abs=1e-3)
     assert many[1] < 0.001

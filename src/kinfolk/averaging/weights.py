@@ -13,11 +13,9 @@ from scipy.special import logsumexp
 
 Floats = NDArray[np.float64]
 
-# With few rows no model is ruled out by chance: for each model one row is added on which it alone was right. Such a
-# row says more than a hundred on which models differ as little as these do, so the added ones fade as rows come in.
-_PSEUDO_ROWS, _FADED_BY = 1.0, 100.0
-_MAX_STEPS = 2_000
-_SETTLED = 1e-7
+_MAX_STEPS = 200
+# What another step would still gain, in nats.
+_SETTLED = 1e-10
 
 
 def by_evidence(log_evidence: Floats, log_prior: Floats | None = None) -> Floats:
@@ -49,26 +47,47 @@ def by_stacking(log_probability: Floats, weights: Floats, shares: Floats | None 
     Returns
     -------
     array of shape (n_models,)
-        The maximum of Σ_i log Σ_m w_m p_mi + Σ_m a_m log w_m, a concave function, where a are the rows added for the
-        models: as many as there are models, divided by 1 + n/100 for n rows. By EM, each step of which raises it.
+        The maximum of Σ_i log Σ_m w_m p_mi − Σ_m w_m log(w_m/q_m), a concave function, with the shares q. O(n_rows) a
+        step, of which there are some ten.
+
+    Notes
+    -----
+    Without the divergence from q, chance would decide between models that hardly differ: four weights learnt from n
+    rows cost about 3/(2n) nats a row. Next to q the weights are w ∝ q exp(gain), with the gain in log probability over
+    all rows, as by evidence. Rows that each model is thought to have got right beforehand, a Dirichlet prior, would do
+    the same for models that hardly differ, but could not be rid of a model that is far off.
 
     Examples
     --------
     >>> right, wrong = np.log(0.9), np.log(0.1)
     >>> by_stacking(np.array([[right, wrong]] * 30 + [[wrong, right]] * 10), np.ones(40)).round(2).tolist()
-    [0.79, 0.21]
+    [0.8, 0.2]
     """
     relative = np.exp(log_probability - log_probability.max(axis=1, keepdims=True))
     n_models = relative.shape[1]
-    believed = np.full(n_models, 1.0 / n_models) if shares is None else shares
-    added = _PSEUDO_ROWS * n_models * believed / (1.0 + weights.sum() / _FADED_BY)
-    total = weights.sum() + added.sum()
+    shares = np.full(n_models, 1.0 / n_models) if shares is None else shares
+
+    def value(w: Floats) -> float:
+        return float(weights @ np.log(relative @ w) - w @ np.log(w / shares))
+
+    believed = shares / shares.sum()
     for _ in range(_MAX_STEPS):
-        share = relative * believed
-        share *= (weights / share.sum(axis=1))[:, None]
-        step = (share.sum(axis=0) + added) / total
-        settled = np.abs(step - believed).max() < _SETTLED
-        believed = step
-        if settled:
+        ratio = relative / (relative @ believed)[:, None]
+        slope = weights @ ratio - np.log(believed / shares)
+        # A step of Newton's within weights that add up to one, in units of √w: there the divergence, whose curvature
+        # is 1/w, is as well behaved for a model that is nearly out as for the others.
+        unit = np.sqrt(believed)
+        curvature = (ratio * weights[:, None]).T @ ratio * np.outer(unit, unit) + np.eye(n_models)
+        free, held = np.linalg.solve(curvature, np.column_stack([unit * slope, unit])).T
+        step = unit * (free - held * (unit @ free) / (unit @ held))
+        gain = float(slope @ step)
+        if gain < _SETTLED:
             break
+        # Not beyond nine tenths of the way to where a weight would be zero.
+        length = min(1.0, 0.9 / float((-step / believed).max()))
+        before = value(believed)
+        while length > _SETTLED and value(believed + length * step) < before + 0.1 * length * gain:
+            length /= 2.0
+        believed = believed + length * step
+        believed /= believed.sum()
     return believed
