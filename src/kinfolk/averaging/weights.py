@@ -90,4 +90,4 @@ def by_stacking(log_probability: Floats, weights: Floats, shares: Floats | None 
             length /= 2.0
         believed = believed + length * step
         believed /= believed.sum()
-    return believed
+    return np.asarray(believed)
