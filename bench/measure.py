@@ -37,6 +37,11 @@ def best_of(job: Callable[[], object], repeats: int = 5) -> float:
     return min(seconds)
 
 
+def in_turns(*jobs: Callable[[], object], repeats: int = 9) -> list[float]:
+    """Seconds of the fastest run of each of several jobs that take turns, so that all see the same machine."""
+    return [min(seconds) for seconds in zip(*([once(job) for job in jobs] for _ in range(repeats)), strict=True)]
+
+
 def once(job: Callable[[], object]) -> float:
     """Seconds of a single run."""
     return best_of(job, repeats=1)

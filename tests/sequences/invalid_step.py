@@ -3,8 +3,9 @@
 import numpy as np
 
 from kinfolk.sequences.filtering import draw_states, log_likelihoods
-from kinfolk.sequences.gibbs import draw_given_states, draw_transitions
+from kinfolk.sequences.gibbs import draw_given_states
 from kinfolk.sequences.model import counts_of
+from kinfolk.sequences.tables import draw_rows
 
 
 def papers_sweep(state, sequences, emission, priors, rng):
@@ -18,8 +19,8 @@ def papers_sweep(state, sequences, emission, priors, rng):
         rows, each, scores = [], [], []
         for k in range(state.n_clusters):
             densities = emission.densities(state.parameters[k], part.observations)
-            weights = state.alpha * state.base_weights[[k]]
-            drawn = draw_transitions(counts[[j]], weights, state.kappa, rng)[0]
+            drawn = np.empty(transitions[j].shape)
+            draw_rows(state.alpha * state.base_weights[k], state.kappa, counts[j], drawn, rng)
             rows.append(drawn)
             each.append(densities)
             scores.append(log_likelihoods(*densities, part.bounds, drawn).sum())

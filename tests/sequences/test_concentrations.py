@@ -101,6 +101,6 @@ def test_strength_is_drawn_given_what_states_emitted():
     )
 
 
-@pytest.mark.parametrize("draw", [draw_eta, draw_gamma])
-def test_a_fixed_number_stays(draw):
-    assert draw(1.0, np.array([[3, 1], [0, 2]]), 0.25, np.random.default_rng(0)) == 0.25
+@pytest.mark.parametrize(("draw", "counts"), [(draw_eta, [3, 1, 0, 2]), (draw_gamma, [[3, 1], [0, 2]])])
+def test_a_fixed_number_stays(draw, counts):
+    assert draw(1.0, np.array(counts), 0.25, np.random.default_rng(0)) == 0.25

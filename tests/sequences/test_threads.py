@@ -3,9 +3,11 @@
 import threading
 import time
 
+import numpy as np
 import pytest
 
-from kinfolk.sequences.threads import threads
+from kinfolk.sequences.helpers import Flag
+from kinfolk.sequences.threads import tapering, threads
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, 8])
@@ -40,3 +42,32 @@ def test_what_goes_wrong_in_a_thread_is_told_and_the_threads_live_on(bad):
         with pytest.raises(ValueError, match=f"item {bad}"):
             parallel(work, range(100))
         assert parallel(abs, [-1, -2]) == [1, 2]
+
+
+def test_a_flag_that_another_thread_raises_is_seen():
+    flag = Flag()
+    assert not flag.wait(n_looks=10)
+    threading.Timer(0.05, flag.put, [True]).start()
+    # So many looks that a compiler which reads it only once would keep this waiting for half a minute, in vain.
+    assert flag.wait(n_looks=1 << 36)
+    flag.put(False)
+    assert not flag.wait(n_looks=10)
+
+
+def test_helpers_that_sleep_wake_up():
+    with threads(2) as parallel:
+        parallel(abs, [-1, -2])
+        time.sleep(0.2)
+        both = threading.Barrier(2, timeout=20)
+        assert len(set(parallel(lambda _: (both.wait(), threading.get_ident())[1], range(2)))) == 2
+
+
+@pytest.mark.parametrize("n_items", [1, 7, 12, 500])
+def test_tapering_pieces_cover_all_items_and_get_shorter(n_items):
+    bounds = np.arange(n_items + 1) * 700
+    runs = list(tapering(bounds, times=3))
+    assert [first for first, _ in runs] == [0, *(last for _, last in runs[:-1])]
+    assert runs[-1][1] == n_items
+    sizes = [last - first for first, last in runs]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(runs) < 3 + 2 * np.log2(n_items + 1) + n_items / 15

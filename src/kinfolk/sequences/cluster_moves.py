@@ -34,7 +34,7 @@ from kinfolk.sequences.filtering import compiled, draw_path, filter_sequence, lo
 from kinfolk.sequences.model import State
 from kinfolk.sequences.sequences import Sequences
 from kinfolk.sequences.tables import draw_row
-from kinfolk.sequences.threads import Parallel, one_by_one, pieces, seeds
+from kinfolk.sequences.threads import Parallel, pieces, seeds, tapering
 
 # What is in memory at once: so many steps' densities, so many tasks' matrices.
 _MOST_STEPS, _MOST_TASKS = 1 << 15, 256
@@ -57,14 +57,20 @@ def densities_of(
 ) -> Densities:
     """How probable every step is in every state of some clusters."""
 
-    def of_cluster(k: int) -> emissions.Densities:
-        return emission.densities(parameters[k], sequences.observations)
+    def of(some: NDArray[np.int64]) -> emissions.Densities:
+        states = parameters[some].reshape(-1, parameters.shape[2])
+        rows, row = emission.log_densities(states, sequences.observations)
+        # Each cluster is scaled by itself: one that is far off would leave the range of floats next to the others.
+        by_cluster = rows.reshape(len(rows), len(some), -1).swapaxes(0, 1)
+        return emissions.LogDensities(np.ascontiguousarray(by_cluster).reshape(-1, parameters.shape[1]), row).scaled()
 
-    first = of_cluster(clusters[0])
-    # Where steps share a few rows, as codes do, they are made faster than handed to another thread.
-    others = parallel if len(first.likelihood) == sequences.n_steps else one_by_one
-    each = [first, *others(of_cluster, clusters[1:])]
-    return Densities(np.stack([d.likelihood for d in each]), np.stack([d.log_scale for d in each]), each[0].row)
+    first = of(clusters[:1])
+    # Where steps share a few rows, as codes do, all others are made at once, faster than handed to another thread.
+    n_together = 1 if len(first.likelihood) == sequences.n_steps else max(len(clusters) - 1, 1)
+    each = [first, *parallel(of, clusters[1:].reshape(-1, n_together))]
+    n_rows, n_states = first.likelihood.shape
+    likelihood = np.concatenate([d.likelihood for d in each]).reshape(-1, n_rows, n_states)
+    return Densities(likelihood, np.concatenate([d.log_scale for d in each]).reshape(-1, n_rows), first.row)
 
 
 @compiled
@@ -84,33 +90,31 @@ def draw_rows_not_in_use(bounds, task_bounds, slots, weights, kappa, transitions
 
 
 @compiled
-def score_tasks(densities, bounds, task_bounds, first, last, slots, weights, kappa, proposals, scores, rng):  # type: ignore[no-untyped-def]
-    """Draw transition matrices of tasks ``first:last`` for every cluster, and the log likelihood of each.
+def score_pairs(densities, bounds, task_bounds, first, last, slots, weights, kappa, proposals, scores, rng):  # type: ignore[no-untyped-def]
+    """Draw transition matrices for pairs ``first:last`` of a task and a cluster, and the log likelihood of each.
 
-    ``proposals`` is (n_tasks, n_clusters, R, L + 1, L); what it has at a task's own cluster (``slots``) and pick 0 is
-    its current matrix, which stays.
+    Pairs are counted through the clusters of the first task, then of the second. ``proposals`` is (n_tasks, n_clusters,
+    R, L + 1, L); what it has at a task's own cluster (``slots``) and pick 0 is its current matrix, which stays.
     """
     row = densities.row
     n_clusters, n_picks, n_states = proposals.shape[1], proposals.shape[2], proposals.shape[4]
     scratch, nothing = scratch_rows(2, n_states), np.empty((0, n_states))
     no_counts, shapes = np.zeros(n_states, dtype=np.int64), scratch_rows(1, n_states)[0]
-    for j in range(first, last):
+    for pair in range(first, last):
+        j, a = pair // n_clusters, pair % n_clusters
         n_rows = rows_in_use(bounds, task_bounds, j, n_states)
-        for a in range(n_clusters):
-            likelihood, log_scale = densities.likelihood[a], densities.log_scale[a]
-            for r in range(n_picks):
-                rows = proposals[j, a, r]
-                if a != slots[j] or r > 0:
-                    for row_drawn in range(n_rows):
-                        draw_row(weights[a], kappa, row_drawn, no_counts, shapes, rows[row_drawn], rng)
-                total = 0.0
-                for i in range(task_bounds[j], task_bounds[j + 1]):
-                    total += filter_sequence(
-                        likelihood, log_scale, row, bounds[i], bounds[i + 1], rows, scratch, nothing
-                    )
-                    if total == -inf:
-                        break
-                scores[j, a, r] = total
+        likelihood, log_scale = densities.likelihood[a], densities.log_scale[a]
+        for r in range(n_picks):
+            rows = proposals[j, a, r]
+            if a != slots[j] or r > 0:
+                for row_drawn in range(n_rows):
+                    draw_row(weights[a], kappa, row_drawn, no_counts, shapes, rows[row_drawn], rng)
+            total = 0.0
+            for i in range(task_bounds[j], task_bounds[j + 1]):
+                total += filter_sequence(likelihood, log_scale, row, bounds[i], bounds[i + 1], rows, scratch, nothing)
+                if total == -inf:
+                    break
+            scores[j, a, r] = total
 
 
 @compiled
@@ -194,11 +198,13 @@ def _score(
 ) -> NDArray[np.float64]:
     """Fill the proposals of some tasks, and score them."""
     scores = np.empty(proposals.shape[:3])
-    runs = list(pieces(part.step_bounds))
+    n_clusters = proposals.shape[1]
+    reached = np.append(0, np.repeat(np.diff(part.step_bounds), n_clusters).cumsum())
+    runs = list(tapering(reached, n_clusters))
 
     def run(piece: tuple[tuple[int, int], int]) -> None:
         own = np.random.default_rng(piece[1])
-        score_tasks(densities, part.bounds, part.task_bounds, *piece[0], slots, weights, kappa, proposals, scores, own)
+        score_pairs(densities, part.bounds, part.task_bounds, *piece[0], slots, weights, kappa, proposals, scores, own)
 
     parallel(run, zip(runs, seeds(rng, len(runs)), strict=True))
     return scores

@@ -8,18 +8,21 @@ variables are needed beyond the tables.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import exp, inf, lgamma, log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.emissions.emission import Emission
+from kinfolk.sequences.filtering import compiled
 
 # Width of a slice's first interval, in nats: about a posterior's own, of ten observations or so.
 _WIDTH = 1.0
 _MOST_STEPS = 60
+# The logarithm of what is too large for a float is above this.
+_LARGEST = 709.0
 
 
 def draw_from_slice(
@@ -68,24 +71,37 @@ def _draw(
         return float(prior)
 
     def log_density(log_value: float) -> float:
-        value = float(np.exp(log_value))
+        value = exp(log_value) if log_value < _LARGEST else inf
         # Out of a float's range the prior's density is zero.
-        if not 0.0 < value < np.inf:
-            return -np.inf
+        if not 0.0 < value < inf:
+            return -inf
         return prior.log_density(value) + log_likelihood(value)
 
-    return float(np.exp(draw_from_slice(float(np.log(current)), log_density, rng)))
+    return exp(draw_from_slice(log(current), log_density, rng))
+
+
+@compiled
+def log_rising(weight, how_many):  # type: ignore[no-untyped-def]
+    """Σ log Γ(weight + n)/Γ(weight) over urns, of which ``how_many[n]`` gave n draws. O(len(how_many)).
+
+    Examples
+    --------
+    >>> round(exp(log_rising(2.0, np.array([5, 0, 1]))), 6)
+    6.0
+    """
+    total, none = 0.0, lgamma(weight)
+    for n in range(1, len(how_many)):
+        if how_many[n] > 0:
+            total += how_many[n] * (lgamma(weight + n) - none)
+    return total
 
 
 def draw_eta(current: float, sizes: NDArray[np.int64], prior: GammaPrior | float, rng: np.random.Generator) -> float:
     """Draw η given the sizes of all K clusters, π integrated out."""
-    n_clusters, n_tasks = len(sizes), int(sizes.sum())
-    occupied = sizes[sizes > 0]
+    n_clusters, of_clusters, of_all = len(sizes), np.bincount(sizes), np.bincount([sizes.sum()])
 
     def log_likelihood(eta: float) -> float:
-        share = eta / n_clusters
-        of_clusters = gammaln(share + occupied).sum() - len(occupied) * gammaln(share)
-        return float(of_clusters + gammaln(eta) - gammaln(eta + n_tasks))
+        return float(log_rising(eta / n_clusters, of_clusters) - log_rising(eta, of_all))
 
     return _draw(current, prior, log_likelihood, rng)
 
@@ -93,37 +109,29 @@ def draw_eta(current: float, sizes: NDArray[np.int64], prior: GammaPrior | float
 def draw_gamma(current: float, tables: NDArray[np.int64], prior: GammaPrior | float, rng: np.random.Generator) -> float:
     """Draw γ given how many tables serve each state of each cluster, (n_clusters, n_states), β integrated out."""
     n_states = tables.shape[1]
-    of_clusters = tables.sum(axis=1)
-    of_clusters = of_clusters[of_clusters > 0]
-    of_states = tables[tables > 0]
+    of_states, of_clusters = np.bincount(tables.ravel()), np.bincount(tables.sum(axis=1))
 
     def log_likelihood(gamma: float) -> float:
-        share = gamma / n_states
-        served = gammaln(share + of_states).sum() - len(of_states) * gammaln(share)
-        return float(served + len(of_clusters) * gammaln(gamma) - gammaln(gamma + of_clusters).sum())
+        return float(log_rising(gamma / n_states, of_states) - log_rising(gamma, of_clusters))
 
     return _draw(current, prior, log_likelihood, rng)
 
 
 class RowTotals(NamedTuple):
-    """How many transitions leave each row of each task, equal totals together: of starts, and of states."""
+    """How many rows of all tasks have n transitions that leave them, for every n: of starts, and of states."""
 
     starts: NDArray[np.int64]
-    n_starts: NDArray[np.int64]
     leaving: NDArray[np.int64]
-    n_leaving: NDArray[np.int64]
 
     @staticmethod
     def of(counts: NDArray[np.int64]) -> RowTotals:
         """Totals of counts (n_tasks, n_states + 1, n_states)."""
         totals = counts.sum(axis=2)
-        return RowTotals(*np.unique(totals[:, 0], return_counts=True), *np.unique(totals[:, 1:], return_counts=True))
+        return RowTotals(np.bincount(totals[:, 0]), np.bincount(totals[:, 1:].ravel()))
 
     def log_normalisers(self, alpha: float, kappa: float) -> float:
         """Σ log Γ(α + κ_r)/Γ(α + κ_r + n_r·) over all rows."""
-        sticky = alpha + kappa
-        of_starts = self.n_starts @ (gammaln(alpha) - gammaln(alpha + self.starts))
-        return float(of_starts + self.n_leaving @ (gammaln(sticky) - gammaln(sticky + self.leaving)))
+        return -float(log_rising(alpha, self.starts) + log_rising(alpha + kappa, self.leaving))
 
 
 def draw_alpha(
@@ -135,7 +143,7 @@ def draw_alpha(
     rng: np.random.Generator,
 ) -> float:
     """Draw α given the number of tables due to β, rows integrated out."""
-    return _draw(current, prior, lambda alpha: n_tables * np.log(alpha) + totals.log_normalisers(alpha, kappa), rng)
+    return _draw(current, prior, lambda alpha: n_tables * log(alpha) + totals.log_normalisers(alpha, kappa), rng)
 
 
 def draw_kappa(
@@ -147,7 +155,7 @@ def draw_kappa(
     rng: np.random.Generator,
 ) -> float:
     """Draw κ given the number of tables due to it, rows integrated out."""
-    return _draw(current, prior, lambda kappa: n_overrides * np.log(kappa) + totals.log_normalisers(alpha, kappa), rng)
+    return _draw(current, prior, lambda kappa: n_overrides * log(kappa) + totals.log_normalisers(alpha, kappa), rng)
 
 
 def draw_strength(

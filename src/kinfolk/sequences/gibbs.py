@@ -14,6 +14,10 @@ Dyk and T. Park, J. Amer. Statist. Assoc. 103, 2008). β and θ of clusters with
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -103,13 +107,24 @@ def draw_given_states(
     base_weights = np.empty((n_clusters, n_states))
     draw_dirichlets(gamma / n_states + tables, base_weights, rng)
     eta = draw_eta(state.eta, np.bincount(state.cluster, minlength=n_clusters), priors.clusters, rng)
-    statistics = statistics_of(state, sequences, emission)
-    # A state without steps says nothing of the strength of its prior.
-    visited = np.zeros((n_clusters, n_states), dtype=bool)
-    np.logical_or.at(visited, state.cluster, counts.any(axis=1))
-    strength = draw_strength(state.strength, statistics[visited], emission, priors.strength, rng)
-    parameters = emission.with_strength(strength).draw_parameters(statistics, rng)
-    transitions = draw_transitions(counts, alpha * base_weights[state.cluster], kappa, rng, parallel)
+
+    def draw_emissions(rng: np.random.Generator) -> tuple[float, NDArray[np.float64]]:
+        statistics = statistics_of(state, sequences, emission)
+        # A state without steps says nothing of the strength of its prior.
+        visited = np.zeros((n_clusters, n_states), dtype=bool)
+        np.logical_or.at(visited, state.cluster, counts.any(axis=1))
+        strength = draw_strength(state.strength, statistics[visited], emission, priors.strength, rng)
+        return strength, emission.with_strength(strength).draw_parameters(statistics, rng)
+
+    transitions, weights = np.empty(counts.shape), alpha * base_weights[state.cluster]
+    cells = np.arange(len(counts) + 1) * counts[0].size
+    draws: list[Callable[[np.random.Generator], Any]] = [draw_emissions]
+    for first, last in pieces(cells, _CELLS, len(counts)):
+        draws.append(partial(_draw_rows_of_tasks, weights, kappa, counts, first, last, transitions))
+    # Given states and hyper-parameters, none of them looks at another's outcome.
+    (strength, parameters), *_ = parallel(
+        lambda draw: draw[0](np.random.default_rng(draw[1])), zip(draws, seeds(rng, len(draws)), strict=True)
+    )
     return State(state.cluster, state.states, base_weights, parameters, transitions, eta, gamma, alpha, kappa, strength)
 
 
@@ -125,26 +140,6 @@ def _draw_rows_of_tasks(weights, kappa, counts, first, last, out, rng):  # type:
     """Draw the transition rows of tasks ``first:last``."""
     for j in range(first, last):
         draw_rows(weights[j], kappa, counts[j], out[j], rng)
-
-
-def draw_transitions(
-    counts: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    kappa: float,
-    rng: np.random.Generator,
-    parallel: Parallel = one_by_one,
-) -> NDArray[np.float64]:
-    """Draw every task's transitions given their counts (J, L + 1, L) and base weights αβ (J, L). O(J L²)."""
-    transitions = np.empty(counts.shape)
-    cells = np.arange(len(counts) + 1) * counts[0].size
-    runs = list(pieces(cells, _CELLS, len(counts)))
-
-    def run(piece: tuple[tuple[int, int], int]) -> None:
-        own = np.random.default_rng(piece[1])
-        _draw_rows_of_tasks(weights, kappa, counts, *piece[0], transitions, own)
-
-    parallel(run, zip(runs, seeds(rng, len(runs)), strict=True))
-    return transitions
 
 
 def start_state(

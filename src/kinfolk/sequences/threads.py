@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
 from typing import Protocol, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from kinfolk.sequences.helpers import helpers
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # A piece of work is so many steps or items, unless one item alone has more: some milliseconds, next to which what it
-# takes to hand it over is little.
+# takes to hand it over is little. Where pieces taper they have twice as many steps to begin with.
 _STEPS, _ITEMS = 1 << 11, 128
+_MOST_STEPS, _LEAST_STEPS = 1 << 12, 1 << 11
 
 
 class Parallel(Protocol):
@@ -48,7 +49,7 @@ def threads(n_jobs: int | None = 1) -> Iterator[Parallel]:
     if n_threads == 1:
         yield one_by_one
         return
-    helpers = _helpers(n_threads - 1, os.getpid())
+    others = helpers(n_threads - 1, os.getpid())
 
     def parallel(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         given = list(items)
@@ -60,22 +61,14 @@ def threads(n_jobs: int | None = 1) -> Iterator[Parallel]:
             for place in places:
                 results[place] = function(given[place])
 
-        started = [helpers.submit(work) for _ in range(min(n_threads, len(given)) - 1)]
+        begun = [helper.begin(work) for helper in others[: len(given) - 1]]
         # The thread that asks for the work does its share of it, so that nobody waits to be woken.
         work()
-        for helper in started:
-            # One that has not begun by now has nothing left to do.
-            if not helper.cancel():
-                helper.result()
+        for part in begun:
+            part.end()
         return [results[place] for place in range(len(given))]
 
     yield parallel
-
-
-@cache
-def _helpers(n: int, process: int) -> ThreadPoolExecutor:
-    """Threads that stay: a sweep takes milliseconds, and starting them a part of one. A forked process has its own."""
-    return ThreadPoolExecutor(n, thread_name_prefix="kinfolk")
 
 
 def pieces(bounds: NDArray[np.int64], most_steps: int = _STEPS, most_items: int = _ITEMS) -> Iterator[tuple[int, int]]:
@@ -92,6 +85,26 @@ def pieces(bounds: NDArray[np.int64], most_steps: int = _STEPS, most_items: int 
         last = min(max(reached, first + 1), first + most_items, n_items)
         yield first, last
         first = last
+
+
+def tapering(bounds: NDArray[np.int64], times: int = 1) -> Iterator[tuple[int, int]]:
+    """Cut items as `pieces` does, a step of work being counted so many times in ``bounds``, into ever shorter runs.
+
+    Each has at most half of the work that is left, so that nobody waits long for whoever has the last; and they are
+    fewer than short ones of equal length.
+
+    Examples
+    --------
+    >>> [last - first for first, last in tapering(np.arange(13) * 1000)]
+    [4, 4, 2, 2]
+    """
+    first, n_items = 0, len(bounds) - 1
+    while first < n_items:
+        left = int(bounds[-1] - bounds[first])
+        steps = min(_MOST_STEPS * times, max(_LEAST_STEPS, left // 2))
+        _, taken = next(pieces(bounds[first:], steps, _ITEMS * times))
+        yield first, first + taken
+        first += taken
 
 
 def seeds(rng: np.random.Generator, n: int) -> list[int]:
