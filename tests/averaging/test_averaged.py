@@ -194,3 +194,31 @@ def test_names_of_columns_are_forgotten_where_the_next_table_has_none():
     X, y, task = made_up_tasks(15, n_tasks=4)
     model = AveragedNB([NoSharingNB()], random_state=0).fit(pd.DataFrame(X, columns=list("abc")), y, task=task)
     assert not hasattr(model.fit(X, y, task=task), "feature_names_in_")
+
+
+def counted(X, y, task):
+    """Counts of rows: of features and labels."""
+    values = X.astype(int)
+    feature_counts = np.zeros((task.max() + 1, 2, X.shape[1], 2), dtype=int)
+    for f in range(X.shape[1]):
+        np.add.at(feature_counts, (task, y, f, values[:, f]), 1)
+    label_counts = np.zeros((task.max() + 1, 2), dtype=int)
+    np.add.at(label_counts, (task, y), 1)
+    return feature_counts, label_counts
+
+
+def test_counts_teach_what_their_rows_teach():
+    X, y, task = made_up_tasks(4)
+    by_rows = AveragedNB(weigh_by="evidence", random_state=0).fit(X, y, task=task)
+    by_counts = AveragedNB(weigh_by="evidence", random_state=0).fit_statistics(*counted(X, y, task))
+    assert by_counts.weights_ == pytest.approx(by_rows.weights_, abs=1e-6)
+    assert by_counts.log_evidence_ == pytest.approx(by_rows.log_evidence_, abs=1e-6)
+    np.testing.assert_allclose(
+        by_counts.predict_proba(X.astype(int), task=task), by_rows.predict_proba(X, task=task), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("weigh_by", ["held-out", "leave-one-out", "conditional-evidence"])
+def test_counts_have_no_rows_to_weigh_models_by(weigh_by):
+    with pytest.raises(ValueError, match='give weigh_by="evidence"'):
+        AveragedNB(weigh_by=weigh_by).fit_statistics(*counted(*made_up_tasks(4)))

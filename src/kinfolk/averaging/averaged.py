@@ -8,14 +8,15 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.averaging.predictor import member_archives
+from kinfolk.averaging.rows import Rows, as_indexable, make_folds
 from kinfolk.averaging.weights import by_evidence, by_stacking
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.base import SharingNB, flat
@@ -28,6 +29,7 @@ from kinfolk.naive_bayes.no_sharing import NoSharingNB
 from kinfolk.naive_bayes.prototype import PrototypeNB
 from kinfolk.posterior import Archive, plain, schema_about, unplain
 from kinfolk.progress import progress_bar
+from kinfolk.tasks.counts import Counts
 from kinfolk.tasks.door import check_labels, check_weights
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.whole_fits import all_or_nothing
@@ -149,29 +151,21 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
         """
         if y is None:
             raise ValueError("This AveragedNB estimator requires y to be passed, but the target y is None.")
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = self._draw_seed()
         members = self._chosen_members(seed)
         y = flat(y)
-        X, y, task, sample_weight = (_as_indexable(part) for part in (X, y, task, sample_weight))
+        X, y, task, sample_weight = (as_indexable(part) for part in (X, y, task, sample_weight))
         n_fits = len(members) * (1 + (self.n_folds if self.weigh_by == "held-out" else 0))
         with all_or_nothing(self), progress_bar("Fitting models", n_fits, bool(self.verbose)) as advance:
 
             def fitted(member: SharingNB, rows: NDArray[np.bool_] | None = None) -> SharingNB:
-                part = _Rows(X, y, task, sample_weight)
+                part = Rows(X, y, task, sample_weight)
                 model = (part if rows is None else part.take(rows)).fit(clone(member))
                 advance(1)
                 return model
 
             whole = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitted)(one) for one in members.values())
-            self.members_ = dict(zip(members, whole, strict=True))
-            first = whole[0]
-            self.classes_, self.tasks_ = first.classes_, first.tasks_
-            self.n_features_in_ = first.n_features_in_
-            self.__dict__.pop("feature_names_in_", None)
-            if hasattr(first, "feature_names_in_"):
-                self.feature_names_in_ = first.feature_names_in_
-            self._seed = seed
-            self._log_evidence: list[Evidence] = []
+            self._keep(dict(zip(members, whole, strict=True)), seed)
             if self.weigh_by == "held-out":
                 believed = self._by_folds(members, fitted, X, y, task, sample_weight)
             elif self.weigh_by == "leave-one-out":
@@ -180,6 +174,64 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
                 believed = self._by_evidence()
             self.weights_ = dict(zip(members, believed.tolist(), strict=True))
         return self
+
+    def fit_statistics(
+        self,
+        feature_counts: ArrayLike | Counts,
+        label_counts: ArrayLike | None = None,
+        tasks: Any = None,
+        *,
+        n_values: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from counts instead of rows; with ``weigh_by="evidence"`` alone, since counts have no rows to hold out.
+
+        Parameters
+        ----------
+        feature_counts, label_counts, tasks, n_values
+            As in the members.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> alike = np.tile([[[30, 10]], [[10, 30]]], (5, 1, 1, 1))
+        >>> model = AveragedNB(weigh_by="evidence", random_state=0).fit_statistics(alike, np.full((5, 2), 40))
+        >>> max(model.weights_, key=model.weights_.get)
+        'complete sharing'
+        """
+        if self.weigh_by != "evidence":
+            raise ValueError(
+                f"weigh_by={self.weigh_by!r} weighs models by what they say of single rows, which counts do not hold: "
+                'give weigh_by="evidence"'
+            )
+        seed = self._draw_seed()
+        members = self._chosen_members(seed)
+        with all_or_nothing(self), progress_bar("Fitting models", len(members), bool(self.verbose)) as advance:
+
+            def fitted(member: SharingNB) -> SharingNB:
+                model: SharingNB = clone(member).fit_statistics(feature_counts, label_counts, tasks, n_values=n_values)
+                advance(1)
+                return model
+
+            whole = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitted)(one) for one in members.values())
+            self._keep(dict(zip(members, whole, strict=True)), seed)
+            self.weights_ = dict(zip(members, self._by_evidence().tolist(), strict=True))
+        return self
+
+    def _draw_seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _keep(self, members: dict[str, SharingNB], seed: int) -> None:
+        """Keep fitted members, and what all of them know of the data."""
+        self.members_, self._seed = members, seed
+        self._log_evidence: list[Evidence] = []
+        first = next(iter(members.values()))
+        self.classes_, self.tasks_, self.n_features_in_ = first.classes_, first.tasks_, first.n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(first, "feature_names_in_"):
+            self.feature_names_in_ = first.feature_names_in_
 
     def _chosen_members(self, seed: int) -> dict[str, SharingNB]:
         """The members to fit, by name."""
@@ -244,12 +296,12 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
         weights = check_weights(sample_weight, len(labels))
         counts = np.ones(len(labels)) if weights is None else weights
         code = np.where(missing, -1, encode(labels, self.classes_.tolist()))
-        fold = _folds(code, counts, self.n_folds, np.random.default_rng(self._seed))
+        fold = make_folds(code, counts, self.n_folds, np.random.default_rng(self._seed))
         held = [fold == part for part in range(self.n_folds) if (fold == part).any()]
         kept = [part for part in held if len(np.unique(code[~part & (code >= 0) & (counts > 0)])) > 1]
         if not kept:
             return self._shares(members)
-        rows = _Rows(X, y, task, sample_weight)
+        rows = Rows(X, y, task, sample_weight)
 
         def held_out(member: SharingNB, part: NDArray[np.bool_]) -> Floats:
             model = fitted(member, ~part)
@@ -402,15 +454,10 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
         model = cls(**{name: unplain(value) for name, value in about["params"].items()})
         parts, weights = member_archives(archive)
         fitted = [_MEMBERS[part.about["estimator"]]._from_archive(part) for part in parts]
-        model.members_ = dict(zip(about["names"], fitted, strict=True))
+        model._keep(dict(zip(about["names"], fitted, strict=True)), int(about["seed"]))
         model.weights_ = dict(zip(about["names"], weights.tolist(), strict=True))
         if about["own_members"]:
             model.members = {name: clone(member) for name, member in model.members_.items()}
-        first = fitted[0]
-        model.classes_, model.tasks_, model.n_features_in_ = first.classes_, first.tasks_, first.n_features_in_
-        if hasattr(first, "feature_names_in_"):
-            model.feature_names_in_ = first.feature_names_in_
-        model._seed = int(about["seed"])
         model._log_evidence = [Evidence(*evidence) for evidence in about["evidence"]]
         return model
 
@@ -432,46 +479,3 @@ _MEMBERS: dict[str, type[SharingNB]] = {
 
 def _name(i: int, member: Any) -> str:
     return f"{i + 1}: {type(member).__name__}"
-
-
-def _folds(code: NDArray[Any], counts: Floats, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The part that holds each row out, the labels spread evenly; −1 for rows that have no label or do not count."""
-    fold = np.full(len(code), -1)
-    for label in np.unique(code[code >= 0]):
-        rows = rng.permutation(np.flatnonzero((code == label) & (counts > 0)))
-        fold[rows] = (np.arange(len(rows)) + rng.integers(n_folds)) % n_folds
-    return fold
-
-
-class _Rows:
-    """A user's rows as they came, and any part of them, whatever they came in."""
-
-    def __init__(self, X: Any, y: Any, task: Any, sample_weight: Any) -> None:
-        self.parts = X, y, task, sample_weight
-
-    def take(self, rows: NDArray[np.bool_]) -> _Rows:
-        """Some of the rows."""
-        where = np.flatnonzero(rows)
-        return _Rows(*(None if part is None else _take(part, where) for part in self.parts))
-
-    def fit(self, model: SharingNB) -> SharingNB:
-        """Fit a model to the rows."""
-        X, y, task, weights = self.parts
-        return model.fit(X, y, task=task, sample_weight=weights)
-
-    def to_predict(self) -> tuple[Any, Any]:
-        """The rows without their labels: table and task."""
-        return self.parts[0], self.parts[2]
-
-
-def _as_indexable(part: Any) -> Any:
-    """Something rows can be taken from: what can be nothing but turned into an array is."""
-    if part is None or isinstance(part, Mapping) or hasattr(part, "iloc") or hasattr(part, "__getitem__"):
-        return part
-    return np.asarray(part)
-
-
-def _take(part: Any, where: NDArray[np.int64]) -> Any:
-    if isinstance(part, Mapping):
-        return {name: _take(column, where) for name, column in part.items()}
-    return _safe_indexing(part, where)
