@@ -54,12 +54,13 @@ def test_a_flag_that_another_thread_raises_is_seen():
     assert not flag.wait(n_looks=10)
 
 
-def test_helpers_that_sleep_wake_up():
+@pytest.mark.parametrize("pause", [0.0, 0.2])
+def test_helpers_do_what_comes_at_once_and_what_comes_after_they_fell_asleep(pause):
     with threads(2) as parallel:
-        parallel(abs, [-1, -2])
-        time.sleep(0.2)
-        both = threading.Barrier(2, timeout=20)
-        assert len(set(parallel(lambda _: (both.wait(), threading.get_ident())[1], range(2)))) == 2
+        for _ in range(3):
+            time.sleep(pause)
+            both = threading.Barrier(2, timeout=20)
+            assert len(set(parallel(lambda _: (both.wait(), threading.get_ident())[1], range(2)))) == 2
 
 
 @pytest.mark.parametrize("n_items", [1, 7, 12, 500])

@@ -81,9 +81,10 @@ class Helper:
 
     def _serve(self) -> None:
         while True:
-            self._asked.wait()
+            # Lowered before the queue is looked at, and raised after it was filled: what comes in between is not missed.
             self._asked.put(False)
-            # Sleeps if nothing is there: a flag says when it is worth looking, the queue what there is to do.
+            if self._work.empty():
+                self._asked.wait()
             work = self._work.get()
             if work.outcome.set_running_or_notify_cancel():
                 try:

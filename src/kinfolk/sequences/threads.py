@@ -61,7 +61,7 @@ def threads(n_jobs: int | None = 1) -> Iterator[Parallel]:
             for place in places:
                 results[place] = function(given[place])
 
-        begun = [helper.begin(work) for helper in others[: len(given) - 1]]
+        begun = [helper.begin(work) for helper in others[: max(len(given) - 1, 0)]]
         # The thread that asks for the work does its share of it, so that nobody waits to be woken.
         work()
         for part in begun:
