@@ -56,10 +56,10 @@ def test_a_flag_that_another_thread_raises_is_seen():
 
 @pytest.mark.parametrize("pause", [0.0, 0.2])
 def test_helpers_do_what_comes_at_once_and_what_comes_after_they_fell_asleep(pause):
+    both = threading.Barrier(2, timeout=20)
     with threads(2) as parallel:
         for _ in range(3):
             time.sleep(pause)
-            both = threading.Barrier(2, timeout=20)
             assert len(set(parallel(lambda _: (both.wait(), threading.get_ident())[1], range(2)))) == 2
 
 

@@ -81,7 +81,7 @@ class Helper:
 
     def _serve(self) -> None:
         while True:
-            # Lowered before the queue is looked at, and raised after it was filled: what comes in between is not missed.
+            # Lowered before the queue is looked at, and raised after it was filled: nothing in between is missed.
             self._asked.put(False)
             if self._work.empty():
                 self._asked.wait()
