@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.networks.branch_and_bound import bound_edit, bound_paired
 from kinfolk.networks.cases import Cases
 from kinfolk.networks.climbing import TIE
@@ -127,7 +127,7 @@ def _paths(structure: NDArray[np.bool_]) -> NDArray[np.bool_]:
         reaches = further
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count(current, costs, edit):  # type: ignore[no-untyped-def]
     """What the present states of every pair cost, in edits or in differences between tasks."""
     out = np.zeros(len(current))
@@ -136,7 +136,7 @@ def _count(current, costs, edit):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _scan(gains, current, order, paid, penalty, costs, bound):  # type: ignore[no-untyped-def]
     """Find the pair and the states with the highest gain above zero; also count the bounds that were evaluated.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from kinfolk.lica.prior import TaskPrior
+from kinfolk.maths.compiled import compiled
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def fit_lasso_sources(prior: TaskPrior, weights: Floats, *, start: Floats | None
     return np.asarray(_descend(gram, targets, 1.0 / prior.source_scale, sources, TOLERANCE, MAX_SWEEPS))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _descend(
     gram: Floats, targets: Floats, penalty: float, sources: Floats, tolerance: float, max_sweeps: int
 ) -> Floats:

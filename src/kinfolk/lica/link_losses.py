@@ -6,10 +6,10 @@ from math import erfc, exp, log, log1p, pi, sqrt
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from kinfolk.lica.problem import Link
+from kinfolk.maths.compiled import compiled
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -17,7 +17,7 @@ LINK_CODES: dict[Link, int] = {"logistic": 0, "probit": 1, "gaussian": 2}
 _TAIL = -5.0  # below, Φ comes from the continued fraction of its Mills ratio: erfc underflows at −38
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def log_normal_cdf(z: float) -> tuple[float, float]:
     """Give log Φ(z) and φ(z)/Φ(z), far in the lower tail too."""
     if z > _TAIL:
@@ -29,7 +29,7 @@ def log_normal_cdf(z: float) -> tuple[float, float]:
     return -0.5 * z * z - 0.5 * log(2.0 * pi) - log(ratio), ratio
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def loss(link: int, y: float, f: float, residual_variance: float) -> tuple[float, float, float]:
     """−log p(y | f) without constants, and its first and second derivative in f."""
     if link == 0:
@@ -43,7 +43,7 @@ def loss(link: int, y: float, f: float, residual_variance: float) -> tuple[float
     return 0.5 * (f - y) ** 2 / residual_variance, (f - y) / residual_variance, 1.0 / residual_variance
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def losses(
     link: int, y: Floats, f: Floats, row_weights: Floats, residual_variance: float
 ) -> tuple[Floats, Floats, Floats]:

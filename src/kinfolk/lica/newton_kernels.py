@@ -9,10 +9,10 @@ from math import sqrt
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from kinfolk.lica.link_losses import loss as loss_of
+from kinfolk.maths.compiled import compiled
 
 Floats: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = NDArray[np.int64]
@@ -33,7 +33,7 @@ class Design(NamedTuple):
     values: Floats
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _predictors(design: Design, rows: Rows, weights: Floats) -> Floats:
     """Linear predictor of each row; the last weight is the intercept."""
     out = np.empty(rows.size)
@@ -45,7 +45,7 @@ def _predictors(design: Design, rows: Rows, weights: Floats) -> Floats:
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_transposed(design: Design, rows: Rows, coefficients: Floats, out: Floats) -> None:
     for i in range(rows.size):
         coefficient = coefficients[i]
@@ -55,7 +55,7 @@ def _add_transposed(design: Design, rows: Rows, coefficients: Floats, out: Float
             out[-1] += coefficient
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_curvature_product(design: Design, rows: Rows, curvature: Floats, direction: Floats, out: Floats) -> None:
     """Add XᵀDX · direction in one pass over the rows."""
     for i in range(rows.size):
@@ -70,7 +70,7 @@ def _add_curvature_product(design: Design, rows: Rows, curvature: Floats, direct
             out[-1] += total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _solve_by_conjugate_gradients(
     design: Design,
     rows: Rows,
@@ -115,7 +115,7 @@ def _solve_by_conjugate_gradients(
     return solution
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _hessian(design: Design, rows: Rows, curvature: Floats, scale: Floats) -> Floats:
     """I + √Ψ XᵀDX √Ψ, written out; the intercept's row and column are the last."""
     size = scale.size
@@ -135,7 +135,7 @@ def _hessian(design: Design, rows: Rows, curvature: Floats, scale: Floats) -> Fl
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def newton(
     design: Design,
     rows: Rows,
@@ -214,7 +214,7 @@ def newton(
     return fitted[:-1], fitted[-1], loss, loss + 0.5 * float(whitened @ whitened), norm, steps
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def inverse_diagonal(
     design: Design,
     rows: Rows,

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from math import log, pi, sqrt, tanh
 
-from numba import njit
-
 from kinfolk.lica.link_losses import LINK_CODES, log_normal_cdf
 from kinfolk.lica.link_losses import loss as loss_of
 from kinfolk.lica.sites import LEAST_PRECISION, NODE_WEIGHTS, NODES
+from kinfolk.maths.compiled import compiled
 
 _LOGISTIC, _GAUSSIAN = LINK_CODES["logistic"], LINK_CODES["gaussian"]
 _HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 _N_NODES = len(NODES)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def match_row(
     link: int, by_average: bool, y: float, weight: float, residual_variance: float, mean: float, variance: float
 ) -> tuple[float, float, float]:

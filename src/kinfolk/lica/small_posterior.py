@@ -11,9 +11,9 @@ from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from kinfolk.lica.problem import Floats
+from kinfolk.maths.compiled import compiled
 
 
 class Given(NamedTuple):
@@ -29,7 +29,7 @@ class Given(NamedTuple):
     left: Floats
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def covariance_of(root: Floats) -> Floats:
     """BBᵀ."""
     n_rows = root.shape[0]
@@ -44,7 +44,7 @@ def covariance_of(root: Floats) -> Floats:
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def condition_by_rows(
     root: Floats, covariance: Floats, precision: Floats, shift: Floats, shared: Floats, want_left: bool, given: Given
 ) -> tuple[float, float, float]:
@@ -100,7 +100,7 @@ def condition_by_rows(
     return log_det, effective, effective - (1.0 - given.left[-1])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def condition_by_features(
     root: Floats, precision: Floats, shift: Floats, shared: Floats, given: Given
 ) -> tuple[float, float, float]:
@@ -149,7 +149,7 @@ def condition_by_features(
     return log_det, decided + 1.0 - given.left[-1], decided
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def factorise(matrix: Floats) -> float:
     """Turn the lower half of a positive definite matrix into its Cholesky factor, in place; returns log|matrix|."""
     size = len(matrix)
@@ -168,7 +168,7 @@ def factorise(matrix: Floats) -> float:
     return log_det
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def invert_lower(lower: Floats) -> Floats:
     """L⁻¹; what stands above the diagonal of L is not looked at."""
     size = len(lower)

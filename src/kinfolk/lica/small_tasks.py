@@ -6,7 +6,6 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from kinfolk.lica.link_losses import LINK_CODES
@@ -21,6 +20,7 @@ from kinfolk.lica.small_posterior import (
     invert_lower,
 )
 from kinfolk.lica.source_posterior import descend, gaussian_spread
+from kinfolk.maths.compiled import compiled
 
 HALVINGS = 8  # of a step towards the matched sites, before the sites are taken as they are
 GROWTH = 1.2  # of a step that did not lower the bound
@@ -92,7 +92,7 @@ class _Task(NamedTuple):
     weights: Floats
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sweep_tasks(
     rows: Rows,
     held: Held,
@@ -145,7 +145,7 @@ def sweep_tasks(
                 break
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _lay_out(rows: Rows, held: Held, start: int, end: int) -> _Task:
     n_rows, n_features = end - start, rows.X.shape[1]
     root = np.empty((n_rows, n_features + 1))
@@ -163,7 +163,7 @@ def _lay_out(rows: Rows, held: Held, start: int, end: int) -> _Task:
     return _Task(root, covariance, shared, offset, rows.y[start:end], rows.weights[start:end])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _blank(like: Posterior) -> Posterior:
     return Posterior(
         np.empty_like(like.precision),
@@ -180,7 +180,7 @@ def _blank(like: Posterior) -> Posterior:
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _take_over(new: Posterior, into: Posterior) -> None:
     into.precision[:] = new.precision
     into.shift[:] = new.shift
@@ -195,7 +195,7 @@ def _take_over(new: Posterior, into: Posterior) -> None:
     into.numbers[:] = new.numbers
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _improve(task: _Task, held: Held, now: Posterior, trial: Posterior) -> bool:
     """Move towards the matched sites, less far where that would lower the bound; whether anything moved."""
     step = now.numbers[STEP]
@@ -210,7 +210,7 @@ def _improve(task: _Task, held: Held, now: Posterior, trial: Posterior) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _between(now: Posterior, step: float, into: Posterior) -> None:
     if step == 1.0:
         into.precision[:] = now.matched_precision
@@ -221,7 +221,7 @@ def _between(now: Posterior, step: float, into: Posterior) -> None:
             into.shift[i] = now.shift[i] + step * (now.matched_shift[i] - now.shift[i])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sweep(task: _Task, held: Held, start: Posterior, into: Posterior) -> None:
     """Condition weights and sources on the sites of ``into``; the sources start from those of ``start``."""
     n_rows, n_sources = task.shared.shape
@@ -276,7 +276,7 @@ def _sweep(task: _Task, held: Held, start: Posterior, into: Posterior) -> None:
     into.numbers[BOUND] = likelihood + 0.5 * (effective - log_det - distance) + of_sources
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fit_sources(task: _Task, held: Held, given: Given, start: Posterior, into: Posterior) -> float:
     """Find q(s) as ``source_posterior.fit_sources`` does; returns its ``value``."""
     n_rows, n_sources = task.shared.shape

@@ -17,10 +17,10 @@ from math import exp, log, sqrt
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from scipy.linalg import solve
 
 from kinfolk.lica.problem import Floats
+from kinfolk.maths.compiled import compiled
 
 SourceKind: TypeAlias = Literal["laplace", "gaussian"]
 
@@ -79,7 +79,7 @@ def fit_sources(
     return SourcePosterior(mean, spread, value)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gaussian_spread(mean: Floats, rigidity: Floats) -> tuple[Floats, float]:
     """The spreads of Gaussian sources, and ``value`` with them."""
     spread = np.empty(len(mean))
@@ -91,7 +91,7 @@ def gaussian_spread(mean: Floats, rigidity: Floats) -> tuple[Floats, float]:
     return spread, value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def descend(quadratic: Floats, linear: Floats, rigidity: Floats, scale: float, mean: Floats, spread: Floats) -> float:
     """Minimise over one mean and its spread after the other, in place; no step raises the function.
 
@@ -125,7 +125,7 @@ def descend(quadratic: Floats, linear: Floats, rigidity: Floats, scale: float, m
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best_mean(quadratic: float, linear: float, spread: float, scale: float, start: float) -> float:
     """Minimise (|m| + b e^{−|m|/b})/b₀ + ½Qm² − qm.
 
@@ -147,7 +147,7 @@ def _best_mean(quadratic: float, linear: float, spread: float, scale: float, sta
     return m if linear > 0.0 else -m
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best_spread(rigidity: float, size: float, scale: float, start: float) -> float:
     """Minimise b e^{−|m|/b}/b₀ + Rb² − log b: the root of (b + |m|) e^{−|m|/b}/b₀ + 2Rb² − 1, which grows with b.
 

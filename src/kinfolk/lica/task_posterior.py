@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cholesky, lapack, solve_triangular
@@ -23,6 +22,7 @@ from scipy.linalg import cholesky, lapack, solve_triangular
 from kinfolk.lica.prior import TaskPosterior, TaskPrior
 from kinfolk.lica.problem import Floats
 from kinfolk.lica.sites import Sites
+from kinfolk.maths.compiled import compiled
 
 _BLOCK = 4_096  # features, or new rows, gone through at once where a matrix of rows by them is needed
 
@@ -232,7 +232,7 @@ def _column_forms(columns: Any, root: Floats) -> Floats:
     return forms
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sparse_forms(data: Floats, indices: NDArray[np.int32], indptr: NDArray[np.int32], matrix: Floats) -> Floats:
     n_columns = len(indptr) - 1
     forms = np.zeros(n_columns)

@@ -16,10 +16,11 @@ from __future__ import annotations
 from math import lgamma, log, pi
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
+
+from kinfolk.maths.compiled import compiled
 
 GAUSSIAN = 0
 COUNT = 1
@@ -48,14 +49,14 @@ def number_groups(first: int, family: NDArray[np.int64], prior: NDArray[np.float
     return NumberGroups(first, family, np.column_stack([prior, constant]))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def prior_of(numbers, g):  # type: ignore[no-untyped-def]
     """The prior of one group as plain numbers, which are handed on without counting references to an array."""
     prior = numbers.prior
     return prior[g, 0], prior[g, 1], prior[g, 2], prior[g, 3], prior[g, 4]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def log_marginal_of_number(n, total, third, family, prior):  # type: ignore[no-untyped-def]
     """Log density of the numbers of one group, given their statistics; ``prior`` as ``prior_of`` gives it."""
     if n <= 0:
@@ -69,13 +70,13 @@ def log_marginal_of_number(n, total, third, family, prior):  # type: ignore[no-u
     return lgamma(shape) - shape * np.log(prior[1] + n) + prior[4] - third
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def third_cell(x, family):  # type: ignore[no-untyped-def]
     """What a number adds to the last cell of its group."""
     return x * x if family == GAUSSIAN else lgamma(x + 1.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def log_density_of_number(x, n, total, third, family, prior):  # type: ignore[no-untyped-def]
     """Log density of one more number, given the statistics of those before it: Student's t or negative binomial.
 

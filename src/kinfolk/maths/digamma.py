@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from kinfolk.maths.compiled import compiled
 
-@numba.njit(cache=True, nogil=True)
+
+@compiled
 def digamma(x):  # type: ignore[no-untyped-def]
     """ψ(x) for x > 0, to about 1e-13: by recurrence to above 10, then by Stirling's series (Abramowitz–Stegun 6.3.18).
 

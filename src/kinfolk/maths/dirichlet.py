@@ -14,11 +14,11 @@ from __future__ import annotations
 from math import lgamma
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, NumberGroups, log_marginal_of_number, number_groups, prior_of
 
 # Beyond this many table entries the tables leave the processor's caches and a call of lgamma is as fast.
@@ -66,7 +66,7 @@ def dirichlet_product(
     )
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _rising(prior, tables, row, count, width):  # type: ignore[no-untyped-def]
     """lgamma(prior + count) − lgamma(prior), from a table where it reaches."""
     if count < width:
@@ -76,7 +76,7 @@ def _rising(prior, tables, row, count, width):  # type: ignore[no-untyped-def]
 
 
 # Inlined by force: a call hands all arrays of the product on and counts a reference for each, a third of the time.
-@numba.njit(cache=True, nogil=True, forceinline=True)
+@compiled(forceinline=True)
 def log_marginal_of_sum(a, b, product):  # type: ignore[no-untyped-def]
     """Log marginal of the added statistics a + b, without forming the sum. O(cells)."""
     # By names of their own, because taking an array out of a tuple in a loop counts a reference each time.
@@ -100,7 +100,7 @@ def log_marginal_of_sum(a, b, product):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def log_marginals(counts, product):  # type: ignore[no-untyped-def]
     """Log marginal of every row of statistics, each on its own."""
     nothing = np.zeros(counts.shape[1], dtype=counts.dtype)
@@ -110,7 +110,7 @@ def log_marginals(counts, product):  # type: ignore[no-untyped-def]
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def log_marginals_joined(counts, one, others, product):  # type: ignore[no-untyped-def]
     """Log marginal of row ``one`` joined with each row of ``others``."""
     out = np.empty(len(others))

@@ -15,7 +15,6 @@ from __future__ import annotations
 from math import lgamma
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
@@ -23,6 +22,7 @@ from scipy.optimize import minimize
 from scipy.special import gammaln
 
 from kinfolk.maths.blas import one_blas_thread
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.digamma import digamma
 from kinfolk.tasks.statistics import Layout
 
@@ -155,7 +155,7 @@ def _learn_feature(counts: NDArray[Any], weights: Floats, n_values: float) -> tu
     return strength, votes
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_votes(of_cells, pseudo):  # type: ignore[no-untyped-def]
     """Expected number of observations that the common rates, not the blocks' own, have drawn; and one for each cell."""
     votes = np.ones_like(pseudo)
@@ -168,7 +168,7 @@ def _count_votes(of_cells, pseudo):  # type: ignore[no-untyped-def]
     return votes
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _log_posterior(log_strength, of_cells, of_labels, rates, n_values):  # type: ignore[no-untyped-def]
     """Log marginal of the blocks and log prior of the strength, up to a constant."""
     strength = np.exp(log_strength)
@@ -184,7 +184,7 @@ def _log_posterior(log_strength, of_cells, of_labels, rates, n_values):  # type:
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _best_log_strength(of_cells, of_labels, rates, n_values, low, high):  # type: ignore[no-untyped-def]
     """Where the log posterior is the highest, by golden section."""
     golden = 0.5 * (np.sqrt(5.0) - 1.0)

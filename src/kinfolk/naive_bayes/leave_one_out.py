@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from kinfolk.maths.blas import one_blas_thread
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, log_density_of_number, prior_of, third_cell
 from kinfolk.naive_bayes.fitted import Fitted, Problem
 from kinfolk.naive_bayes.predictor import MAX_TEMPER
@@ -94,7 +94,7 @@ class LeftOut(NamedTuple):
         return float(score), np.asarray(slope)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _score(start, log_weight, log_fit, log_rates, labels, weights, powers, averaged):  # type: ignore[no-untyped-def]
     """Log probability of the rows' own labels and its slope; ``log_fit`` is (entries, labels, features)."""
     n_labels, n_features = log_fit.shape[1:]
@@ -236,7 +236,7 @@ class _Prior(NamedTuple):
     losses: Floats
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fit_without(  # type: ignore[no-untyped-def]
     codes, labels, task, taken, entry_start, block, share, counts, totals, prior, offsets, start, log_fit
 ):
@@ -264,7 +264,7 @@ def _fit_without(  # type: ignore[no-untyped-def]
                     log_fit[start[i] + slot, f, y] = np.log(rate)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fit_of_numbers_without(  # type: ignore[no-untyped-def]
     numbers, labels, task, taken, entry_start, block, share, counts, groups, start, log_fit
 ):

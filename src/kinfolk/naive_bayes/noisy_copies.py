@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.naive_bayes.tallies import Floats, Tallies, log_risings
 
 _NARROWEST, _WIDEST = 1e-3, 1e3
@@ -99,7 +99,7 @@ def log_gamma_draws(shape: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(np.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential(shape.shape) / shape)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _log_likelihood(group, model, tallies, log_strength, log_shares):  # type: ignore[no-untyped-def]
     total = -log_risings(tallies, len(model.prototype_prior) + group, log_strength)
     for x in range(len(log_shares)):
@@ -107,7 +107,7 @@ def _log_likelihood(group, model, tallies, log_strength, log_shares):  # type: i
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def log_likelihoods(group, model, tallies, log_strengths, log_prototypes):  # type: ignore[no-untyped-def]
     """Log likelihood of points of one group: log strengths (points,) and log prototypes (points, values)."""
     out = np.empty(len(log_strengths))
@@ -116,7 +116,7 @@ def log_likelihoods(group, model, tallies, log_strengths, log_prototypes):  # ty
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _log_likelihood_of_all(model, tallies, state):  # type: ignore[no-untyped-def]
     total = 0.0
     for g in range(len(state.log_strength)):
@@ -125,14 +125,14 @@ def _log_likelihood_of_all(model, tallies, state):  # type: ignore[no-untyped-de
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _split(log_odds, log_both):  # type: ignore[no-untyped-def]
     """Logs of two shares, given their log odds and the log of their sum."""
     larger = log_both - np.log1p(np.exp(-abs(log_odds)))
     return larger + min(log_odds, 0.0), larger - max(log_odds, 0.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _log_density(point, cell, partner, log_both, group, model, tallies, state):  # type: ignore[no-untyped-def]
     """Log density along a line: of log K if ``cell`` is −1, else of the log odds of two cells' shares."""
     if cell < 0:
@@ -146,7 +146,7 @@ def _log_density(point, cell, partner, log_both, group, model, tallies, state): 
     return prior + one_fit + log_risings(tallies, partner, log_strength + other)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _slice(here, width, cell, partner, log_both, group, model, tallies, state, rng):  # type: ignore[no-untyped-def]
     """Draw a point on a line from where the density is above a random height."""
     height = _log_density(here, cell, partner, log_both, group, model, tallies, state) + np.log1p(-rng.random())
@@ -168,13 +168,13 @@ def _slice(here, width, cell, partner, log_both, group, model, tallies, state, r
     return here
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _adapted(width, step):  # type: ignore[no-untyped-def]
     """A width that follows the steps taken, a few of them wide."""
     return min(max(0.9 * width + 0.4 * abs(step), _NARROWEST), _WIDEST)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sweep_group(group, model, tallies, state, adapt, rng):  # type: ignore[no-untyped-def]
     """Redraw the strength of a group, then its prototype, every cell but one with a partner chosen at random."""
     here = state.log_strength[group]
@@ -195,13 +195,13 @@ def _sweep_group(group, model, tallies, state, adapt, rng):  # type: ignore[no-u
             state.share_width[cell] = _adapted(state.share_width[cell], there - here)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sweep_groups(groups, model, tallies, state, adapt, rng):  # type: ignore[no-untyped-def]
     for group in groups:
         _sweep_group(group, model, tallies, state, adapt, rng)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def run_group(group, model, tallies, state, n_burn_in, n_draws, rng):  # type: ignore[no-untyped-def]
     """Burn in, then keep every draw of a group: its log strengths (draws,) and log prototypes (draws, values)."""
     first, last = model.group_start[group], model.group_start[group + 1]

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.naive_bayes.fitted import Fitted, Problem, log_label_marginals
 from kinfolk.naive_bayes.noisy_copies import NoiseModel, State
 from kinfolk.naive_bayes.prototype_sampling import (
@@ -118,7 +118,7 @@ class PrototypeChain:
         return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _redraw(  # type: ignore[no-untyped-def]
     codes,
     labels,

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from math import lgamma
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import log_marginal_of_sum
 from kinfolk.naive_bayes.sampled import Chain
 
@@ -66,7 +66,7 @@ class HeldSeatsChain(RelabellingChain):
         return self.seating.cluster_log_marginal[self.seating.cluster_size > 0]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _exchange(  # type: ignore[no-untyped-def]
     seat,
     cluster_counts,

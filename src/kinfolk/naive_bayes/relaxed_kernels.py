@@ -6,15 +6,16 @@ K times the shares, and the total in every denominator is K, whatever the power.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from kinfolk.maths.compiled import compiled
 
 _NARROWEST, _WIDEST = 1e-4, 1e3
 # A product of factors is turned into a logarithm before it gets this large.
 _LARGE = 1e100
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _log_rising(a, log_a, n):  # type: ignore[no-untyped-def]
     """Log of a (a + 1) … (a + n − 1); log a is given too, since a itself may be too small for a float."""
     if n == 0:
@@ -28,7 +29,7 @@ def _log_rising(a, log_a, n):  # type: ignore[no-untyped-def]
     return total + np.log(factors)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def group_log_likelihood(log_strength, first, last, counts, cluster, log_share):  # type: ignore[no-untyped-def]
     """Log probability of one group's counts, cells first to last, of all tasks: Σ_u [Σ_x log (Kθ̄_x)↑n − log K↑N]."""
     strength = np.exp(log_strength)
@@ -45,7 +46,7 @@ def group_log_likelihood(log_strength, first, last, counts, cluster, log_share):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def log_likelihood(log_strength, group_start, counts, cluster, log_share):  # type: ignore[no-untyped-def]
     """Log probability of all counts given clusters, prototypes and strengths."""
     total = 0.0
@@ -55,7 +56,7 @@ def log_likelihood(log_strength, group_start, counts, cluster, log_share):  # ty
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def redraw_strengths(  # type: ignore[no-untyped-def]
     log_strength, width, shape, rate, group_start, counts, cluster, log_share, adapt, rng
 ):
@@ -95,7 +96,7 @@ def redraw_strengths(  # type: ignore[no-untyped-def]
             width[g] = min(max(0.9 * width[g] + 0.4 * step, _NARROWEST), _WIDEST)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def draw_votes(log_strength, group_start, counts, cluster, log_share, votes, rng):  # type: ignore[no-untyped-def]
     """Draw how many of each task's rows with a value were drawn from the prototype, in place of ``votes``.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.naive_bayes.fitted import Behind, Fitted, Problem
 from kinfolk.naive_bayes.leave_one_out import LeftOut
 from kinfolk.tasks.statistics import Rows
@@ -46,7 +46,7 @@ def leave_out_relaxed(
     return LeftOut(start, log_weight, log_fit, log_rates, rows.labels, weights)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fit_without(  # type: ignore[no-untyped-def]
     codes, labels, task, entry_start, block, log_theta, pull, mass, counts, totals, offsets, start, log_fit
 ):

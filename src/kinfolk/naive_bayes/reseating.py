@@ -11,11 +11,11 @@ and what follows when one of its rows is taken out is left to ``leave_one_out``.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import log_marginal_of_sum, log_marginals
 from kinfolk.naive_bayes.fitted import Problem
 from kinfolk.naive_bayes.leave_one_out import Belonging
@@ -59,7 +59,7 @@ def reseat(problem: Problem, partition: NDArray[np.int64], tasks: NDArray[np.int
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _weigh(own, tasks, home, clusters, sizes, product, log_marginal, log_weight):  # type: ignore[no-untyped-def]
     """Log weight of every task's joining every cluster, itself not among the cluster's tasks."""
     nothing = np.zeros_like(clusters[0])

@@ -14,9 +14,10 @@ from itertools import pairwise
 from math import lgamma
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from kinfolk.maths.compiled import compiled
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +80,7 @@ def tally(counts: NDArray[Any], group_start: NDArray[np.int64]) -> Tallies:
     return Tallies(np.append(0, ends), *(np.concatenate(part) for part in zip(*rows, strict=True)))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _tally(counts, group_start, whole):  # type: ignore[no-untyped-def]
     """Terms of all rows: levels where they are few, else the counts one by one. Goes along memory, task by task."""
     n_cells, n_groups = counts.shape[1], len(group_start) - 1
@@ -124,13 +125,13 @@ def _tally(counts, group_start, whole):  # type: ignore[no-untyped-def]
     return start, at, weight, is_level
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _series(z):  # type: ignore[no-untyped-def]
     """What lgamma(z) has beyond (z − ½) log z − z + ½ log 2π."""
     return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * z * z)) / (z * z)) / z
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _log_rising(a, log_a, n):  # type: ignore[no-untyped-def]
     """Log of a↑n for n > 0; log a is given too, since a itself may be too small for a float."""
     if a < _LARGE:
@@ -138,7 +139,7 @@ def _log_rising(a, log_a, n):  # type: ignore[no-untyped-def]
     return (a - 0.5) * np.log1p(n / a) + n * (np.log(a + n) - 1.0) + _series(a + n) - _series(a)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def log_risings(tallies, row, log_a):  # type: ignore[no-untyped-def]
     """Σ_u log a↑n_u of one row of tallies."""
     a = np.exp(log_a)

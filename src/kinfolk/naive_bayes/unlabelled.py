@@ -13,10 +13,10 @@ from __future__ import annotations
 from math import lgamma
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, log_marginal_of_number, prior_of, third_cell
 from kinfolk.partition.gibbs import Seating
 from kinfolk.tasks.statistics import Layout, Rows
@@ -78,7 +78,7 @@ def _numbers(rows: Rows) -> NDArray[np.float64]:
     return np.zeros((len(rows.labels), 0)) if rows.numbers is None else np.ascontiguousarray(rows.numbers)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def log_grow(base, weight):  # type: ignore[no-untyped-def]
     """Log of Γ(base + weight)/Γ(base); for a plain row, weight one, just log base."""
     if weight == 1.0:
@@ -86,7 +86,7 @@ def log_grow(base, weight):  # type: ignore[no-untyped-def]
     return lgamma(base + weight) - lgamma(base)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def draw_label(log_p, uniform):  # type: ignore[no-untyped-def]
     """Normalise log probabilities in place to probabilities and draw an index."""
     highest = np.max(log_p)
@@ -105,7 +105,7 @@ def draw_label(log_p, uniform):  # type: ignore[no-untyped-def]
     return chosen
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count_numbers(cells, x, y, step, numbers):  # type: ignore[no-untyped-def]
     """Add a row's numbers to the sums of a label ``step`` times."""
     for j in range(len(x)):
@@ -117,7 +117,7 @@ def _count_numbers(cells, x, y, step, numbers):  # type: ignore[no-untyped-def]
             cells[c + 2] += step * third_cell(x[j], numbers.family[g])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fit_of_numbers(cells, x, y, weight, numbers):  # type: ignore[no-untyped-def]
     """Log density of a row's numbers under a label, given the sums without the row."""
     fit = 0.0
@@ -132,7 +132,7 @@ def _fit_of_numbers(cells, x, y, weight, numbers):  # type: ignore[no-untyped-de
     return fit
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _initialise(  # type: ignore[no-untyped-def]
     codes, labels, task, weights, label_counts, label_prior, offsets, number_values, numbers, counts, uniforms
 ):
@@ -151,7 +151,7 @@ def _initialise(  # type: ignore[no-untyped-def]
         _count_numbers(counts[u], number_values[i], y, weights[i], numbers)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _redraw(  # type: ignore[no-untyped-def]
     codes,
     labels,

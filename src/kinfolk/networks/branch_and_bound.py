@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.networks.configurations import TOLERANCE, preferred, weighted
 
 
@@ -47,7 +47,7 @@ def n_partial_configurations(k: int) -> int:
     return sum(3**order for order in range(1, k + 1))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def bound_edit(
     gains: NDArray[np.float64],
     current: NDArray[np.integer[Any]],
@@ -136,7 +136,7 @@ def bound_edit(
     return best, n_evaluated
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def bound_paired(
     gains: NDArray[np.float64],
     current: NDArray[np.integer[Any]],
@@ -245,7 +245,7 @@ def bound_paired(
     return best, n_evaluated
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _best_of_the_rest(gains: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum over tasks l, l + 1, … of the highest gain of each, for every l."""
     k = len(gains)

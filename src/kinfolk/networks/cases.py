@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from kinfolk.maths.compiled import compiled
 
 MOST_STATES = 255
 WORD = 64
@@ -102,7 +103,7 @@ def lay_out(
     return cases
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _set_bits(cases: Cases) -> None:
     for t in range(len(cases.n_rows)):
         n_rows, n_words = cases.n_rows[t], cases.n_words[t]

@@ -17,9 +17,9 @@ asks for X's column as well.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.networks.cases import Cases
 from kinfolk.networks.climbing import TIE, Climb
 from kinfolk.networks.columns import Columns, column, put
@@ -80,7 +80,7 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
     return Climb(*_search(cases, rule, columns, task, first))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _search(
     cases: Cases, rule: Rule, columns: Columns, task: int, adjacency: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], float, int]:
@@ -130,7 +130,7 @@ def _search(
     return adjacency, score, n_steps
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mark(before: Pdag, pdag: Pdag, x: int, y: int, stale: NDArray[np.bool_]) -> None:
     """Mark the variables for which a move between X and Y changed what moves there are, paths aside.
 
@@ -152,7 +152,7 @@ def _mark(before: Pdag, pdag: Pdag, x: int, y: int, stale: NDArray[np.bool_]) ->
             stale[_INSERT, v] = stale[_DELETE, v] = True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _score(cases: Cases, rule: Rule, columns: Columns, task: int, adjacency: NDArray[np.bool_]) -> float:
     """Score a structure."""
     family = np.zeros(columns.parents.shape[2], dtype=np.uint64)
@@ -167,7 +167,7 @@ def _score(cases: Cases, rule: Rule, columns: Columns, task: int, adjacency: NDA
     return score
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _in_order(clique: Bits, y: int, x: int) -> NDArray[np.int64]:
     """List a set's variables, then Y, then X if there is one."""
     out = np.empty(64 * clique.shape[1] + 2, dtype=np.int64)
@@ -180,7 +180,7 @@ def _in_order(clique: Bits, y: int, x: int) -> NDArray[np.int64]:
     return out[: size + 1 + (x >= 0)]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best_at(
     cases: Cases,
     rule: Rule,
@@ -237,7 +237,7 @@ def _best_at(
     return best, best_x, best_place
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _other_way(pdag: Pdag, y: int, x: int, reached: NDArray[np.bool_]) -> bool:
     """Tell whether Y's paths lead to X by another parent of it."""
     found = False
@@ -246,7 +246,7 @@ def _other_way(pdag: Pdag, y: int, x: int, reached: NDArray[np.bool_]) -> bool:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _parts(pdag: Pdag, y: int, x: int, cliques: Bits, place: int) -> bool:
     """Tell whether Y and what C has adjacent to its neighbour X part X from the rest of C."""
     blocked = np.empty((1, cliques.shape[1]), dtype=np.uint64)
@@ -261,7 +261,7 @@ def _parts(pdag: Pdag, y: int, x: int, cliques: Bits, place: int) -> bool:
     return parted
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_other_ends(
     cases: Cases,
     rule: Rule,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.networks.branch_and_bound import bound_paired
 from kinfolk.networks.cases import Cases
 from kinfolk.networks.columns import Columns, column, put
@@ -174,7 +174,7 @@ def _best_states(
     return float(value)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def climb(
     cases: Cases,
     rule: Rule,

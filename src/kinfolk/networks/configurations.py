@@ -21,9 +21,10 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from kinfolk.maths.compiled import compiled
 
 TOLERANCE = 1e-9
 
@@ -86,13 +87,13 @@ def _check_costs(**costs: float) -> None:
             raise ValueError(f"The cost '{kind}' is {cost!r}; it must be a finite number of at least 0.")
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def weighted(penalty: float, cost: float) -> float:
     """Product of the two, where what costs nothing stays free under an infinite penalty."""
     return 0.0 if cost == 0.0 else penalty * cost
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def preferred(value0: float, value1: float, value2: float, current: int) -> tuple[int, float]:
     """Best of three states and its value: the current one, then 0, 1, 2, each only if better by more than TOLERANCE."""
     state = current
@@ -106,7 +107,7 @@ def preferred(value0: float, value1: float, value2: float, current: int) -> tupl
     return state, value
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def edits(states: NDArray[np.integer[Any]], costs: NDArray[np.float64]) -> float:
     """Cost of the edits that make all tasks' states the same: min over c of Σ_t costs[c, states[t]] (002, eq. 7).
 
@@ -135,7 +136,7 @@ def edits(states: NDArray[np.integer[Any]], costs: NDArray[np.float64]) -> float
     return least
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def best_edit(
     gains: NDArray[np.float64],
     current: NDArray[np.integer[Any]],
@@ -212,7 +213,7 @@ def best_edit(
     return best
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _under(
     consensus: int, gains: NDArray[np.float64], t: int, penalty: float, costs: NDArray[np.float64]
 ) -> tuple[float, float, float]:
@@ -224,7 +225,7 @@ def _under(
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _second(value0: float, value1: float, value2: float, current: int) -> tuple[int, float]:
     """Best of the two states that are not the current one, and its value; −inf if neither is allowed."""
     if current == 0:
@@ -234,7 +235,7 @@ def _second(value0: float, value1: float, value2: float, current: int) -> tuple[
     return preferred(value0, value1, -np.inf, current)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def paired_penalty(states: NDArray[np.integer[Any]], costs: NDArray[np.float64]) -> float:
     """Differences between all pairs of tasks, Σ_{s<t} costs[states[s], states[t]] (002, eq. 8), from counts of states.
 
@@ -262,7 +263,7 @@ def paired_penalty(states: NDArray[np.integer[Any]], costs: NDArray[np.float64])
     return float(costs[0, 1] * (n0 * n1) + costs[0, 2] * (n0 * n2) + costs[1, 2] * (n1 * n2))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def best_paired(
     gains: NDArray[np.float64],
     current: NDArray[np.integer[Any]],

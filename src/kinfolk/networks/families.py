@@ -12,10 +12,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.networks.cases import Cases
 from kinfolk.networks.kernels import inner
 
@@ -170,7 +171,7 @@ def _refine(
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def family_gains(
     cases: Cases,
     rule: Rule,

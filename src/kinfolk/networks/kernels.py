@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from numba import njit
+from kinfolk.maths.compiled import compiled
 
 _NO_DOOR: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-inner = njit(cache=True, nogil=True, **_NO_DOOR)
+inner: Any = partial(compiled, **_NO_DOOR)
 # Copied into its caller before anything is compiled: a kernel on the way to a large one would compile that once more.
-spliced = njit(cache=True, nogil=True, inline="always")
+spliced: Any = partial(compiled, inline="always")

@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from kinfolk.maths.compiled import compiled
 
 Bits = NDArray[np.uint64]
 
@@ -31,7 +32,7 @@ class Pdag(NamedTuple):
     adjacent: Bits
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def no_pdag(n: int) -> Pdag:
     """Make the class of the structure without arcs."""
     shape = (n, (n + 63) // 64)
@@ -41,19 +42,19 @@ def no_pdag(n: int) -> Pdag:
 
 
 # Sets are rows of arrays that are handed over whole: slicing a row out costs more than what is done with it.
-@njit(cache=True, nogil=True)
+@compiled
 def among(sets: Bits, row: int, v: int) -> bool:
     """Tell whether one of many sets has a variable."""
     return bool((sets[row, v >> 6] >> np.uint64(v & 63)) & np.uint64(1))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def include(sets: Bits, row: int, v: int) -> None:
     """Put a variable into one of many sets."""
     sets[row, v >> 6] |= np.uint64(1) << np.uint64(v & 63)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def complete(adjacency: NDArray[np.bool_], out: Pdag) -> None:
     """Find the class of a directed acyclic graph.
 
@@ -113,7 +114,7 @@ def complete(adjacency: NDArray[np.bool_], out: Pdag) -> None:
                 include(out.neighbours, tail, head)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def extend(pdag: Pdag, first: NDArray[np.int64], out: NDArray[np.bool_]) -> None:
     """Write the member of a class in which given variables, a clique without directions, come first in their part.
 
@@ -141,7 +142,7 @@ def extend(pdag: Pdag, first: NDArray[np.int64], out: NDArray[np.bool_]) -> None
                     joined[u] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def reach(pdag: Pdag, start: int, blocked: Bits, place: int, out: NDArray[np.bool_]) -> None:
     """Find all that a path from one variable leads to, past no variable of one set and following no arc backwards."""
     n, n_words = len(out), pdag.onward.shape[1]
@@ -164,7 +165,7 @@ def reach(pdag: Pdag, start: int, blocked: Bits, place: int, out: NDArray[np.boo
                 u += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def cliques_around(pdag: Pdag, centre: int, largest: int, out: Bits) -> int:
     """List cliques among a variable's neighbours, small ones first, as far as there is room; return how many."""
     n, n_words, room = len(pdag.adjacent), out.shape[1], len(out)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.networks.cases import Cases
 from kinfolk.networks.climbing import TIE, Climb, Prior, climb
 from kinfolk.networks.columns import MOST_CELLS, Columns, no_columns
@@ -77,7 +77,7 @@ def _climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: St
     return Climb(*climb(cases, rule, columns, prior, constraints.required, members, start, tabu))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _disturb(
     adjacency: NDArray[np.bool_],
     constraints: Constraints,

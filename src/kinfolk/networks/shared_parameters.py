@@ -33,10 +33,10 @@ from collections.abc import Sequence
 from math import lgamma, prod
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.networks.parameters import cell_prior, family_cells, table_shape
 
 # The prior of log s: half of it below ten rows, nearly all between 0.03 and 4,000.
@@ -132,7 +132,7 @@ def learn_shared_tables(
     return SharedTables(tuple(map(tuple, tables)), strengths)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def borrowed_counts(counts: NDArray[np.float64], owners: NDArray[np.int64], strength: float) -> NDArray[np.float64]:
     """Equation 2 for each owner, from counts laid out as (task, configuration, state). O(counts)."""
     n_tasks, n_configurations, n_states = counts.shape
@@ -160,7 +160,7 @@ def borrowed_counts(counts: NDArray[np.float64], owners: NDArray[np.int64], stre
     return borrowed
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def log_marginal(
     counts: NDArray[np.float64], owners: NDArray[np.int64], prior: float, borrowed: NDArray[np.float64]
 ) -> float:

@@ -18,11 +18,11 @@ from __future__ import annotations
 from math import lgamma
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, NumberGroups, log_marginal_of_number, prior_of
 from kinfolk.maths.dirichlet import DirichletProduct, log_marginals
 from kinfolk.partition.crp import log_normaliser
@@ -158,7 +158,7 @@ def as_columns(counts: NDArray[Any], product: DirichletProduct) -> NDArray[Any]:
     return columns
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fill_columns(counts, group_start, columns):  # type: ignore[no-untyped-def]
     """Copy each cell to its row, the total of a group to the row after the group's cells."""
     for u in range(len(counts)):
@@ -170,7 +170,7 @@ def _fill_columns(counts, group_start, columns):  # type: ignore[no-untyped-def]
             columns[group_start[g + 1] + g, u] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def log_marginals_with(one, columns, highest, first, last, terms, out):  # type: ignore[no-untyped-def]
     """Log marginal of the statistics ``one`` added to each of the columns from ``first`` to ``last``, into ``out``.
 
@@ -237,7 +237,7 @@ class _Partners(NamedTuple):
     best: NDArray[np.float64]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _odds_with(i, clusters, first, last, terms, out):  # type: ignore[no-untyped-def]
     """Log odds of joining cluster i with each one from ``first`` to ``last``, into ``out``."""
     one = clusters.columns[:, i].copy()
@@ -251,7 +251,7 @@ def _odds_with(i, clusters, first, last, terms, out):  # type: ignore[no-untyped
         out[k] -= clusters.log_sum[i] + clusters.log_sum[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _compare(clusters, partners, terms, first, last, width):  # type: ignore[no-untyped-def]
     """List the best partners of clusters ``first`` to ``last`` anew."""
     size, limit_odds = clusters.size, partners.limit_odds
@@ -264,7 +264,7 @@ def _compare(clusters, partners, terms, first, last, width):  # type: ignore[no-
                 _offer(partners, i, k, odds[k])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _forget_all(partners, i):  # type: ignore[no-untyped-def]
     """Leave cluster i without pairs, listed or not."""
     partners.n_listed[i] = 0
@@ -272,13 +272,13 @@ def _forget_all(partners, i):  # type: ignore[no-untyped-def]
     partners.limit_partner[i] = 0
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _better(odds, partner, other_odds, other_partner):  # type: ignore[no-untyped-def]
     """Whether a pair goes before another of the same cluster: of equal odds the first partner wins."""
     return odds > other_odds or (odds == other_odds and partner < other_partner)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _offer(partners, i, partner, odds):  # type: ignore[no-untyped-def]
     """List a pair of cluster i in its place if it is above the limit; what the list cannot hold becomes the limit."""
     if not _better(odds, partner, partners.limit_odds[i], partners.limit_partner[i]):
@@ -299,7 +299,7 @@ def _offer(partners, i, partner, odds):  # type: ignore[no-untyped-def]
     partners.best[i] = partners.odds[i, 0]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _forget(partners, i, one, other):  # type: ignore[no-untyped-def]
     """Take two clusters off the list of cluster i."""
     kept = 0
@@ -311,7 +311,7 @@ def _forget(partners, i, one, other):  # type: ignore[no-untyped-def]
     partners.best[i] = partners.odds[i, 0] if kept else partners.limit_odds[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _best_pair(clusters, partners, terms, width):  # type: ignore[no-untyped-def]
     """The first of the pairs with the highest odds."""
     while True:
@@ -321,7 +321,7 @@ def _best_pair(clusters, partners, terms, width):  # type: ignore[no-untyped-def
         _compare(clusters, partners, terms, i, i + 1, width)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _merge(clusters, partners, terms, merges, width, done, until):  # type: ignore[no-untyped-def]
     """Perform merges number ``done`` to ``until`` in place; a joined cluster lives on in its first part's place.
 
@@ -361,7 +361,7 @@ def _merge(clusters, partners, terms, merges, width, done, until):  # type: igno
     return width
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _close_gaps(clusters, partners, width):  # type: ignore[no-untyped-def]
     """Move the clusters together, in order, and rename partners to match; returns the number of clusters."""
     # The new place of one that is gone is that of the next: a limit keeps its rank among equals.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import DirichletProduct, log_marginals
 from kinfolk.partition.crp import canonical, log_block_weight, log_normaliser
 
@@ -68,7 +68,7 @@ def exact_partitions(counts: NDArray[np.generic], product: DirichletProduct, con
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _subset_sums(log_g):  # type: ignore[no-untyped-def]
     """Log-sum and maximum over the partitions of every subset, with the first block of the best one."""
     n = len(log_g)

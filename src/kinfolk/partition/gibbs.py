@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from math import lgamma
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import DirichletProduct, log_marginal_of_sum, log_marginals
 
 
@@ -111,7 +111,7 @@ class Seating:
         return float(blocks + lgamma(a) - lgamma(a + len(self.seat)))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _reseat(  # type: ignore[no-untyped-def]
     seat,
     cluster_counts,

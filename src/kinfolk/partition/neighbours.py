@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from math import lgamma
 
-import numba
 import numpy as np
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import log_marginal_of_sum
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _hash(name):  # type: ignore[no-untyped-def]
     """A number that looks random, zero for the empty block (the finaliser of SplitMix64)."""
     mixed = (name ^ (name >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -27,7 +27,7 @@ def _hash(name):  # type: ignore[no-untyped-def]
     return mixed ^ (mixed >> np.uint64(31))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _outside(name, nodes):  # type: ignore[no-untyped-def]
     """1 if a block is no node of the tree; the empty block is never outside."""
     if name == np.uint64(0):
@@ -36,13 +36,13 @@ def _outside(name, nodes):  # type: ignore[no-untyped-def]
     return 0 if place < len(nodes) and nodes[place] == name else 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _term(size, log_marginal, log_concentration):  # type: ignore[no-untyped-def]
     """What a block adds to the log joint."""
     return log_concentration + lgamma(size) + log_marginal if size > 0 else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _whole(size, log_marginal, log_concentration, block_names, nodes):  # type: ignore[no-untyped-def]
     """Key, log joint and number of blocks outside the tree of a partition."""
     key, log_joint, n_outside = np.uint64(0), 0.0, 0
@@ -54,7 +54,7 @@ def _whole(size, log_marginal, log_concentration, block_names, nodes):  # type: 
     return key, log_joint, n_outside
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def weigh_seats(  # type: ignore[no-untyped-def]
     seat,
     cluster_counts,
@@ -149,7 +149,7 @@ def weigh_seats(  # type: ignore[no-untyped-def]
     return noted
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def weigh_mergers(  # type: ignore[no-untyped-def]
     in_use,
     i,

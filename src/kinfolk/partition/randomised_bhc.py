@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import DirichletProduct, log_marginals
 from kinfolk.partition.bhc import Merges, as_columns, join_greedily, log_marginals_with, terms_of
 from kinfolk.partition.crp import canonical, log_normaliser
@@ -259,7 +259,7 @@ def _most_probable(
     return np.asarray((log_together + log_weight).argmax(axis=0))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _lowest_below(children, log_odds, n):  # type: ignore[no-untyped-def]
     """The lowest odds of each merge of n clusters and all merges below it."""
     lowest = log_odds.copy()
@@ -270,7 +270,7 @@ def _lowest_below(children, log_odds, n):  # type: ignore[no-untyped-def]
     return lowest
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _highest_kept(children, kept, n):  # type: ignore[no-untyped-def]
     """For each of n clusters the highest node that it comes into when some merges are performed."""
     highest = np.arange(n + len(children))
@@ -281,7 +281,7 @@ def _highest_kept(children, kept, n):  # type: ignore[no-untyped-def]
     return highest[:n]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _pooled(counts, block, n_blocks):  # type: ignore[no-untyped-def]
     """Counts of each block, added up."""
     out = np.zeros((n_blocks, counts.shape[1]), dtype=counts.dtype)

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from math import lgamma
 
-import numba
 import numpy as np
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import log_marginal_of_sum
 from kinfolk.partition.gibbs import Seating
 
@@ -72,7 +72,7 @@ def split_and_merge(seating: Seating, rng: np.random.Generator, n_moves: int | N
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _move(  # type: ignore[no-untyped-def]
     seat,
     cluster_counts,

@@ -24,9 +24,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.emissions.emission import Codes, Emission, LogDensities
 from kinfolk.sequences.filtering import draw_states, log_likelihoods
-from kinfolk.sequences.local_posteriors import NO_COUNT, compiled, log_rising
+from kinfolk.sequences.local_posteriors import NO_COUNT, log_rising
 from kinfolk.sequences.sequences import Sequences
 from kinfolk.sequences.tables import count_transitions, draw_dirichlet, draw_rows
 from kinfolk.sequences.variational import ClusterFit, Floats, Hyper, fit_locally

@@ -16,8 +16,9 @@ from math import exp, lgamma
 
 import numpy as np
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.digamma import digamma
-from kinfolk.sequences.local_posteriors import compiled, log_rising, trigamma
+from kinfolk.sequences.local_posteriors import log_rising, trigamma
 
 _SHORTEST_STEP = 1e-3
 

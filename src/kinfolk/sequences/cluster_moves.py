@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from kinfolk.sequences.emissions import emission as emissions
 from kinfolk.sequences.emissions.emission import Emission
-from kinfolk.sequences.filtering import compiled, draw_path, filter_sequence, longest, scratch_rows, transpose_into
+from kinfolk.sequences.filtering import draw_path, filter_sequence, longest, reordered, scratch_rows, transpose_into
 from kinfolk.sequences.model import State
 from kinfolk.sequences.sequences import Sequences
 from kinfolk.sequences.tables import draw_row
@@ -73,13 +73,13 @@ def densities_of(
     return Densities(likelihood, np.concatenate([d.log_scale for d in each]).reshape(-1, n_rows), first.row)
 
 
-@compiled
+@reordered
 def rows_in_use(bounds, task_bounds, task, n_states):  # type: ignore[no-untyped-def]
     """How many transition rows a task's data can speak of: of sequences of one step, just the row that starts them."""
     return n_states + 1 if longest(bounds[task_bounds[task] : task_bounds[task + 1] + 1]) > 1 else 1
 
 
-@compiled
+@reordered
 def draw_rows_not_in_use(bounds, task_bounds, slots, weights, kappa, transitions, rng):  # type: ignore[no-untyped-def]
     """Draw from their prior the rows that scoring has left out."""
     n_states = weights.shape[1]
@@ -89,7 +89,7 @@ def draw_rows_not_in_use(bounds, task_bounds, slots, weights, kappa, transitions
             draw_row(weights[slots[j]], kappa, r, no_counts, shapes, transitions[j, r], rng)
 
 
-@compiled
+@reordered
 def score_pairs(densities, bounds, task_bounds, first, last, slots, weights, kappa, proposals, scores, rng):  # type: ignore[no-untyped-def]
     """Draw transition matrices for pairs ``first:last`` of a task and a cluster, and the log likelihood of each.
 
@@ -117,7 +117,7 @@ def score_pairs(densities, bounds, task_bounds, first, last, slots, weights, kap
             scores[j, a, r] = total
 
 
-@compiled
+@reordered
 def choose(scores, slots, sizes, share, share_of_empty, uniforms):  # type: ignore[no-untyped-def]
     """Let tasks choose one after the other; ``slots`` and ``sizes`` are brought up to date, picks are returned."""
     n_tasks, n_clusters, n_picks = scores.shape
@@ -150,7 +150,7 @@ def choose(scores, slots, sizes, share, share_of_empty, uniforms):  # type: igno
     return picks
 
 
-@compiled
+@reordered
 def draw_states_of_tasks(densities, bounds, tasks, slots, transitions, uniforms, first, last, states_out):  # type: ignore[no-untyped-def]
     """Draw the states of sequences ``first:last``, each by the transitions of its task."""
     n_states = transitions.shape[2]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.emissions.emission import Emission
-from kinfolk.sequences.filtering import compiled
+from kinfolk.sequences.filtering import reordered
 
 # Width of a slice's first interval, in nats: about a posterior's own, of ten observations or so.
 _WIDTH = 1.0
@@ -80,7 +80,7 @@ def _draw(
     return exp(draw_from_slice(log(current), log_density, rng))
 
 
-@compiled
+@reordered
 def log_rising(weight, how_many):  # type: ignore[no-untyped-def]
     """Σ log Γ(weight + n)/Γ(weight) over urns, of which ``how_many[n]`` gave n draws. O(len(how_many)).
 

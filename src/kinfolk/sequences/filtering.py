@@ -12,20 +12,23 @@ A sequence that no path can give has log likelihood −inf, and nothing is NaN. 
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf, log
+from typing import Any
 
-import numba
 import numpy as np
+
+from kinfolk.maths.compiled import compiled
 
 # Sums may be taken in any order, so that they use the processor's vectors; infinities keep their meaning.
 ANY_ORDER = {"reassoc", "contract"}
 # A product of likelihoods goes into its logarithm when it gets smaller than this: one logarithm for many steps.
 SMALL = 1e-150
 
-compiled = numba.njit(cache=True, nogil=True, fastmath=ANY_ORDER)
+reordered: Any = partial(compiled, fastmath=ANY_ORDER)
 
 
-@compiled
+@reordered
 def scratch_rows(n_rows, n_states):  # type: ignore[no-untyped-def]
     """Rows that are written at every step, 128 bytes from anything else on either side.
 
@@ -36,7 +39,7 @@ def scratch_rows(n_rows, n_states):  # type: ignore[no-untyped-def]
     return np.empty((n_rows + 2 * margin, n_states))[margin : margin + n_rows]
 
 
-@compiled
+@reordered
 def filter_sequence(likelihood, log_scale, row, start, stop, transitions, scratch, kept):  # type: ignore[no-untyped-def]
     """Log likelihood of steps ``start:stop``; ``kept``, unless it has no rows, gets p(state | observations so far)."""
     n_states = transitions.shape[1]
@@ -92,7 +95,7 @@ def filter_sequence(likelihood, log_scale, row, start, stop, transitions, scratc
     return total + log(product)
 
 
-@compiled
+@reordered
 def longest(bounds):  # type: ignore[no-untyped-def]
     """Steps of the longest sequence."""
     most = 0
@@ -101,7 +104,7 @@ def longest(bounds):  # type: ignore[no-untyped-def]
     return most
 
 
-@compiled
+@reordered
 def log_likelihoods(likelihood, log_scale, row, bounds, transitions):  # type: ignore[no-untyped-def]
     """Log likelihood of each sequence, states summed out.
 
@@ -122,7 +125,7 @@ def log_likelihoods(likelihood, log_scale, row, bounds, transitions):  # type: i
     return out
 
 
-@compiled
+@reordered
 def transpose_into(columns, transitions):  # type: ignore[no-untyped-def]
     """Set ``columns[s, r]`` to the probability that state r is followed by s."""
     for s in range(columns.shape[0]):
@@ -130,7 +133,7 @@ def transpose_into(columns, transitions):  # type: ignore[no-untyped-def]
             columns[s, r] = transitions[r + 1, s]
 
 
-@compiled
+@reordered
 def draw_path(filtered, columns, start, stop, uniforms, weights, states_out):  # type: ignore[no-untyped-def]
     """Draw the states of steps ``start:stop`` backwards, given what filtering kept of them."""
     n_states = columns.shape[0]
@@ -156,7 +159,7 @@ def draw_path(filtered, columns, start, stop, uniforms, weights, states_out):  #
         states_out[t] = after = drawn
 
 
-@compiled
+@reordered
 def draw_states(likelihood, log_scale, row, bounds, transitions, uniforms, states_out):  # type: ignore[no-untyped-def]
     """Draw the states of each sequence given its observations, a uniform number a step; the log likelihoods.
 
@@ -176,7 +179,7 @@ def draw_states(likelihood, log_scale, row, bounds, transitions, uniforms, state
     return out
 
 
-@compiled
+@reordered
 def most_probable_states(likelihood, log_scale, row, bounds, transitions):  # type: ignore[no-untyped-def]
     """The most probable states of each sequence given its observations, and their log joint probability with them.
 

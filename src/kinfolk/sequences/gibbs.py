@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kinfolk.sequences.cluster_moves import move_tasks
 from kinfolk.sequences.concentrations import RowTotals, draw_alpha, draw_eta, draw_gamma, draw_kappa, draw_strength
 from kinfolk.sequences.emissions.emission import Emission
-from kinfolk.sequences.filtering import compiled
+from kinfolk.sequences.filtering import reordered
 from kinfolk.sequences.model import Priors, State, counts_of, statistics_of, value_of
 from kinfolk.sequences.sequences import Sequences
 from kinfolk.sequences.tables import draw_dirichlet, draw_rows, draw_tables
@@ -128,14 +128,14 @@ def draw_given_states(
     return State(state.cluster, state.states, base_weights, parameters, transitions, eta, gamma, alpha, kappa, strength)
 
 
-@compiled
+@reordered
 def draw_dirichlets(shapes, out, rng):  # type: ignore[no-untyped-def]
     """Draw probabilities for every row of shapes."""
     for i in range(len(shapes)):
         draw_dirichlet(shapes[i], out[i], rng)
 
 
-@compiled
+@reordered
 def _draw_rows_of_tasks(weights, kappa, counts, first, last, out, rng):  # type: ignore[no-untyped-def]
     """Draw the transition rows of tasks ``first:last``."""
     for j in range(first, last):

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kinfolk.sequences.filtering import compiled
+from kinfolk.sequences.filtering import reordered
 
 # Looks before a thread sleeps, at less than a nanosecond each: longer than a sweep works in one thread alone.
 _LOOKS = 1 << 22
 
 
-@compiled
+@reordered
 def look_for(raised, n_looks, scratch):  # type: ignore[no-untyped-def]
     """Whether another thread raises ``raised[0]`` from zero within so many looks."""
     for i in range(n_looks):

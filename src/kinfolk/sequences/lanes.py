@@ -8,17 +8,19 @@ that are finite and that nobody looks at.
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf, log
+from typing import Any
 
-import numba
 import numpy as np
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.filtering import ANY_ORDER, SMALL
 
 LANES = 16
 
 # A division that first asks whether its divisor is zero is not done in vectors.
-_in_lanes = numba.njit(cache=True, nogil=True, fastmath=ANY_ORDER, error_model="numpy")
+_in_lanes: Any = partial(compiled, fastmath=ANY_ORDER, error_model="numpy")
 
 
 @_in_lanes

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from math import exp, lgamma
 
-import numba
 import numpy as np
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.digamma import digamma
 from kinfolk.sequences.smoothing import expected_counts
 
 # Expected counts below this are rounding.
 NO_COUNT = 1e-12
-
-compiled = numba.njit(cache=True, nogil=True)
 
 
 @compiled

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.agglomeration import Agglomeration
 from kinfolk.sequences.base_weights import base_bound
 from kinfolk.sequences.emissions.emission import Emission
-from kinfolk.sequences.local_posteriors import compiled
 from kinfolk.sequences.model import Draw, Priors
 from kinfolk.sequences.most_probable_hyper import learn_hyper, log_prior, most_probable
 from kinfolk.sequences.sequences import Sequences

@@ -10,14 +10,14 @@ from math import inf
 
 import numpy as np
 
-from kinfolk.sequences.filtering import SMALL, compiled, filter_sequence, longest, scratch_rows, transpose_into
+from kinfolk.sequences.filtering import SMALL, filter_sequence, longest, reordered, scratch_rows, transpose_into
 from kinfolk.sequences.lanes import LANES, filter_group, smooth_group
 
 # So few sequences are faster one at a time, and so are those that need more numbers than a core's own memory holds.
 _FEW, _MOST_NUMBERS = LANES // 2, 1 << 17
 
 
-@compiled
+@reordered
 def expected_counts(likelihood, log_scale, row, bounds, transitions):  # type: ignore[no-untyped-def]
     """Smooth each sequence: log likelihoods, expected transitions (n_states + 1, n_states), p(state | all) of steps.
 
@@ -72,13 +72,13 @@ def expected_counts(likelihood, log_scale, row, bounds, transitions):  # type: i
     return totals, counts, posteriors
 
 
-@compiled
+@reordered
 def _length(bounds, i):  # type: ignore[no-untyped-def]
     """Steps of sequence i."""
     return bounds[i + 1] - bounds[i]
 
 
-@compiled
+@reordered
 def _longest_first(bounds):  # type: ignore[no-untyped-def]
     """Sequences by their lengths, sorted by counting them. O(n_sequences + longest)."""
     n_sequences, most = len(bounds) - 1, longest(bounds)
@@ -95,7 +95,7 @@ def _longest_first(bounds):  # type: ignore[no-untyped-def]
     return order
 
 
-@compiled
+@reordered
 def _times(vector, matrix, out):  # type: ignore[no-untyped-def]
     """Set ``out`` to ``vector`` times ``matrix``, four rows at a time as in filtering."""
     n = len(vector)
@@ -114,7 +114,7 @@ def _times(vector, matrix, out):  # type: ignore[no-untyped-def]
         r += 1
 
 
-@compiled
+@reordered
 def _add_products(left, right, n_rows, sums):  # type: ignore[no-untyped-def]
     """Add leftᵀ right to ``sums``, over the first rows; four rows at a time as in filtering."""
     n = left.shape[1]
@@ -133,7 +133,7 @@ def _add_products(left, right, n_rows, sums):  # type: ignore[no-untyped-def]
         t += 1
 
 
-@compiled
+@reordered
 def _smooth_one_by_one(given, sequences, totals, pairs, posteriors):  # type: ignore[no-untyped-def]
     """Smooth some sequences, longest first, vectors along the states."""
     if len(sequences) == 0:

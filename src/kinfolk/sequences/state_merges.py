@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from math import lgamma
 
-import numba
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.emissions.emission import Emission
 from kinfolk.sequences.local_posteriors import NO_COUNT
 from kinfolk.sequences.sequences import Sequences
@@ -135,12 +135,12 @@ def _better_merge(
     return None
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _rising(x, n):  # type: ignore[no-untyped-def]
     return lgamma(x + n) - lgamma(x) if n > NO_COUNT else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _transition_gains(counts, base, alpha, stickiness):  # type: ignore[no-untyped-def]
     """Change of Σ_jr log[B(x_r + n_jr)/B(x_r)] when two states are merged, for every pair a < b."""
     n_tasks, n_states = len(counts), len(base)

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from math import exp, inf, lgamma, log
 
-import numba
 import numpy as np
 
-compiled = numba.njit(cache=True, nogil=True)
+from kinfolk.maths.compiled import compiled
 
 
 @compiled

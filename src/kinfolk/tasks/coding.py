@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.tasks.schema import Column
 
 Codes = NDArray[np.int32]
@@ -140,7 +140,7 @@ def finite(batch: pl.Series, first_row: int, label: str) -> NDArray[np.float64]:
     return numbers
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _look_up(keys, missing, start, slots, known, n_known, codes):  # type: ignore[no-untyped-def]
     """Code keys from ``start`` on, adding new ones to ``known`` until it is full; gives where it ended."""
     mask = len(slots) - 1

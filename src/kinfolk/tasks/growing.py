@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.tasks.statistics import MAX_CELLS
 
 
@@ -100,7 +100,7 @@ def _grown(table: NDArray[Any], old: tuple[int, int], new: tuple[int, int], n_va
     return grown
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _table_rows(task, label, n_labels):  # type: ignore[no-untyped-def]
     rows = np.empty(len(task), dtype=np.int64)
     for i in range(len(task)):
@@ -108,7 +108,7 @@ def _table_rows(task, label, n_labels):  # type: ignore[no-untyped-def]
     return rows
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add(table, rows, codes, weights):  # type: ignore[no-untyped-def]
     if len(weights) == 0:
         for i in range(len(rows)):

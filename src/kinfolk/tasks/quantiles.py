@@ -6,9 +6,10 @@ adds up the weight of the values that begin with the bits known so far, by the b
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from kinfolk.maths.compiled import compiled
 
 N_PASSES = 4
 _DIGITS = 1 << 16
@@ -72,7 +73,7 @@ class QuantileSearch:
         return np.asarray(edges[edges < self._highest])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_digits(values, weights, prefixes, shift, mass):  # type: ignore[no-untyped-def]
     """Add each value's weight to its prefix's row, at its next 16 bits; gives the highest value."""
     alike = len(weights) == 0

@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import COUNT, GAUSSIAN, N_CELLS, NumberGroups, number_groups, third_cell
 from kinfolk.tasks.numbers import Number
 from kinfolk.tasks.schema import Schema, sort_values
@@ -300,7 +300,7 @@ def _check_sums(features: NDArray[Any], labels: NDArray[Any], tasks: NDArray[Any
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _seen_too_often(features, labels):  # type: ignore[no-untyped-def]
     """Task, label and feature of the first group of counts that exceeds its label's, or −1 for each. O(cells)."""
     for u in range(features.shape[0]):
@@ -374,7 +374,7 @@ def add_numbers(
         _add_numbers(rows.numbers[:, j], order, labels, rows.task, weights, family, first, step, features)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_numbers(numbers, order, labels, task, weights, family, first, step, features):  # type: ignore[no-untyped-def]
     same = len(weights) == 1
     for i in order:
@@ -386,7 +386,7 @@ def _add_numbers(numbers, order, labels, task, weights, family, first, step, fea
             features[task[i], cell + 2] += weight * third_cell(x, family)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count(codes, labels, task, weights, offsets, features, label_counts):  # type: ignore[no-untyped-def]
     width = offsets[-1]
     same = len(weights) == 1

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from math import lgamma
 from typing import Self
 
-import numba
 import numpy as np
 from scipy.special import digamma
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.emissions.emission import (
     Codes,
     Emission,
@@ -146,7 +146,7 @@ class Categorical(Emission):
         return LogDensities(rows, np.where(row < 0, self.n_codes + 1, row))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _counts(codes, states, n_states, n_codes):  # type: ignore[no-untyped-def]
     counts = np.zeros((n_states, n_codes))
     for t in range(len(codes)):
@@ -155,7 +155,7 @@ def _counts(codes, states, n_states, n_codes):  # type: ignore[no-untyped-def]
     return counts
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _expected_counts(codes, posteriors, n_codes):  # type: ignore[no-untyped-def]
     n_states = posteriors.shape[1]
     # Codes first, so that a step adds to cells that lie together.
@@ -167,7 +167,7 @@ def _expected_counts(codes, posteriors, n_codes):  # type: ignore[no-untyped-def
     return np.ascontiguousarray(counts.T)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _log_marginals(counts, strength):  # type: ignore[no-untyped-def]
     n_rows, n_codes = counts.shape
     at_prior, of_all = lgamma(strength), lgamma(n_codes * strength)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from kinfolk.maths.compiled import compiled
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -144,7 +145,7 @@ class Emission(ABC):
         return self.log_predictive_densities(statistics, observations).scaled()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _subtract_largest(rows):  # type: ignore[no-untyped-def]
     """Subtract its largest entry from each row, in place; give the largest entries."""
     largest = np.empty(len(rows))

@@ -8,9 +8,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 
-import numba
 import numpy as np
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.emissions.emission import Codes, Emission, Floats, LogDensities, Observations
 
 # Numbers in a block of steps' statistics: few enough to stay in the processor's caches.
@@ -72,7 +72,7 @@ class ExponentialFamily(Emission):
             yield steps, self.step_statistics((observations[0][steps],))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_to_states(step_statistics, states, sums):  # type: ignore[no-untyped-def]
     for t in range(len(states)):
         for c in range(step_statistics.shape[1]):

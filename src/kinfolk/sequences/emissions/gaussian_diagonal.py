@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from math import log, log1p, pi
 from typing import NamedTuple, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.emissions.emission import Codes, Floats, LogDensities, Observations, check_strength
 from kinfolk.sequences.emissions.exponential_family import ExponentialFamily
 
@@ -173,7 +173,7 @@ class GaussianDiagonal(ExponentialFamily):
         return np.concatenate([constant, linear, -0.5 * precision], axis=-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _log_student(z, is_there, mean, power, narrowness, grown):  # type: ignore[no-untyped-def]
     n_steps, width = z.shape
     n_states = len(mean)
