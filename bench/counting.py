@@ -55,7 +55,7 @@ def group_by_rows(path: str) -> int:
 
 
 def count(path: str) -> int:
-    from kinfolk.tasks.counting import count_rows
+    from kinfolk.tasks.streaming.counting import count_rows
 
     return int(count_rows(path, label="label", task="task").statistics.feature_counts.sum())
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from kinfolk.sequences.nested import NestedIHMM
     from kinfolk.sequences.shared import SharedIHMM
     from kinfolk.sequences.single import SingleIHMM
-    from kinfolk.tasks.counting import count_rows
-    from kinfolk.tasks.scorers import task_scorer
-    from kinfolk.tasks.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
+    from kinfolk.tasks.selection.scorers import task_scorer
+    from kinfolk.tasks.selection.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
+    from kinfolk.tasks.streaming.counting import count_rows
 
 __version__ = "0.1.0"
 
@@ -36,25 +36,25 @@ _HOME = {
     "ClusteredNB": "kinfolk.naive_bayes.clustered",
     "CompleteSharingNB": "kinfolk.naive_bayes.complete_sharing",
     "DecisionClassifier": "kinfolk.decisions",
-    "FewPerTask": "kinfolk.tasks.splitters",
+    "FewPerTask": "kinfolk.tasks.selection.splitters",
     "LICAClassifier": "kinfolk.lica.classifier",
     "LICARegressor": "kinfolk.lica.regressor",
-    "LeaveTasksOut": "kinfolk.tasks.splitters",
+    "LeaveTasksOut": "kinfolk.tasks.selection.splitters",
     "Loss": "kinfolk.decisions",
     "NestedIHMM": "kinfolk.sequences.nested",
     "NoSharingNB": "kinfolk.naive_bayes.no_sharing",
-    "OneTaskFew": "kinfolk.tasks.splitters",
+    "OneTaskFew": "kinfolk.tasks.selection.splitters",
     "PrototypeNB": "kinfolk.naive_bayes.prototype",
     "SharedIHMM": "kinfolk.sequences.shared",
     "SingleIHMM": "kinfolk.sequences.single",
-    "TaskKFold": "kinfolk.tasks.splitters",
-    "count_rows": "kinfolk.tasks.counting",
+    "TaskKFold": "kinfolk.tasks.selection.splitters",
+    "count_rows": "kinfolk.tasks.streaming.counting",
     "decide": "kinfolk.decisions",
     "expected_loss": "kinfolk.decisions",
     "load": "kinfolk.posterior",
     "realised_loss": "kinfolk.decisions",
     "save": "kinfolk.posterior",
-    "task_scorer": "kinfolk.tasks.scorers",
+    "task_scorer": "kinfolk.tasks.selection.scorers",
 }
 
 __all__ = [

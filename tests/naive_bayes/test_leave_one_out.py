@@ -10,7 +10,7 @@ from kinfolk.datasets.meetings import make_meetings
 from kinfolk.maths.dirichlet import log_marginals
 from kinfolk.naive_bayes.leave_one_out import LeftOut, _losses, learn_temper
 from kinfolk.naive_bayes.reseating import reseat
-from kinfolk.tasks.splitters import FewPerTask
+from kinfolk.tasks.selection.splitters import FewPerTask
 
 RNG = np.random.default_rng(0)
 N_ROWS, N_TASKS = 36, 4

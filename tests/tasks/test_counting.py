@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinfolk.naive_bayes.no_sharing import NoSharingNB
-from kinfolk.tasks import counting
-from kinfolk.tasks.counting import count_rows
-from kinfolk.tasks.quantiles import N_PASSES, QuantileSearch
+from kinfolk.tasks.streaming import counting
+from kinfolk.tasks.streaming.counting import count_rows
+from kinfolk.tasks.streaming.quantiles import N_PASSES, QuantileSearch
 
 N_ROWS = 1_000
 FEATURES = ["sky", "yes", "few", "gaps", "many", "size", "half", "odd", "kind", "pool", "tiny", "none"]

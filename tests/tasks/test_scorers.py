@@ -25,8 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from kinfolk.tasks.scorers import task_scorer
-from kinfolk.tasks.splitters import TaskKFold
+from kinfolk.tasks.selection.scorers import task_scorer
+from kinfolk.tasks.selection.splitters import TaskKFold
 
 
 def routing():

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 
-from kinfolk.tasks.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
+from kinfolk.tasks.selection.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
 
 rows = st.lists(st.tuples(st.sampled_from("abcde"), st.sampled_from([0, 1, 1, 2, None])), max_size=40)
 # One large task and three of a single row make every request below one that can be met.
@@ -292,7 +292,7 @@ def test_where_the_tasks_blocks_stand_in_the_table_does_not_change_what_is_drawn
 def test_splits_do_not_depend_on_the_hash_seed():
     code = (
         "import numpy as np\n"
-        "from kinfolk.tasks.splitters import *\n"
+        "from kinfolk.tasks.selection.splitters import *\n"
         "task = np.array(['ann', 'bob', 3, ('c', 1)], dtype=object)[np.arange(40) % 4]\n"
         "y = np.array(['yes', 'no', 'maybe'])[np.arange(40) % 3]\n"
         "for s in (FewPerTask(2, 2, random_state=0), OneTaskFew(2, 2, random_state=0),\n"

@@ -29,9 +29,9 @@ from kinfolk.naive_bayes.no_sharing import NoSharingNB
 from kinfolk.naive_bayes.prototype import PrototypeNB
 from kinfolk.posterior import Archive, plain, schema_about, unplain
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.counts import Counts
 from kinfolk.tasks.door import check_labels, check_weights
 from kinfolk.tasks.schema import encode
+from kinfolk.tasks.streaming.counts import Counts
 from kinfolk.tasks.whole_fits import all_or_nothing
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ from kinfolk.cli.tables import STANDARD_INPUT
 from kinfolk.cli.training import NO_LABEL, Roles, features_of, labels_of, mark_of
 
 if TYPE_CHECKING:
-    from kinfolk.tasks.counts import Counts
+    from kinfolk.tasks.streaming.counts import Counts
 
 # Beyond these a table in memory is a burden.
 LARGE_ROWS = 1_000_000
@@ -30,7 +30,7 @@ def is_large(path: Path) -> bool:
     if str(path) == STANDARD_INPUT or not path.is_file():
         return False
     if path.suffix.lower() == ".parquet":
-        from kinfolk.tasks.scanning import scan
+        from kinfolk.tasks.streaming.scanning import scan
 
         return (scan(path).n_rows or 0) >= LARGE_ROWS
     return path.stat().st_size >= LARGE_BYTES
@@ -38,8 +38,8 @@ def is_large(path: Path) -> bool:
 
 def count_table(path: Path, roles: Roles, unlabelled: str | None, bins: int, verbose: bool) -> Counted:
     """Count the rows of a table."""
-    from kinfolk.tasks.counting import count_rows
-    from kinfolk.tasks.scanning import scan
+    from kinfolk.tasks.streaming.counting import count_rows
+    from kinfolk.tasks.streaming.scanning import scan
 
     if roles.label is None:
         raise ValueError(NO_LABEL)

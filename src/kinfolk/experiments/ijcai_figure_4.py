@@ -18,7 +18,7 @@ from kinfolk.experiments.stand_in import KINDS, MADE_UP_MEETINGS, PAPER, in_bloc
 from kinfolk.naive_bayes.clustered import ClusteredNB
 from kinfolk.plots import style, tree
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.splitters import FewPerTask
+from kinfolk.tasks.selection.splitters import FewPerTask
 
 SIZES = (16, 32, 64, 128)
 

@@ -21,7 +21,7 @@ from kinfolk.naive_bayes.clustered import ClusteredNB
 from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.no_sharing import NoSharingNB
 from kinfolk.plots import style
-from kinfolk.tasks.splitters import FewPerTask, OneTaskFew
+from kinfolk.tasks.selection.splitters import FewPerTask, OneTaskFew
 
 CLUSTERED, NO_SHARING, COMPLETE_SHARING = "clustered", "no sharing", "complete sharing"
 # The last of the palette, since clusters take theirs from its beginning and may stand in the same picture.

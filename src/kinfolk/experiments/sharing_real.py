@@ -25,7 +25,7 @@ from kinfolk.experiments.publishing import About, Study
 from kinfolk.naive_bayes.clustered import ClusteredNB
 from kinfolk.plots import style
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.splitters import FewPerTask
+from kinfolk.tasks.selection.splitters import FewPerTask
 
 Rows = NDArray[np.intp]
 

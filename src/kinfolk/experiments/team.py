@@ -30,7 +30,7 @@ from kinfolk.experiments.stand_in import in_blocks
 from kinfolk.experiments.team_picture import draw_team_picture
 from kinfolk.naive_bayes.clustered import ClusteredNB
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.splitters import FewPerTask
+from kinfolk.tasks.selection.splitters import FewPerTask
 
 SIZES = (1, 4, 16, 64)
 PICTURE = "team.png"

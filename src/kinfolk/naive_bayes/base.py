@@ -24,7 +24,6 @@ from kinfolk.naive_bayes.sampled import Schedule, fit_by_sampling
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.counts import Counts
 from kinfolk.tasks.door import check_labels, check_weights, receive, task_ids
 from kinfolk.tasks.frames import backend_of
 from kinfolk.tasks.labels import as_column
@@ -40,6 +39,7 @@ from kinfolk.tasks.statistics import (
     positions,
     statistics_from_counts,
 )
+from kinfolk.tasks.streaming.counts import Counts
 from kinfolk.tasks.table import declared_categories
 from kinfolk.tasks.whole_fits import all_or_nothing
 

@@ -11,15 +11,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.coding import BinnedValues, NamedValues, Values
-from kinfolk.tasks.columns import Choices, Settled
-from kinfolk.tasks.counts import Counts
-from kinfolk.tasks.growing import GrowingTables
-from kinfolk.tasks.quantiles import N_PASSES, QuantileSearch
-from kinfolk.tasks.reading import MOST_NAMES, NamedColumn, Reader, label_column, task_column
-from kinfolk.tasks.scanning import Scan, scan
 from kinfolk.tasks.schema import DEFAULT_BINS, MAX_CATEGORIES, Column, Schema, distinct
 from kinfolk.tasks.statistics import Layout, Statistics, as_ids
+from kinfolk.tasks.streaming.coding import BinnedValues, NamedValues, Values
+from kinfolk.tasks.streaming.columns import Choices, Settled
+from kinfolk.tasks.streaming.counts import Counts
+from kinfolk.tasks.streaming.growing import GrowingTables
+from kinfolk.tasks.streaming.quantiles import N_PASSES, QuantileSearch
+from kinfolk.tasks.streaming.reading import MOST_NAMES, NamedColumn, Reader, label_column, task_column
+from kinfolk.tasks.streaming.scanning import Scan, scan
 
 _MOST_32_BIT_ROWS = 2**31 - 1
 _TASKS_AT_ONCE = 1 << 14

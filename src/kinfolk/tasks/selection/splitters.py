@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kinfolk.tasks.splitting import Indices, RowsByTask, TaskSplitter, check_whole
+from kinfolk.tasks.selection.splitting import Indices, RowsByTask, TaskSplitter, check_whole
 
 
 class _FewExamples(TaskSplitter):
@@ -82,7 +82,7 @@ class FewPerTask(_FewExamples):
     Examples
     --------
     >>> import numpy as np
-    >>> from kinfolk.tasks.splitters import FewPerTask
+    >>> from kinfolk.tasks.selection.splitters import FewPerTask
     >>> task = np.repeat(["ann", "bob"], [3, 4])
     >>> for train, test in FewPerTask(1, n_splits=2, random_state=0).split(np.zeros((7, 1)), task=task):
     ...     print(task[train], len(test))
@@ -126,7 +126,7 @@ class OneTaskFew(_FewExamples):
     Examples
     --------
     >>> import numpy as np
-    >>> from kinfolk.tasks.splitters import OneTaskFew
+    >>> from kinfolk.tasks.selection.splitters import OneTaskFew
     >>> task = np.repeat(["ann", "bob"], [3, 4])
     >>> for train, test in OneTaskFew(1, n_splits=1, random_state=0).split(np.zeros((7, 1)), task=task):
     ...     print(task[train], task[test])
@@ -172,7 +172,7 @@ class LeaveTasksOut(TaskSplitter):
     Examples
     --------
     >>> import numpy as np
-    >>> from kinfolk.tasks.splitters import LeaveTasksOut
+    >>> from kinfolk.tasks.selection.splitters import LeaveTasksOut
     >>> task = np.array(["ann", "bob", "cat", "ann"])
     >>> for train, test in LeaveTasksOut().split(np.zeros((4, 1)), task=task):
     ...     print(task[train], task[test])
@@ -253,7 +253,7 @@ class TaskKFold(TaskSplitter):
     Examples
     --------
     >>> import numpy as np
-    >>> from kinfolk.tasks.splitters import TaskKFold
+    >>> from kinfolk.tasks.selection.splitters import TaskKFold
     >>> task = np.repeat(["ann", "bob"], 4)
     >>> y = np.array([0, 0, 1, 1, 0, 1, 0, 1])
     >>> for train, test in TaskKFold(2, shuffle=False).split(np.zeros((8, 1)), y, task=task):

@@ -68,7 +68,7 @@ def task_scorer(
     --------
     >>> import numpy as np
     >>> from sklearn.dummy import DummyClassifier
-    >>> from kinfolk.tasks.scorers import task_scorer
+    >>> from kinfolk.tasks.selection.scorers import task_scorer
     >>> X, y = np.zeros((4, 1)), np.array([1, 1, 1, 0])
     >>> majority = DummyClassifier().fit(X, y)
     >>> task_scorer("accuracy")(majority, X, y)

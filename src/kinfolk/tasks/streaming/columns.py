@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kinfolk.tasks.coding import BinnedValues, NamedValues, NumberValues, Values
 from kinfolk.tasks.schema import (
     DEFAULT_BINS,
     MAX_CATEGORIES,
@@ -18,6 +17,7 @@ from kinfolk.tasks.schema import (
     learn_schema,
     sort_values,
 )
+from kinfolk.tasks.streaming.coding import BinnedValues, NamedValues, NumberValues, Values
 from kinfolk.tasks.table import Table
 
 

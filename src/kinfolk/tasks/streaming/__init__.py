@@ -1,0 +1,11 @@
+"""Tables that are larger than memory, or that nobody wants to hold: counted batch by batch.
+
+- ``counting``: `count_rows`, the one way in; passes over the table and what they end in.
+- ``counts``: what comes out, `Counts`, which ``fit_statistics`` of the naive Bayes models takes.
+- ``scanning``: files and queries of polars as batches of columns.
+- ``reading``: batches as coded rows, and a sample of them.
+- ``coding``: values as codes in the order in which they turn up.
+- ``columns``: what becomes of a column; the rules are those of ``tasks.schema``.
+- ``growing``: tables of counts that grow with the codes.
+- ``quantiles``: exact quantiles of a column in a few passes.
+"""
