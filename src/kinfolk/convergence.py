@@ -1,17 +1,12 @@
 """Whether the chains of a sampler have converged: R-hat and effective sample size (Vehtari et al. 2021).
 
 A. Vehtari, A. Gelman, D. Simpson, B. Carpenter and P.-C. Bürkner, "Rank-normalization, folding, and localization: an
-improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16, 2021, 667–718. Both are taken from ArviZ where
-it is installed; what stands here computes the same numbers.
+improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16, 2021, 667–718.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -59,6 +54,11 @@ class Convergence(NamedTuple):
         if any(np.isnan(r) for r in self.r_hat.values()):
             return f"Fewer than {_FEWEST_DRAWS} draws of a chain tell nothing about convergence: raise n_draws."
         apart = max(self.r_hat, key=self.r_hat.__getitem__)
+        if np.isinf(self.r_hat[apart]):
+            return (
+                f"The chains disagree about the {apart}, and each stays as it began (R-hat is infinite): "
+                "raise n_burn_in tenfold, and if that moves none of them, take another inference."
+            )
         if self.r_hat[apart] > HIGHEST_R_HAT:
             found = f"R-hat {self.r_hat[apart]:.2f}, at most {HIGHEST_R_HAT:g} is wanted"
             return f"The chains disagree about the {apart} ({found}): raise n_burn_in and n_draws tenfold."
@@ -79,7 +79,8 @@ def diagnose(quantities: Mapping[str, NDArray[np.generic]]) -> Convergence:
 def r_hat(draws: Floats) -> float:
     """Rank-normalised split R-hat of draws (chains, draws), the larger of that of their values and of their spread.
 
-    Chains that do not move count as 1 if they agree, else as infinite. A single chain is judged by its two halves.
+    Chains that do not move count as 1 if they agree. If they disagree, R-hat is infinite: the variance within chains
+    that it divides by is zero. A single chain is judged by its two halves.
 
     Examples
     --------
@@ -91,10 +92,6 @@ def r_hat(draws: Floats) -> float:
     if draws.shape[1] < _FEWEST_DRAWS:
         return np.nan
     halves = _halves(draws)
-    arviz = _arviz()
-    if arviz is not None and len(draws) > 1 and np.ptp(halves, axis=1).any():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return float(arviz.rhat(draws))
     spread = np.abs(halves - np.median(halves))
     return max(_plain_r_hat(_normal_scores(halves)), _plain_r_hat(_normal_scores(spread)))
 
@@ -114,22 +111,7 @@ def bulk_ess(draws: Floats) -> float:
     halves = _halves(draws)
     if np.ptp(halves) == 0.0:
         return float(halves.size)
-    arviz = _arviz()
-    if arviz is not None:
-        return float(arviz.ess(draws))
     return _plain_ess(_normal_scores(halves))
-
-
-@cache
-def _arviz() -> ModuleType | None:
-    """ArviZ, which below and from version 1 takes an array (chains, draws) and means rank R-hat and bulk ESS."""
-    with warnings.catch_warnings():
-        # Versions before 1 announce it whenever they are imported.
-        warnings.simplefilter("ignore")
-        try:
-            return import_module("arviz")
-        except ImportError:
-            return None
 
 
 def _without_dust(draws: Floats) -> Floats:
