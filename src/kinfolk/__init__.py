@@ -9,14 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kinfolk.averaging.averaged import AveragedNB
     from kinfolk.decisions import DecisionClassifier, Loss, decide, expected_loss, realised_loss
     from kinfolk.lica.classifier import LICAClassifier
     from kinfolk.lica.regressor import LICARegressor
-    from kinfolk.naive_bayes.clustered import ClusteredNB
-    from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
-    from kinfolk.naive_bayes.no_sharing import NoSharingNB
-    from kinfolk.naive_bayes.prototype import PrototypeNB
+    from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
+    from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
+    from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
+    from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
     from kinfolk.networks.bayes_nets import BayesNets
     from kinfolk.networks.multinet import BayesMultinet
     from kinfolk.posterior import load, save
@@ -26,15 +25,16 @@ if TYPE_CHECKING:
     from kinfolk.tasks.selection.scorers import task_scorer
     from kinfolk.tasks.selection.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
     from kinfolk.tasks.streaming.counting import count_rows
+    from kinfolk.transfer.averaged import AveragedNB
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "AveragedNB": "kinfolk.averaging.averaged",
+    "AveragedNB": "kinfolk.transfer.averaged",
     "BayesMultinet": "kinfolk.networks.multinet",
     "BayesNets": "kinfolk.networks.bayes_nets",
-    "ClusteredNB": "kinfolk.naive_bayes.clustered",
-    "CompleteSharingNB": "kinfolk.naive_bayes.complete_sharing",
+    "ClusteredNB": "kinfolk.naive_bayes.estimators.clustered",
+    "CompleteSharingNB": "kinfolk.naive_bayes.estimators.complete_sharing",
     "DecisionClassifier": "kinfolk.decisions",
     "FewPerTask": "kinfolk.tasks.selection.splitters",
     "LICAClassifier": "kinfolk.lica.classifier",
@@ -42,9 +42,9 @@ _HOME = {
     "LeaveTasksOut": "kinfolk.tasks.selection.splitters",
     "Loss": "kinfolk.decisions",
     "NestedIHMM": "kinfolk.sequences.nested",
-    "NoSharingNB": "kinfolk.naive_bayes.no_sharing",
+    "NoSharingNB": "kinfolk.naive_bayes.estimators.no_sharing",
     "OneTaskFew": "kinfolk.tasks.selection.splitters",
-    "PrototypeNB": "kinfolk.naive_bayes.prototype",
+    "PrototypeNB": "kinfolk.naive_bayes.estimators.prototype",
     "SharedIHMM": "kinfolk.sequences.shared",
     "SingleIHMM": "kinfolk.sequences.single",
     "TaskKFold": "kinfolk.tasks.selection.splitters",

@@ -25,8 +25,8 @@ FORMAT_VERSION = 1
 _MODEL_FILE = "model.json"
 # Who can make a predictor of a family of models, and which estimators a file may name.
 _PREDICTORS = {
-    "averaged": ("kinfolk.averaging.predictor", "AveragedPredictor"),
-    "naive_bayes": ("kinfolk.naive_bayes.predictor", "NaiveBayesPredictor"),
+    "averaged": ("kinfolk.transfer.predictor", "AveragedPredictor"),
+    "naive_bayes": ("kinfolk.naive_bayes.answers.predictor", "NaiveBayesPredictor"),
     "networks": ("kinfolk.networks.predictor", "NetworksPredictor"),
     "multinet": ("kinfolk.networks.predictor", "MultinetPredictor"),
     "lica": ("kinfolk.lica.predictor", "LICAPredictor"),

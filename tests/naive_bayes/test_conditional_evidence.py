@@ -12,8 +12,8 @@ from scipy.stats import beta, gamma
 from sklearn.base import clone
 
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
-from kinfolk.naive_bayes.conditional import Effort, conditional_evidence, labels_given_features
-from kinfolk.naive_bayes.relabelling import HeldSeatsChain, RelabellingChain
+from kinfolk.naive_bayes.estimators.conditional_evidence import Effort, conditional_evidence, labels_given_features
+from kinfolk.naive_bayes.inference.label_exchange import HeldSeatsChain, RelabellingChain
 from kinfolk.partition.crp import canonical
 from kinfolk.tasks.statistics import Rows
 from tests import oracle

@@ -6,8 +6,8 @@ import pytest
 from kinfolk import ClusteredNB, PrototypeNB
 from kinfolk.convergence import bulk_ess, r_hat
 from kinfolk.maths.dirichlet import dirichlet_product
-from kinfolk.naive_bayes.prototype_sampling import convergence_of_prototypes
-from kinfolk.naive_bayes.sampled import convergence_of_draws
+from kinfolk.naive_bayes.inference.gibbs import convergence_of_draws
+from kinfolk.naive_bayes.inference.prototype import convergence_of_prototypes
 from kinfolk.partition.gibbs import Seating
 from kinfolk.partition.split_merge import split_and_merge
 from tests.problems import as_arguments, random_problems

@@ -8,7 +8,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
-from kinfolk.naive_bayes.sampled import Chain
+from kinfolk.naive_bayes.inference.gibbs import Chain
 from kinfolk.partition.crp import canonical
 from tests import oracle
 from tests.problems import as_arguments, priors, random_problems

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from kinfolk.naive_bayes.fitted import Problem
-from kinfolk.naive_bayes.sampled import Chain
+from kinfolk.naive_bayes.inference.gibbs import Chain
+from kinfolk.naive_bayes.model.fitted import Problem
 from kinfolk.tasks.statistics import Layout, Rows, Statistics
 
 N_TASKS, CONCENTRATION = 3, 0.8

@@ -8,8 +8,8 @@ from sklearn.metrics import log_loss
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
 from kinfolk.datasets.meetings import make_meetings
 from kinfolk.maths.dirichlet import log_marginals
-from kinfolk.naive_bayes.leave_one_out import LeftOut, _losses, learn_temper
-from kinfolk.naive_bayes.reseating import reseat
+from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, _losses, learn_temper
+from kinfolk.naive_bayes.inference.reseating import reseat
 from kinfolk.tasks.selection.splitters import FewPerTask
 
 RNG = np.random.default_rng(0)
@@ -90,7 +90,7 @@ def test_a_prior_that_all_tasks_share_loses_the_row_for_every_label(model, monke
     x, y = RNG.integers(40, size=(n, 3)).astype(str), RNG.integers(2, size=n)
     model.set_params(label_prior=20.0, temper=1.0).fit(x, y, task=np.arange(n) % 6)
     honest = model._left_out(model._rows)
-    monkeypatch.setattr("kinfolk.naive_bayes.leave_one_out._losses", lambda problem, rows, taken: np.zeros((n, 3)))
+    monkeypatch.setattr("kinfolk.naive_bayes.inference.leave_one_out._losses", lambda *_: np.zeros((n, 3)))
     flattered = model._left_out(model._rows)
     own = np.arange(n), slice(None), y
     other = np.arange(n), slice(None), 1 - y

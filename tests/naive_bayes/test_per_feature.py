@@ -9,13 +9,18 @@ import pytest
 from scipy.special import logsumexp
 
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.averaged_counts import averaged_counts
-from kinfolk.naive_bayes.enumerated import fit_exactly
-from kinfolk.naive_bayes.fitted import Fitted, Problem
-from kinfolk.naive_bayes.hierarchical import fit_hierarchically
-from kinfolk.naive_bayes.leave_one_out import LeftOut, belonging, leave_out
-from kinfolk.naive_bayes.per_feature import feature_cells, feature_problem, fit_per_feature, leave_out_per_feature
-from kinfolk.naive_bayes.sampled import Schedule, fit_by_sampling
+from kinfolk.naive_bayes.inference.bhc import fit_hierarchically
+from kinfolk.naive_bayes.inference.exact import fit_exactly
+from kinfolk.naive_bayes.inference.gibbs import Schedule, fit_by_sampling
+from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, belonging, leave_out
+from kinfolk.naive_bayes.inference.per_feature import (
+    feature_cells,
+    feature_problem,
+    fit_per_feature,
+    leave_out_per_feature,
+)
+from kinfolk.naive_bayes.model.averaged_counts import averaged_counts
+from kinfolk.naive_bayes.model.fitted import Fitted, Problem
 from kinfolk.partition.agreement import central_partition
 from kinfolk.tasks.statistics import Layout, Rows, Statistics, count, no_rows
 from tests.oracle import log_crp, partitions

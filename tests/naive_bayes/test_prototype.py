@@ -17,12 +17,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
-from kinfolk.naive_bayes.fitted import Problem
-from kinfolk.naive_bayes.noisy_copies import NoiseModel, State
-from kinfolk.naive_bayes.prototype import PrototypeNB
-from kinfolk.naive_bayes.prototype_evidence import prototype_evidence
-from kinfolk.naive_bayes.prototype_unlabelled import PrototypeChain
-from kinfolk.naive_bayes.tallies import log_risings, tally
+from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
+from kinfolk.naive_bayes.inference.prototype_evidence import prototype_evidence
+from kinfolk.naive_bayes.inference.prototype_unlabelled import PrototypeChain
+from kinfolk.naive_bayes.model.fitted import Problem
+from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, State
+from kinfolk.naive_bayes.model.tallies import log_risings, tally
 from kinfolk.posterior import read_archive
 from kinfolk.tasks.statistics import Layout, Rows, Statistics
 from tests.problems import PLAIN

@@ -8,8 +8,8 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from kinfolk import ClusteredNB
-from kinfolk.naive_bayes.fitted import Fitted, Problem
-from kinfolk.naive_bayes.sampled import Chain, Schedule, fit_by_sampling, sampled_evidence
+from kinfolk.naive_bayes.inference.gibbs import Chain, Schedule, fit_by_sampling, sampled_evidence
+from kinfolk.naive_bayes.model.fitted import Fitted, Problem
 from kinfolk.partition.concentration import GammaPrior
 from tests import oracle
 from tests.naive_bayes.test_geweke import (

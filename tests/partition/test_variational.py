@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score, log_loss
 from kinfolk import ClusteredNB
 from kinfolk.datasets import make_meetings
 from kinfolk.maths.dirichlet import dirichlet_product, log_marginals
-from kinfolk.naive_bayes.approximated import fit_variationally
+from kinfolk.naive_bayes.inference.variational import fit_variationally
 from kinfolk.partition import moves
 from kinfolk.partition.few_tasks import cluster_few
 from kinfolk.partition.mean_field import Clusters, converge, divergence, expectations

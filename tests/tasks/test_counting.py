@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinfolk.naive_bayes.no_sharing import NoSharingNB
+from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.tasks.streaming import counting
 from kinfolk.tasks.streaming.counting import count_rows
 from kinfolk.tasks.streaming.quantiles import N_PASSES, QuantileSearch

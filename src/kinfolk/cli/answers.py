@@ -20,7 +20,7 @@ from kinfolk.cli.tables import need_columns, need_plain_types, present, read_tab
 from kinfolk.networks.predictor import NetworksPredictor
 
 if TYPE_CHECKING:
-    from kinfolk.naive_bayes.predictor import NaiveBayesPredictor
+    from kinfolk.naive_bayes.answers.predictor import NaiveBayesPredictor
     from kinfolk.tasks.schema import Column
 
     Predictor = NaiveBayesPredictor | NetworksPredictor

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinfolk.naive_bayes.findings import MAX_SIMILARITY_TASKS
+from kinfolk.naive_bayes.estimators.findings import MAX_SIMILARITY_TASKS
 
 if TYPE_CHECKING:
-    from kinfolk.naive_bayes.base import SharingNB
+    from kinfolk.naive_bayes.estimators.base import SharingNB
 
 
 def believed_most(estimator: Any) -> SharingNB:

@@ -34,7 +34,7 @@ from kinfolk.cli.options import AsJson, was_given
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kinfolk.naive_bayes.base import SharingNB
+    from kinfolk.naive_bayes.estimators.base import SharingNB
 
 EXAMPLE = """\b
 Example:

@@ -9,7 +9,7 @@ import typer
 from kinfolk.cli.options import AsJson, ModelFile, was_given
 
 if TYPE_CHECKING:
-    from kinfolk.naive_bayes.base import SharingNB
+    from kinfolk.naive_bayes.estimators.base import SharingNB
     from kinfolk.networks.bayes_nets import BayesNets
 
 EXAMPLE = """\b

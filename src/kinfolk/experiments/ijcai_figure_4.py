@@ -15,7 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 from kinfolk.datasets.meetings import make_meetings
 from kinfolk.experiments.publishing import About, Study
 from kinfolk.experiments.stand_in import KINDS, MADE_UP_MEETINGS, PAPER, in_blocks, kind_of
-from kinfolk.naive_bayes.clustered import ClusteredNB
+from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk.plots import style, tree
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.selection.splitters import FewPerTask

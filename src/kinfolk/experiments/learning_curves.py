@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from kinfolk.naive_bayes.base import SharingNB
-from kinfolk.naive_bayes.clustered import ClusteredNB
-from kinfolk.naive_bayes.complete_sharing import CompleteSharingNB
-from kinfolk.naive_bayes.no_sharing import NoSharingNB
+from kinfolk.naive_bayes.estimators.base import SharingNB
+from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
+from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
+from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.plots import style
 from kinfolk.tasks.selection.splitters import FewPerTask, OneTaskFew
 

@@ -17,15 +17,15 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kinfolk.averaging.averaged import AveragedNB
 from kinfolk.decisions import Loss, decide
 from kinfolk.experiments.learning_curves import area_under_curve, dress_examples_axis
 from kinfolk.experiments.lica_methods import average, tabulate
 from kinfolk.experiments.publishing import About, Study
-from kinfolk.naive_bayes.clustered import ClusteredNB
+from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk.plots import style
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.selection.splitters import FewPerTask
+from kinfolk.transfer.averaged import AveragedNB
 
 Rows = NDArray[np.intp]
 

@@ -28,7 +28,7 @@ from kinfolk.experiments.learning_curves import (
 from kinfolk.experiments.publishing import as_png, write_whole
 from kinfolk.experiments.stand_in import in_blocks
 from kinfolk.experiments.team_picture import draw_team_picture
-from kinfolk.naive_bayes.clustered import ClusteredNB
+from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.selection.splitters import FewPerTask
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from kinfolk.experiments.learning_curves import average_over_people, draw_curves
-from kinfolk.naive_bayes.clustered import ClusteredNB
+from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk.plots import hinton, style, tree
 
 

@@ -14,8 +14,8 @@ from sklearn.metrics import adjusted_rand_score
 from kinfolk.datasets.meetings import make_meetings
 from kinfolk.experiments.publishing import About, Study
 from kinfolk.experiments.stand_in import MADE_UP_MEETINGS, THESIS, in_blocks, kind_of
-from kinfolk.naive_bayes.clustered import ClusteredNB
-from kinfolk.naive_bayes.no_sharing import NoSharingNB
+from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
+from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.plots import hinton
 
 N_CHAINS = 4

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.datasets.meetings import MEETING_FEATURES
-from kinfolk.naive_bayes.clustered import ClusteredNB
+from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk_assistant.learning.costs import ANSWERS
 
 # All figures here are log losses on made-up teams of 21. Gibbs sampling, because hierarchical clustering cannot use

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.naive_bayes.mixture import Mixture
-from kinfolk.naive_bayes.predictor import mixture_from
+from kinfolk.naive_bayes.answers.predictor import mixture_from
+from kinfolk.naive_bayes.model.mixture import Mixture
 from kinfolk.posterior import Archive, names_from, read_archive, save, schema_from
 from kinfolk_assistant.learning.costs import ANSWERS
 from kinfolk_assistant.learning.tempering import temper_after

@@ -1,0 +1,1 @@
+"""What a fitted or a loaded model says: predictions (numpy alone), explanations, tables of parameters, its archive."""

@@ -1,0 +1,1 @@
+"""The estimators: parameters, checks, and the values that inference returned."""

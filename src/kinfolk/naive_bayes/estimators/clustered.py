@@ -1,0 +1,436 @@
+"""Clustered naive Bayes: a Dirichlet process over tasks' models (paper 000; thesis sections 2.5 and A.1.3)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from kinfolk.evidence import Evidence
+from kinfolk.naive_bayes.estimators.base import SharingNB
+from kinfolk.naive_bayes.estimators.learnt import is_learn
+from kinfolk.naive_bayes.inference.bhc import fit_hierarchically
+from kinfolk.naive_bayes.inference.exact import fit_exactly
+from kinfolk.naive_bayes.inference.gibbs import Schedule, fit_by_sampling, sampled_evidence
+from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, belonging, leave_out
+from kinfolk.naive_bayes.inference.noisy import fit_noisy
+from kinfolk.naive_bayes.inference.noisy_evidence import noisy_evidence
+from kinfolk.naive_bayes.inference.noisy_leave_one_out import leave_out_noisy
+from kinfolk.naive_bayes.inference.per_feature import feature_problem, fit_per_feature, leave_out_per_feature
+from kinfolk.naive_bayes.inference.reseating import reseat
+from kinfolk.naive_bayes.inference.search import searched_evidence
+from kinfolk.naive_bayes.inference.variational import fit_variationally
+from kinfolk.naive_bayes.model.fitted import Fitted, Problem
+from kinfolk.naive_bayes.model.priors import check_strength_prior
+from kinfolk.partition.concentration import GammaPrior, most_probable_concentration
+from kinfolk.partition.tree import TaskTree
+from kinfolk.posterior import Archive
+from kinfolk.progress import progress_bar
+from kinfolk.tasks.statistics import Rows, Statistics, no_rows
+
+# Beyond this many tasks a draft for the sampler's hyper-parameters is made by variational inference.
+_MAX_BHC_TASKS = 2_000
+# Rounds of inference and learning, and the change of logs below which there is no other.
+_MAX_ROUNDS, _SETTLED = 4, 0.05
+
+_METHODS = ("bhc", "randomised-bhc", "gibbs", "exact", "variational")
+
+
+class ClusteredNB(SharingNB):
+    """Naive Bayes in which tasks that are kin share their feature rates, and which tasks are kin is inferred.
+
+    Every task keeps label rates of its own. Predictions average over all partitions of the tasks that the method
+    considers, weighed by their posterior probability.
+
+    A method that leaves unlabelled rows out leaves them out of ``log_evidence_`` too, which then speaks of the labelled
+    rows. With a method that uses them, ``partition_`` is that of the most probable state of partition and labels.
+
+    Parameters
+    ----------
+    inference : {"bhc", "randomised-bhc", "gibbs", "exact", "variational"}, default="bhc"
+        Bayesian hierarchical clustering, in O(tasks²), or from random parts, in O(tasks · log tasks); Gibbs sampling;
+        the exact sum over all partitions, for at most 10 tasks; or variational inference, for very many tasks. Gibbs
+        sampling and exact sums use unlabelled rows, the others leave them out.
+    concentration : float or "learn", default=1
+        Readiness to start new clusters (of the Chinese restaurant process). "learn" gives it a Gamma prior with shape
+        and rate 1: Gibbs sampling then draws it, the other methods take its most probable value. On real data it makes
+        no difference to predictions.
+    predictive : {"full", "averaged"}, default="full"
+        Whether a row to be predicted also tells about the cluster that it came from, as the model implies ("full"), or
+        clusters' predictions are averaged with fixed weights, as eq. (4) of the paper prints it ("averaged").
+    partition_per : {"task", "feature"}, default="task"
+        Whether kin tasks share the rates of all features, as in the papers, or every feature has a partition of the
+        tasks for itself, against which section 2.5 of the thesis argues.
+    within : {"same", "noisy"}, default="same"
+        Whether tasks of a cluster have the very same rates or, prototype-style, noisy copies of the cluster's: "noisy"
+        samples, whatever ``inference`` says. Like ``partition_per="feature"`` it leaves unlabelled rows out.
+    strength_prior : (shape, rate), default=(1, 0.01)
+        Gamma prior of the strengths K of ``within="noisy"``, as in :class:`PrototypeNB`.
+    batch_size : int, optional
+        With "variational": tasks that are looked at before clusters are updated, instead of all of them.
+    device : str, optional
+        With "variational": where tasks' counts are held and multiplied, such as "cuda", by torch (the extra ``gpu``);
+        by default in this computer's memory, by numpy.
+    label_prior : float, array of shape (n_classes,), mapping or "learn", default="learn"
+        Dirichlet pseudo-counts of the labels. "learn" draws the tasks' label rates towards the common ones, as far as
+        they are alike: with few rows a task's own rates are little more than chance.
+    feature_prior : float, sequence, mapping or "learn", default=1
+        Dirichlet pseudo-counts of the feature values: one number, or per feature a number or an array of shape
+        (values,) or (classes, values). "learn" is a
+        strength for every feature and rates that all clusters have in common; on real data it predicts no better
+        than 1, and with two rows a task worse.
+    temper : float or "learn", default="learn"
+        Power, from 0 to 1, on the feature likelihood in predictions. Below 1 it makes up for naive Bayes counting
+        correlated features twice. "learn" gives every feature its own, up to 2, so that training rows, each left out
+        in turn, are predicted best; counts do not tell which values came together, so that with them alone it is 1.
+        Evidence always uses 1.
+    task_column : str or int, optional
+        Column of ``X`` that holds the task, instead of ``task=``: for scikit-learn tools that route no metadata.
+    categorical_features : "auto" or sequence, default="auto"
+        Columns to treat as categories. "auto" takes text, booleans, categoricals, and whole numbers with at most 64
+        different values; other numbers are binned.
+    bins : int or mapping, default=8
+        Number of quantile bins of numeric columns, or for named columns a number or the inner edges.
+    numeric : {"bin", "gaussian", "count", "auto"} or mapping, default="bin"
+        What to do with numeric columns that are not categories: put them into bins, or take them as Gaussian or as
+        Poisson counts, with parameters for each label. "auto" takes, column by column, what makes the training rows
+        most probable, all tasks pooled, and weighs whole numbers of 17 to 64 values as categories too. A mapping says
+        so for named columns, whatever "auto" would call categorical; others have bins.
+    unlabelled : optional
+        A value of ``y`` that marks a row without a label, beside ``None`` and NaN.
+    n_chains, n_burn_in, n_draws : int, default=4, 100, 100
+        Chains of the Gibbs sampler, sweeps thrown away and draws kept of each. Used where sampling is.
+    random_state : int, RandomState or None
+        Seed of the sampler.
+    n_jobs : int or None
+        Chains run side by side (threads, through joblib).
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Attributes
+    ----------
+    classes_, tasks_ : arrays
+        Labels and tasks, sorted.
+    partition_, similarity_ : arrays
+        Cluster of each task, and the posterior probability that two tasks share.
+    log_evidence_, log_evidence_kind_, log_evidence_error_
+        Natural log of the evidence, what kind of number it is, and its standard error.
+    label_distributions_, transduction_ : arrays
+        For the rows of the last call to ``fit``: probabilities of the labels, and the most probable one.
+    label_prior_, temper_ : arrays
+        Pseudo-counts of the labels and powers of the features, as given or as learnt.
+    concentration_ : float
+        The concentration, as given or as learnt; the mean of the draws where it was sampled.
+    posterior_ : Fitted
+        Everything that inference left behind.
+    feature_partitions_ : dict
+        With ``partition_per="feature"``: the cluster of each task, by feature; ``partition_`` is the one of these that
+        agrees best with the others, and ``similarity_`` their average.
+    tree_ : TaskTree
+        With "bhc": the tree of merges; ``tree_.linkage()`` is SciPy's form of it.
+
+    References
+    ----------
+    D. M. Roy and L. P. Kaelbling, "Efficient Bayesian Task-Level Transfer Learning", IJCAI 2007.
+    D. M. Roy, "Clustered Naive Bayes", M.Eng. thesis, MIT, 2006.
+    K. Heller and Z. Ghahramani, "Bayesian Hierarchical Clustering", ICML 2005.
+
+    Examples
+    --------
+    >>> from kinfolk import ClusteredNB
+    >>> X = [["red"], ["blue"]] * 12
+    >>> y = ["stop", "go"] * 8 + ["go", "stop"] * 4
+    >>> task = ["ann"] * 8 + ["bob"] * 8 + ["eve"] * 8
+    >>> model = ClusteredNB().fit(X, y, task=task)
+    >>> dict(zip(model.tasks_.tolist(), model.partition_.tolist()))
+    {'ann': 0, 'bob': 0, 'eve': 1}
+    >>> model.predict([["red"], ["red"]], task=["ann", "eve"]).tolist()
+    ['stop', 'go']
+    """
+
+    def __init__(
+        self,
+        *,
+        inference: Literal["bhc", "randomised-bhc", "gibbs", "exact", "variational"] = "bhc",
+        concentration: float | str = 1.0,
+        predictive: Literal["full", "averaged"] = "full",
+        partition_per: Literal["task", "feature"] = "task",
+        within: Literal["same", "noisy"] = "same",
+        strength_prior: tuple[float, float] = (1.0, 0.01),
+        batch_size: int | None = None,
+        device: str | None = None,
+        label_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
+        feature_prior: float | ArrayLike | Mapping[Any, Any] | str = 1.0,
+        temper: float | str = "learn",
+        task_column: str | int | None = None,
+        categorical_features: str | Sequence[Any] = "auto",
+        bins: int | Mapping[Any, Any] = 8,
+        numeric: str | Mapping[Any, str] = "bin",
+        unlabelled: Any = None,
+        n_chains: int = 4,
+        n_burn_in: int = 100,
+        n_draws: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            label_prior=label_prior,
+            feature_prior=feature_prior,
+            temper=temper,
+            task_column=task_column,
+            categorical_features=categorical_features,
+            bins=bins,
+            numeric=numeric,
+            unlabelled=unlabelled,
+            n_chains=n_chains,
+            n_burn_in=n_burn_in,
+            n_draws=n_draws,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.inference = inference
+        self.concentration = concentration
+        self.predictive = predictive
+        self.partition_per = partition_per
+        self.within = within
+        self.strength_prior = strength_prior
+        self.batch_size = batch_size
+        self.device = device
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.inference not in _METHODS:
+            known = ", ".join(f'"{method}"' for method in _METHODS)
+            raise ValueError(f"inference={self.inference!r} is not one of {known}")
+        if self.predictive not in ("full", "averaged"):
+            raise ValueError(f'predictive={self.predictive!r}: give "full" or "averaged"')
+        for name, ways in (("partition_per", ("task", "feature")), ("within", ("same", "noisy"))):
+            if getattr(self, name) not in ways:
+                raise ValueError(f'{name}={getattr(self, name)!r}: give "{ways[0]}" or "{ways[1]}"')
+        check_strength_prior(self.strength_prior)
+        if self.batch_size is not None and not (isinstance(self.batch_size, int | np.integer) and self.batch_size >= 1):
+            raise ValueError(f"batch_size={self.batch_size!r}: a whole number of at least 1 is needed, or None")
+        for name in ("batch_size", "device"):
+            if getattr(self, name) is not None and self.inference != "variational":
+                raise ValueError(f'{name}={getattr(self, name)!r} goes with inference="variational" alone')
+        a = self.concentration
+        if not is_learn(a) and not (isinstance(a, int | float | np.number) and np.isfinite(a) and a > 0):
+            raise ValueError(f'concentration={a!r}: a finite number above zero or "learn" is needed')
+
+    def _feature_groups(self, statistics: Statistics) -> None:
+        """Return nothing: what has feature rates of its own is inferred."""
+
+    def _averaged(self) -> bool:
+        return self.predictive == "averaged"
+
+    def _infer(self, problem: Problem) -> Fitted:
+        if problem.statistics.layout.numbers and not self._is_plain():
+            raise ValueError(
+                'partition_per="feature" and within="noisy" take no columns of numbers: give numeric="bin"'
+            )
+        self._warn_of_rows_left_out(len(problem.unlabelled.labels))
+        learns_concentration = is_learn(self.concentration)
+        self.concentration_ = 1.0 if learns_concentration else float(self.concentration)
+        fitted = None
+        if is_learn(self.feature_prior) or (learns_concentration and not self._samples()):
+            fitted = self._learn_from_blocks(problem)
+        if self.partition_per == "feature":
+            fitted, self._by_feature = fit_per_feature(self._problem(), self._infer_part, self._seed, self.n_jobs)
+            drawn = [part.concentrations for part in self._by_feature if part.concentrations is not None]
+            if drawn:
+                self.concentration_ = float(np.mean(drawn))
+            return fitted
+        if fitted is None or self._samples():
+            fitted = self._infer_part(self._problem(), self._seed)
+        if fitted.concentrations is not None:
+            self.concentration_ = float(fitted.concentrations.mean())
+        return fitted
+
+    def _warn_of_rows_left_out(self, n_unlabelled: int) -> None:
+        if not n_unlabelled or self._uses_unlabelled():
+            return
+        way = f'inference="{self.inference}"'
+        if self.partition_per == "feature":
+            way = 'partition_per="feature"'
+        elif self.within == "noisy":
+            way = 'within="noisy"'
+        instead = 'inference="gibbs"' if self._is_plain() else 'inference="gibbs" without it'
+        warnings.warn(
+            f"{n_unlabelled} unlabelled row{'s are' if n_unlabelled > 1 else ' is'} left out by {way}; "
+            f"{instead} learns from such rows too",
+            UserWarning,
+            stacklevel=5,
+        )
+
+    def _is_plain(self) -> bool:
+        """Whether this is the model of the papers: one partition for all features, rates the same within clusters."""
+        return self.partition_per == "task" and self.within == "same"
+
+    def _uses_unlabelled(self) -> bool:
+        return self._is_plain() and self.inference in ("exact", "gibbs")
+
+    def _samples(self) -> bool:
+        return self.within == "noisy" or self.inference == "gibbs"
+
+    def _concentration_prior(self) -> float | GammaPrior:
+        """The concentration as a sampler takes it: drawn where one learns it, else the most probable value."""
+        return GammaPrior() if is_learn(self.concentration) and self._samples() else self.concentration_
+
+    def _infer_part(self, problem: Problem, seed: int) -> Fitted:
+        """Infer the partition of all features together, or of one of them alone."""
+        if not self._samples():
+            return self._infer_by(self.inference, problem, self.concentration_, seed)
+        prior, schedule = self._concentration_prior(), Schedule(self.n_chains, self.n_burn_in, self.n_draws)
+        n_sweeps = self.n_chains * (self.n_burn_in + self.n_draws)
+        with progress_bar("Sampling", n_sweeps, bool(self.verbose)) as advance:
+            if self.within == "same":
+                return fit_by_sampling(problem, prior, schedule, seed, self.n_jobs, None, advance)
+            strength_prior = (float(self.strength_prior[0]), float(self.strength_prior[1]))
+            fitted, draws = fit_noisy(problem, prior, strength_prior, schedule, seed, self.n_jobs, advance)
+            return fitted._replace(behind=draws.behind)
+
+    def _left_out(self, rows: Rows) -> LeftOut:
+        problem = self._problem()
+        label_counts = self._label_counts(problem)
+
+        def leave(part: Problem, fitted: Fitted, rows: Rows) -> LeftOut:
+            if fitted.behind is not None:
+                return leave_out_noisy(part, fitted, fitted.behind, rows, label_counts)
+            # Where all partitions are summed over, those that the row does not choose are among them.
+            if self.inference == "exact":
+                return leave_out(part, belonging(fitted), rows, label_counts)
+            seats = reseat(part, fitted.partition, np.unique(rows.task), self.concentration_)
+            return leave_out(part, seats, rows, label_counts)
+
+        if self.partition_per == "feature":
+            return leave_out_per_feature(problem, rows, lambda f, part, some: leave(part, self._by_feature[f], some))
+        return leave(problem, self.posterior_, rows)
+
+    def _learn_from_blocks(self, problem: Problem) -> Fitted | None:
+        """Infer blocks, learn from them, and infer again until nothing changes much (EM); the last inference.
+
+        A sampler's hyper-parameters are learnt from a quicker method's blocks, of the labelled rows.
+        """
+        method: str = self.inference
+        n_tasks = len(problem.statistics.tasks)
+        if self._samples():
+            # Variational inference takes no columns of numbers.
+            many = "randomised-bhc" if problem.statistics.layout.numbers else "variational"
+            method = "bhc" if n_tasks <= _MAX_BHC_TASKS else many
+            problem = problem._replace(unlabelled=no_rows(problem.statistics.layout))
+        for _ in range(_MAX_ROUNDS):
+            held = self._feature_prior, self._votes, self.concentration_
+            problem = problem._replace(feature_prior=self._feature_prior, votes=self._votes)
+            fitted = self._infer_by(method, problem, self.concentration_, self._seed)
+            probability = fitted.block_probabilities()
+            if is_learn(self.feature_prior):
+                self._learn_feature_prior(fitted.blocks.counts, probability)
+            if is_learn(self.concentration):
+                n_clusters = float(probability.sum())
+                self.concentration_ = most_probable_concentration(n_clusters, n_tasks, GammaPrior())
+            change = np.append(self._feature_prior / held[0], self.concentration_ / held[2])
+            if np.abs(np.log(change)).max() < _SETTLED:
+                self._feature_prior, self._votes, self.concentration_ = held
+                return fitted
+        return None
+
+    def _infer_by(self, method: str, problem: Problem, concentration: float, seed: int) -> Fitted:
+        if method == "exact":
+            return fit_exactly(problem, concentration)
+        if method == "variational":
+            if problem.statistics.layout.numbers:
+                raise ValueError('inference="variational" takes no columns of numbers: use "bhc" or "gibbs", or bins')
+            with progress_bar("Sweeping over tasks", None, bool(self.verbose)) as advance:
+                return fit_variationally(problem, concentration, seed, advance, self.batch_size, self.device)
+        n_merges = len(problem.statistics.tasks) - 1
+        with progress_bar("Joining tasks", n_merges, bool(self.verbose)) as advance:
+            in_parts = seed if method == "randomised-bhc" else None
+            return fit_hierarchically(problem, concentration, advance, in_parts, self.n_jobs)
+
+    @classmethod
+    def _from_archive(cls, archive: Archive) -> Self:
+        model = super()._from_archive(archive)
+        # JSON knows lists only.
+        shape, rate = model.strength_prior
+        model.strength_prior = (shape, rate)
+        return model
+
+    def _takes_narrow_counts(self) -> bool:
+        return self.inference == "variational"
+
+    def _estimate_evidence(self) -> Evidence:
+        problem = self._problem()
+        if self.partition_per == "task":
+            return self._annealed(problem, self._seed)
+        parts = [
+            self._annealed(feature_problem(problem, f), self._seed + f)
+            for f in range(len(problem.statistics.layout.n_values))
+        ]
+        # Every part has the labels' own evidence, which counts once.
+        value = sum(part.value for part in parts) - (len(parts) - 1) * problem.log_label_evidence()
+        return Evidence(value, "estimate", float(np.sqrt(sum(part.error**2 for part in parts))))
+
+    def _annealed(self, problem: Problem, seed: int) -> Evidence:
+        if self.within == "noisy":
+            strength_prior = (float(self.strength_prior[0]), float(self.strength_prior[1]))
+            return noisy_evidence(problem, self._concentration_prior(), strength_prior, seed, self.n_jobs)
+        return sampled_evidence(problem, self._concentration_prior(), seed, self.n_jobs)
+
+    def evidence(self, method: Literal["fit", "search", "annealed"] = "fit") -> Evidence:
+        """Log evidence of the training rows, by a method of one's choice.
+
+        "fit" is ``log_evidence_`` as inference left it (a lower bound with "bhc" and "variational"); "search" sums over
+        the partitions that a search meets, a lower bound that is never below that of "bhc" (thesis eq. 4.11–4.15);
+        "annealed" is an estimate with a standard error (thesis A.2).
+        """
+        check_is_fitted(self)
+        if method == "fit":
+            return self._evidence()
+        if method not in ("search", "annealed"):
+            raise ValueError(f'method={method!r}: give "fit", "search" or "annealed"')
+        if not self._is_plain():
+            if method == "search":
+                raise ValueError('method="search" knows one partition for all features, the same rates within clusters')
+            return self._estimate_evidence()
+        problem = self._problem()
+        if not self._uses_unlabelled():
+            problem = problem._replace(unlabelled=no_rows(problem.statistics.layout))
+        if method == "annealed":
+            return sampled_evidence(problem, self._concentration_prior(), self._seed, self.n_jobs)
+        if self._samples() and is_learn(self.concentration):
+            raise ValueError('method="search" takes one concentration, and this model drew many: use "annealed"')
+        if len(problem.unlabelled.labels):
+            n = len(problem.unlabelled.labels)
+            raise ValueError(f'method="search" takes labelled rows alone, and {n} of these rows have no label')
+        return searched_evidence(problem, self.concentration_, self._seed, self.posterior_.tree)
+
+    def conditional_evidence(self, *, n_runs: int = 32, random_state: Any = None) -> Evidence:
+        """Estimate the log probability of the training rows' known labels given all their features (thesis eq. 4.4).
+
+        Only for the model of the papers: one partition for all features, rates the same within clusters.
+        """
+        if not self._is_plain():
+            raise ValueError('conditional_evidence knows partition_per="task" with within="same" alone')
+        return super().conditional_evidence(n_runs=n_runs, random_state=random_state)
+
+    @property
+    def feature_partitions_(self) -> dict[str, NDArray[np.int64]]:
+        """With ``partition_per="feature"``: the cluster of each task, feature by feature."""
+        check_is_fitted(self)
+        if self.partition_per != "feature" or self.posterior_.partitions is None:
+            raise AttributeError('feature_partitions_ comes with partition_per="feature"')
+        return dict(zip(self._schema.names, self.posterior_.partitions[0], strict=True))
+
+    @property
+    def tree_(self) -> TaskTree:
+        """The tree of merges that hierarchical clustering built."""
+        check_is_fitted(self)
+        if self.posterior_.tree is None:
+            raise AttributeError(f'tree_ comes with inference="bhc"; this model was fitted with {self.inference!r}')
+        return self.posterior_.tree

@@ -1,0 +1,179 @@
+"""Complete sharing: one naive Bayes model for all tasks (thesis section 2.3; inference A.1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinfolk.evidence import Evidence
+from kinfolk.naive_bayes.estimators.base import SharingNB
+from kinfolk.naive_bayes.inference.gibbs import sampled_evidence
+from kinfolk.naive_bayes.inference.given_partition import fit_fixed, fixed_evidence
+from kinfolk.naive_bayes.model.fitted import Fitted, Problem
+from kinfolk.tasks.statistics import Statistics
+
+# A new task always joins: the limit of the Chinese restaurant process at concentration zero.
+_ALWAYS_JOINS = 0.0
+
+
+class CompleteSharingNB(SharingNB):
+    """Naive Bayes on the rows of all tasks pooled.
+
+    Parameters
+    ----------
+    share_labels : bool, default=True
+        Whether the label rates are shared too, as in the thesis (eq. 2.18). If not, every task has its own and only the
+        feature rates are shared.
+    label_prior : float, array of shape (n_classes,), mapping or "learn", default="learn"
+        Dirichlet pseudo-counts of the labels. "learn" draws the tasks' label rates towards the common ones, as far as
+        they are alike: with few rows a task's own rates are little more than chance.
+    feature_prior : float, sequence, mapping or "learn", default="learn"
+        Dirichlet pseudo-counts of the feature values: one number, or per feature a number or an array of shape
+        (values,) or (classes, values). "learn" is a
+        strength for every feature and the rates of its values whatever the label: what has been seen too rarely to tell
+        labels apart then does not. With few rows this predicts better than rates for every label, and than 1.
+    temper : float or "learn", default="learn"
+        Power, from 0 to 1, on the feature likelihood in predictions. Below 1 it makes up for naive Bayes counting
+        correlated features twice. "learn" gives every feature its own, up to 2, so that training rows, each left out
+        in turn, are predicted best; counts do not tell which values came together, so that with them alone it is 1.
+        Evidence always uses 1.
+    task_column : str or int, optional
+        Column of ``X`` that holds the task, instead of ``task=``: for scikit-learn tools that route no metadata.
+    categorical_features : "auto" or sequence, default="auto"
+        Columns to treat as categories. "auto" takes text, booleans, categoricals, and whole numbers with at most 64
+        different values; other numbers are binned.
+    bins : int or mapping, default=8
+        Number of quantile bins of numeric columns, or for named columns a number or the inner edges.
+    numeric : {"bin", "gaussian", "count", "auto"} or mapping, default="bin"
+        What to do with numeric columns that are not categories: put them into bins, or take them as Gaussian or as
+        Poisson counts, with parameters for each label. "auto" takes, column by column, what makes the training rows
+        most probable, all tasks pooled, and weighs whole numbers of 17 to 64 values as categories too. A mapping says
+        so for named columns, whatever "auto" would call categorical; others have bins.
+    unlabelled : optional
+        A value of ``y`` that marks a row without a label, beside ``None`` and NaN.
+    n_chains, n_burn_in, n_draws : int, default=4, 100, 100
+        Chains of the Gibbs sampler, sweeps thrown away and draws kept of each. Used where sampling is.
+    random_state : int, RandomState or None
+        Seed of the sampler.
+    n_jobs : int or None
+        Chains run side by side (threads, through joblib).
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Attributes
+    ----------
+    classes_, tasks_ : arrays
+        Labels and tasks, sorted.
+    partition_, similarity_ : arrays
+        Cluster of each task, and the posterior probability that two tasks share.
+    log_evidence_, log_evidence_kind_, log_evidence_error_
+        Natural log of the evidence, what kind of number it is, and its standard error.
+    label_distributions_, transduction_ : arrays
+        For the rows of the last call to ``fit``: probabilities of the labels, and the most probable one.
+    label_prior_, temper_ : arrays
+        Pseudo-counts of the labels and powers of the features, as given or as learnt.
+    posterior_ : Fitted
+        Everything that inference left behind.
+
+    References
+    ----------
+    D. M. Roy, "Clustered Naive Bayes", M.Eng. thesis, MIT, 2006, sections 2.3 and A.1.2.
+
+    Examples
+    --------
+    >>> from kinfolk import CompleteSharingNB
+    >>> X = [["red"], ["blue"], ["red"], ["red"]]
+    >>> model = CompleteSharingNB().fit(X, ["stop", "go", "go", "stop"], task=["ann", "ann", "bob", "bob"])
+    >>> model.predict([["red"], ["red"]], task=["ann", "bob"]).tolist()
+    ['stop', 'stop']
+    """
+
+    _tasks_share_rates = True
+
+    def __init__(
+        self,
+        *,
+        share_labels: bool = True,
+        label_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
+        feature_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
+        temper: float | str = "learn",
+        task_column: str | int | None = None,
+        categorical_features: str | Sequence[Any] = "auto",
+        bins: int | Mapping[Any, Any] = 8,
+        numeric: str | Mapping[Any, str] = "bin",
+        unlabelled: Any = None,
+        n_chains: int = 4,
+        n_burn_in: int = 100,
+        n_draws: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            label_prior=label_prior,
+            feature_prior=feature_prior,
+            temper=temper,
+            task_column=task_column,
+            categorical_features=categorical_features,
+            bins=bins,
+            numeric=numeric,
+            unlabelled=unlabelled,
+            n_chains=n_chains,
+            n_burn_in=n_burn_in,
+            n_draws=n_draws,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.share_labels = share_labels
+
+    def _shared(self, problem: Problem) -> Problem:
+        """The problem as this model sees it: one task only, where label rates are shared too."""
+        if not self.share_labels:
+            return problem
+        rows = problem.unlabelled
+        return problem._replace(
+            statistics=problem.statistics.pooled(), unlabelled=rows._replace(task=np.zeros_like(rows.task))
+        )
+
+    def _label_groups(self, statistics: Statistics) -> NDArray[Any]:
+        return statistics.pooled().label_counts if self.share_labels else statistics.label_counts
+
+    def _label_counts(self, problem: Problem) -> NDArray[Any]:
+        of_tasks = problem.statistics.label_counts
+        return np.broadcast_to(of_tasks.sum(axis=0), of_tasks.shape) if self.share_labels else of_tasks
+
+    def _infer(self, problem: Problem) -> Fitted:
+        shared = self._shared(problem)
+        together = np.zeros(len(shared.statistics.tasks), dtype=np.int64)
+        if len(problem.unlabelled.labels):
+            fitted = self._sample(shared, _ALWAYS_JOINS, together)
+        else:
+            fitted = fit_fixed(shared, together, _ALWAYS_JOINS)
+        return _for_all(fitted, len(problem.statistics.tasks)) if self.share_labels else fitted
+
+    def _estimate_evidence(self) -> Evidence:
+        shared = self._shared(self._problem())
+        together = np.zeros(len(shared.statistics.tasks), dtype=np.int64)
+        if not len(shared.unlabelled.labels):
+            return fixed_evidence(shared, together)
+        return sampled_evidence(shared, _ALWAYS_JOINS, self._seed, self.n_jobs, together)
+
+
+def _for_all(fitted: Fitted, n_tasks: int) -> Fitted:
+    """Give every task, a new one included, what the one task of a pooled fit has."""
+    blocks = fitted.blocks
+    mixture = blocks.mixture
+    n_entries = int(mixture.start[1])
+    mixture = mixture._replace(
+        start=np.arange(n_tasks + 2) * n_entries,
+        block=np.tile(mixture.block[:n_entries], n_tasks + 1),
+        log_weight=np.tile(mixture.log_weight[:n_entries], n_tasks + 1),
+        log_rates=np.tile(mixture.log_rates[:n_entries], (n_tasks + 1, 1)),
+    )
+    # The pooled block holds all tasks, not one.
+    blocks = blocks._replace(sizes=blocks.sizes * n_tasks, mixture=mixture)
+    return fitted._replace(blocks=blocks, partition=np.zeros(n_tasks, dtype=np.int64), partitions=None)

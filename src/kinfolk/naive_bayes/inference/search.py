@@ -1,0 +1,27 @@
+"""A lower bound of clustered naive Bayes's evidence by searching partitions (thesis section 4.3, eq. 4.11–4.15)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kinfolk.evidence import Evidence
+from kinfolk.naive_bayes.model.fitted import Problem
+from kinfolk.partition.search import search_evidence
+from kinfolk.partition.tree import TaskTree
+
+
+def searched_evidence(
+    problem: Problem, concentration: float, seed: int, tree: TaskTree | None = None, n_sweeps: int = 100
+) -> Evidence:
+    """Bound log p(X, Y) of the labelled rows from below, and no lower than the sum over the tree's partitions."""
+    statistics = problem.statistics.widened()
+    # Neither names nor the order of tasks may tell where the search goes.
+    order = problem.canonical_order()
+    if tree is not None:
+        n_tasks = len(order)
+        place = np.concatenate([np.argsort(order), np.arange(n_tasks, 2 * n_tasks - 1)])
+        tree = tree._replace(children=place[tree.children])
+    found = search_evidence(
+        statistics.feature_counts[order], problem.product(), concentration, tree=tree, n_sweeps=n_sweeps, seed=seed
+    )
+    return found._replace(value=found.value + problem.log_label_evidence())

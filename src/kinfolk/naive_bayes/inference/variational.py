@@ -1,0 +1,83 @@
+"""Clustered naive Bayes by variational inference: for very many tasks (the thesis's "crucial next step", chapter 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.evidence import Evidence
+from kinfolk.maths.dirichlet import dirichlet_product
+from kinfolk.naive_bayes.model.fitted import Entry, Fitted, Problem, make_blocks
+from kinfolk.partition.crp import canonical, joining_weights
+from kinfolk.partition.few_tasks import cluster_few
+from kinfolk.partition.mean_field import expectations
+from kinfolk.partition.task_counts import CountsInMemory, Data, Floats
+from kinfolk.partition.torch_counts import TorchCounts
+from kinfolk.partition.variational import fit_clusters
+
+# Clusters that a task belongs to with less probability than this are left out of its predictions.
+_LEAST_RESPONSIBILITY = 1e-5
+
+
+def fit_variationally(
+    problem: Problem,
+    concentration: float,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+    batch_size: int | None = None,
+    device: str | None = None,
+) -> Fitted:
+    """Fit to the labelled rows' counts. O(sweeps · tasks · cells · clusters) time, no copy of the counts.
+
+    With a ``batch_size`` clusters move after so many tasks instead of after all. With a ``device`` the counts are taken
+    there and torch goes through them.
+    """
+    statistics = problem.statistics
+    counts = statistics.feature_counts
+    n_tasks = len(counts)
+    product = dirichlet_product(problem.feature_prior, statistics.layout.group_start, 0)
+    data: Data = CountsInMemory(counts) if device is None else TorchCounts(counts, device)
+    few = partial(cluster_few, groups=product, concentration=concentration)
+    rng = np.random.default_rng(seed)
+    clusters = fit_clusters(data, product, concentration, rng, few, batch_size, progress)
+    owner, block, weight, partition = _memberships(data, *expectations(clusters, product, concentration))
+    log_rates = problem.log_rates(statistics.label_counts)
+    no_rates = problem.log_rates(np.zeros_like(problem.label_prior))
+    joins, alone = joining_weights(clusters.sizes, n_tasks, concentration)
+    n_blocks = len(joins) + 1
+    entries = [
+        Entry(owner, block, np.log(weight), log_rates[owner]),
+        Entry(
+            np.full(n_blocks, n_tasks),
+            np.arange(n_blocks),
+            np.log(np.append(joins, alone)),
+            np.tile(no_rates, (n_blocks, 1)),
+        ),
+    ]
+    block_counts = np.concatenate([clusters.counts, np.zeros((1, counts.shape[1]))])
+    sizes = np.append(np.bincount(partition, minlength=len(joins)), 0)
+    return Fitted(
+        blocks=make_blocks(problem, block_counts, sizes, entries),
+        partition=canonical(partition),
+        evidence=Evidence(clusters.bound + problem.log_label_evidence(), "lower bound"),
+        independent=True,
+    )
+
+
+def _memberships(
+    data: Data, log_theta: Floats, log_pi: Floats
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, NDArray[np.int64]]:
+    """Tasks, the clusters that they belong to and with what probability; and each task's most probable one."""
+    owners, blocks, weights = [], [], []
+    partition = np.empty(data.n_tasks, dtype=np.int64)
+    for rows, responsibility in data.responsibilities(log_theta, log_pi):
+        partition[rows] = responsibility.argmax(axis=1)
+        task, cluster = np.nonzero(responsibility >= _LEAST_RESPONSIBILITY)
+        kept = responsibility[task, cluster].astype(np.float64)
+        owners.append(task + rows.start)
+        blocks.append(cluster)
+        weights.append(kept / np.bincount(task, weights=kept)[task])
+    return np.concatenate(owners), np.concatenate(blocks), np.concatenate(weights), partition

@@ -1,0 +1,69 @@
+"""Predictions from a saved average of models with numpy alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.naive_bayes.answers.predictor import NaiveBayesPredictor
+from kinfolk.posterior import Archive
+
+
+class AveragedPredictor:
+    """A fitted average of naive Bayes models reduced to what prediction needs; made by :func:`kinfolk.load`.
+
+    Attributes
+    ----------
+    classes_, tasks_ : arrays
+        Labels and tasks, sorted.
+    feature_names_in_ : list of str
+        Features, in order, the task column left out.
+    """
+
+    def __init__(self, members: list[NaiveBayesPredictor], weights: NDArray[np.float64]) -> None:
+        self._members = members
+        self._weights = weights
+        first = members[0]
+        self._schema, self._task_column = first._schema, first._task_column
+        self.classes_, self.tasks_, self.feature_names_in_ = first.classes_, first.tasks_, first.feature_names_in_
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> AveragedPredictor:
+        """Rebuild from plain data, checking that its parts fit together."""
+        parts, weights = member_archives(archive)
+        return cls([NaiveBayesPredictor.from_archive(part) for part in parts], weights)
+
+    def predict_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
+        """Probability of each label (rows, classes)."""
+        each = [
+            weight * member.predict_proba(X, task) for weight, member in zip(self._weights, self._members, strict=True)
+        ]
+        return np.asarray(np.sum(each, axis=0))
+
+    def predict_log_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
+        """Log probability of each label (rows, classes)."""
+        return np.asarray(np.log(self.predict_proba(X, task)))
+
+    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
+        """The most probable label of each row."""
+        return np.asarray(self.classes_[self.predict_proba(X, task).argmax(axis=1)])
+
+
+def member_archives(archive: Archive) -> tuple[list[Archive], NDArray[np.float64]]:
+    """The members of a saved average, each as it would have been saved alone, and their weights."""
+    members, weights = archive.about["members"], np.asarray(archive.about["weights"], dtype=np.float64)
+    if not isinstance(members, list) or not members or weights.shape != (len(members),):
+        raise ValueError("its members do not fit their weights")
+    if not ((weights >= 0).all() and abs(weights.sum() - 1.0) < 1e-6):
+        raise ValueError("its weights do not add up to one")
+    for key in ("classes", "tasks"):
+        if any(member[key] != members[0][key] for member in members):
+            raise ValueError(f"its members do not have the same {key}")
+    parts = []
+    for i, about in enumerate(members):
+        start = f"{i}."
+        arrays = {name.removeprefix(start): array for name, array in archive.arrays.items() if name.startswith(start)}
+        parts.append(Archive(about, arrays))
+    return parts, weights
