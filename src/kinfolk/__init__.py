@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kinfolk.decisions import DecisionClassifier, Loss, decide, expected_loss, realised_loss
-    from kinfolk.lica.classifier import LICAClassifier
-    from kinfolk.lica.regressor import LICARegressor
+    from kinfolk.lica.estimators.classifier import LICAClassifier
+    from kinfolk.lica.estimators.regressor import LICARegressor
     from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
     from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
     from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
@@ -37,8 +37,8 @@ _HOME = {
     "CompleteSharingNB": "kinfolk.naive_bayes.estimators.complete_sharing",
     "DecisionClassifier": "kinfolk.decisions",
     "FewPerTask": "kinfolk.tasks.selection.splitters",
-    "LICAClassifier": "kinfolk.lica.classifier",
-    "LICARegressor": "kinfolk.lica.regressor",
+    "LICAClassifier": "kinfolk.lica.estimators.classifier",
+    "LICARegressor": "kinfolk.lica.estimators.regressor",
     "LeaveTasksOut": "kinfolk.tasks.selection.splitters",
     "Loss": "kinfolk.decisions",
     "NestedIHMM": "kinfolk.sequences.nested",

@@ -29,7 +29,7 @@ _PREDICTORS = {
     "naive_bayes": ("kinfolk.naive_bayes.answers.predictor", "NaiveBayesPredictor"),
     "networks": ("kinfolk.networks.predictor", "NetworksPredictor"),
     "multinet": ("kinfolk.networks.predictor", "MultinetPredictor"),
-    "lica": ("kinfolk.lica.predictor", "LICAPredictor"),
+    "lica": ("kinfolk.lica.answers.predictor", "LICAPredictor"),
     "sequences": ("kinfolk.sequences.predictor", "SequencesPredictor"),
 }
 _ESTIMATORS = (

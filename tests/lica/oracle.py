@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_ndtr
 
-from kinfolk.lica.prior import TaskPrior
+from kinfolk.lica.model.prior import TaskPrior
 
 Floats = NDArray[np.float64]
 

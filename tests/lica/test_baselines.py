@@ -3,8 +3,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 
-from kinfolk.lica.baselines import fit_hierarchical_gaussian, fit_individual, fit_pooled
-from kinfolk.lica.problem import make_problem
+from kinfolk.lica.inference.baselines import fit_hierarchical_gaussian, fit_individual, fit_pooled
+from kinfolk.lica.model.data import make_linear_tasks
 
 
 def tasks_around_a_mean(n_tasks=30, n_rows=25, n_features=10, spread=0.2, seed=0, link="logistic"):
@@ -16,7 +16,7 @@ def tasks_around_a_mean(n_tasks=30, n_rows=25, n_features=10, spread=0.2, seed=0
     f = np.sum(X * weights[task], axis=1)
     y = f + rng.normal(size=f.size) if link == "gaussian" else np.where(f + rng.logistic(size=f.size) > 0, 1.0, -1.0)
     rows = [np.flatnonzero(task == k) for k in range(n_tasks)]
-    problem = make_problem(X, [r[:n_rows] for r in rows], [y[r[:n_rows]] for r in rows])
+    problem = make_linear_tasks(X, [r[:n_rows] for r in rows], [y[r[:n_rows]] for r in rows])
     return problem, [(X[r[n_rows:]], y[r[n_rows:]]) for r in rows], weights
 
 
@@ -47,7 +47,7 @@ def test_pooled_weights_are_scikit_learns_on_all_rows():
 def test_pooled_rows_that_tasks_share_count_once_for_every_task():
     rng = np.random.default_rng(0)
     X, Y, weights = rng.normal(size=(30, 3)), np.sign(rng.normal(size=(30, 5)) + 0.3), rng.uniform(size=(30, 5))
-    problem = make_problem(X, [np.arange(30)] * 5, list(Y.T), list(weights.T))
+    problem = make_linear_tasks(X, [np.arange(30)] * 5, list(Y.T), list(weights.T))
     found = fit_pooled(problem, link="logistic", noise_variance=0.7, intercept_variance=1e9)
     theirs = LogisticRegression(C=0.7, tol=1e-10, max_iter=10_000)
     theirs.fit(np.tile(X, (5, 1)), Y.T.ravel(), sample_weight=weights.T.ravel())
@@ -70,7 +70,7 @@ def test_the_learnt_variance_is_near_the_one_that_made_the_weights(scale):
     task = np.repeat(np.arange(n_tasks), 80)
     y = np.where(np.sum(X * weights[task], axis=1) + rng.logistic(size=task.size) > 0, 1.0, -1.0)
     rows = np.split(np.arange(task.size), n_tasks)
-    found = fit_individual(make_problem(X, rows, [y[r] for r in rows]), link="logistic")
+    found = fit_individual(make_linear_tasks(X, rows, [y[r] for r in rows]), link="logistic")
     assert scale**2 / 10 < found.prior.noise[0] < scale**2 * 10
 
 
@@ -105,7 +105,7 @@ def test_the_hierarchys_variances_follow_the_features():
     task = np.repeat(np.arange(40), 120)
     y = np.where(np.sum(X * weights[task], axis=1) + rng.logistic(size=task.size) > 0, 1.0, -1.0)
     rows = np.split(np.arange(task.size), 40)
-    found = fit_hierarchical_gaussian(make_problem(X, rows, [y[r] for r in rows]), link="logistic")
+    found = fit_hierarchical_gaussian(make_linear_tasks(X, rows, [y[r] for r in rows]), link="logistic")
     assert found.prior.noise[4:].min() > 3 * found.prior.noise[:4].max()
 
 

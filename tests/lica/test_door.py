@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from kinfolk.lica.door import lay_out, receive_targets
-from kinfolk.lica.features import receive_features
+from kinfolk.lica.answers.features import receive_features
+from kinfolk.lica.estimators.targets import lay_out, receive_targets
 
 X = np.array([[1.0, 0.0], [2.0, 3.0], [0.0, 4.0], [5.0, 0.0]])
 TASK = ["b", "a", "b", "a"]

@@ -7,14 +7,14 @@ import pytest
 from scipy import sparse
 from scipy.stats import multivariate_normal
 
-from kinfolk.lica.designs import Designs
-from kinfolk.lica.empirical_bayes import fit_empirical_bayes, fit_task
-from kinfolk.lica.expectation import Family, fresh_states, update_tasks, variances_of_weights
-from kinfolk.lica.maximisation import Shrinkage, maximise, weights_of_tasks
-from kinfolk.lica.prior import TaskPrior
-from kinfolk.lica.problem import make_problem
-from kinfolk.lica.sites import match
-from kinfolk.lica.task_posterior import predictive_moments
+from kinfolk.lica.inference.designs import Designs
+from kinfolk.lica.inference.eb import fit_empirical_bayes, fit_task
+from kinfolk.lica.inference.expectation import Family, fresh_states, update_tasks, variances_of_weights
+from kinfolk.lica.inference.maximisation import Shrinkage, maximise, weights_of_tasks
+from kinfolk.lica.model.data import make_linear_tasks
+from kinfolk.lica.model.prior import TaskPrior
+from kinfolk.lica.model.sites import match
+from kinfolk.lica.model.task_posterior import predictive_moments
 from tests.lica.oracle import dense_posterior, divergence, exact_log_evidence, source_terms
 
 LINKS = ["logistic", "probit", "gaussian"]
@@ -35,7 +35,7 @@ def related_tasks(n_rows, n_features, link="logistic", n_tasks=6, seed=0, as_spa
         rows.append(place)
         y.append(target if link == "gaussian" else np.where(target > 0, 1.0, -1.0))
         weights.append(rng.choice([0.0, 0.5, 1.0, 2.0], size=len(f)))
-    return make_problem(sparse.csr_matrix(X) if as_sparse else X, rows, y, weights)
+    return make_linear_tasks(sparse.csr_matrix(X) if as_sparse else X, rows, y, weights)
 
 
 def a_prior(n_features, isotropic=True, seed=1, n_sources=2):
@@ -72,7 +72,7 @@ def test_bound_of_a_task_is_that_of_full_matrices(link, shape, isotropic, bound)
 def test_bound_lies_below_the_exact_log_evidence_and_close_to_it(link, bound):
     prior = TaskPrior(np.array([[1.2]]), np.array([0.5]), intercept_variance=1.5, residual_variance=0.6)
     x, y, weights = np.array([0.8, -1.5, 0.3]), np.array([1.0, -1.0, 1.0]), np.array([1.0, 1.0, 2.0])
-    problem, family = make_problem(x[:, None], [np.arange(3)], [y], [weights]), Family(link, "laplace", bound)
+    problem, family = make_linear_tasks(x[:, None], [np.arange(3)], [y], [weights]), Family(link, "laplace", bound)
     designs = Designs(problem, True)
     state = update_tasks(designs, prior, fresh_states(problem, prior, family), family, n_sweeps=200, n_jobs=1)[0]
     exact = exact_log_evidence(prior, link, x, y, weights)
@@ -193,7 +193,7 @@ def test_a_new_task_under_a_prior_with_no_sources_is_ridge_regression():
 
 def test_a_prior_with_a_mean_draws_a_task_without_evidence_to_it():
     prior = a_prior(3)._replace(mean=np.array([1.0, -2.0, 0.5]))
-    blank = make_problem(np.zeros((2, 3)), [[0, 1]], [[1.0, -1.0]])
+    blank = make_linear_tasks(np.zeros((2, 3)), [[0, 1]], [[1.0, -1.0]])
     np.testing.assert_allclose(fit_task(prior, blank, "logistic").weights, prior.mean, atol=1e-12)
     # Moving every weight by the mean moves a regression's targets by X mean, and nothing else.
     problem = related_tasks(*TALL, "gaussian").of_tasks([0])
@@ -224,7 +224,7 @@ def test_rows_of_weight_zero_are_as_if_absent_and_weight_two_counts_twice():
     y = [np.repeat(t, np.where(w == 2.0, 2, 1)) for t, w in zip(kept.y, kept.weights, strict=True)]
     weights = [np.repeat(np.where(w == 2.0, 1.0, w), np.where(w == 2.0, 2, 1)) for w in kept.weights]
     prior = a_prior(WIDE[1])
-    other = make_problem(kept.X, doubled, y, weights)
+    other = make_linear_tasks(kept.X, doubled, y, weights)
     for k in range(3):
         there, here = (fit_task(prior, which.of_tasks([k]), "logistic", tol=0.0) for which in (other, problem))
         np.testing.assert_allclose(there.weights, here.weights, atol=1e-5)
@@ -238,7 +238,7 @@ def test_a_fit_of_weighted_rows_goes_the_way_of_a_fit_of_repeated_rows(link, as_
     problem = related_tasks(*WIDE, link, as_sparse=as_sparse)
     whole = problem._replace(weights=tuple(2.0 * w for w in problem.weights))
     times = [w.astype(np.int64) for w in whole.weights]
-    repeated = make_problem(
+    repeated = make_linear_tasks(
         problem.X,
         [np.repeat(rows, n) for rows, n in zip(problem.rows, times, strict=True)],
         [np.repeat(y, n) for y, n in zip(problem.y, times, strict=True)],
@@ -296,7 +296,7 @@ def test_a_task_without_rows_and_a_task_with_one_class_learn_from_the_others():
     rows, y, weights = (list(part) for part in (problem.rows, problem.y, problem.weights))
     rows[0], y[0], weights[0] = nothing
     y[1] = np.ones_like(y[1])
-    fit = fit_empirical_bayes(make_problem(problem.X, rows, y, weights), link="logistic", n_sources=2, n_jobs=1)
+    fit = fit_empirical_bayes(make_linear_tasks(problem.X, rows, y, weights), link="logistic", n_sources=2, n_jobs=1)
     empty, one_class = fit.tasks[0], fit.tasks[1]
     np.testing.assert_allclose(empty.weights, fit.prior.loadings @ empty.sources, atol=1e-12)
     assert empty.intercept == 0.0
@@ -330,7 +330,7 @@ def synthetic_regression(seed, n_tasks=60, n_features=30, n_sources=3):
     X = rng.normal(size=(n_tasks * 40, n_features))
     rows = np.arange(len(X)).reshape(n_tasks, 40)
     y = [X[row] @ (loadings @ s) + 0.5 * rng.normal(size=40) for row, s in zip(rows, sources, strict=True)]
-    return make_problem(X, rows, y), sources
+    return make_linear_tasks(X, rows, y), sources
 
 
 def recovery(found, truth):
@@ -362,7 +362,7 @@ def test_tasks_with_common_sources_predict_better_together_than_alone():
     y = [np.where(X[row] @ w > 0, 1.0, -1.0) for row, w in zip(rows, weights, strict=True)]
     right = {}
     for n_sources in (0, 2):
-        fit = fit_empirical_bayes(make_problem(X, rows, y), link="logistic", n_sources=n_sources, n_jobs=1)
+        fit = fit_empirical_bayes(make_linear_tasks(X, rows, y), link="logistic", n_sources=n_sources, n_jobs=1)
         found = np.array([task.weights for task in fit.tasks])
         right[n_sources] = np.mean((new @ found.T > 0) == (new @ weights.T > 0))
     assert right[2] > right[0] + 0.08

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from kinfolk.lica.lasso_sources import fit_lasso_sources
-from kinfolk.lica.prior import TaskPrior
+from kinfolk.lica.model.lasso_sources import fit_lasso_sources
+from kinfolk.lica.model.prior import TaskPrior
 
 
 def draw(seed=0, n_features=40, n_sources=8, n_tasks=30):

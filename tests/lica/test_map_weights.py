@@ -6,12 +6,12 @@ from scipy.special import expit, log_ndtr
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
-from kinfolk.lica.link_losses import log_normal_cdf
-from kinfolk.lica.map_weights import fit_map_weights, make_design, weight_variance
-from kinfolk.lica.newton_kernels import EXACT_FEATURES, EXACT_VARIANCES
-from kinfolk.lica.prior import TaskPrior
-from kinfolk.lica.problem import make_problem
-from kinfolk.lica.weights_of_tasks import WeightSolver
+from kinfolk.lica.inference.map_weights import fit_map_weights, make_design, weight_variance
+from kinfolk.lica.inference.newton import EXACT_FEATURES, EXACT_VARIANCES
+from kinfolk.lica.inference.weight_solver import WeightSolver
+from kinfolk.lica.model.data import make_linear_tasks
+from kinfolk.lica.model.links import log_normal_cdf
+from kinfolk.lica.model.prior import TaskPrior
 
 
 def draw(n_rows, n_features, seed=0, density=1.0, scale=1.0):
@@ -27,7 +27,7 @@ def plain_prior(n_features, noise=1.0, **fields):
 
 
 def one_task(X, y, weights=None):
-    return make_problem(X, [np.arange(len(y))], [y], None if weights is None else [weights])
+    return make_linear_tasks(X, [np.arange(len(y))], [y], None if weights is None else [weights])
 
 
 def objective(X, y, row_weights, mean, noise, v0, link, variance=1.0):
@@ -90,7 +90,7 @@ def test_a_whole_weight_counts_as_that_many_rows():
     prior = plain_prior(4)
     weighted = fit_map_weights(one_task(X, y, counts.astype(float)), 0, prior, np.zeros(0), link="logistic")
     repeated = np.repeat(np.arange(25), counts)
-    rows = fit_map_weights(make_problem(X, [repeated], [y[repeated]]), 0, prior, np.zeros(0), link="logistic")
+    rows = fit_map_weights(make_linear_tasks(X, [repeated], [y[repeated]]), 0, prior, np.zeros(0), link="logistic")
     np.testing.assert_allclose(weighted.weights, rows.weights, atol=1e-7)
 
 
@@ -143,7 +143,7 @@ def test_the_start_does_not_matter():
 
 
 def test_a_task_without_rows_keeps_the_mean_of_its_prior():
-    problem = make_problem(np.ones((3, 2)), [[]], [[]])
+    problem = make_linear_tasks(np.ones((3, 2)), [[]], [[]])
     prior = TaskPrior(np.array([[1.0], [2.0]]), np.ones(2))
     found = fit_map_weights(problem, 0, prior, np.array([0.5]), link="logistic")
     np.testing.assert_allclose(found.weights, [0.5, 1.0])
@@ -201,7 +201,9 @@ def shared_problem(link="logistic", missing=False, form=sparse.csr_matrix):
     if link == "gaussian":
         Y = Y + rng.normal(size=Y.shape)
     rows = [np.flatnonzero(rng.uniform(size=60) < 0.8) if missing else np.arange(60) for _ in range(7)]
-    return make_problem(form(X), rows, [Y[r, k] for k, r in enumerate(rows)], [rng.uniform(size=r.size) for r in rows])
+    return make_linear_tasks(
+        form(X), rows, [Y[r, k] for k, r in enumerate(rows)], [rng.uniform(size=r.size) for r in rows]
+    )
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
@@ -234,7 +236,7 @@ def test_a_warm_start_from_other_duals_or_from_weights_ends_in_the_same_place():
 
 def test_threads_do_not_change_the_result():
     X, y = draw(200, 40)
-    problem = make_problem(X, np.split(np.arange(200), 5), np.split(y, 5))
+    problem = make_linear_tasks(X, np.split(np.arange(200), 5), np.split(y, 5))
     mean, noise = np.zeros((40, 5)), np.ones(40)
     one, two = (WeightSolver(problem, "logistic", 5.0, n_jobs).solve(mean, noise, 1.0, None, 1e-6) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one.weights, two.weights)

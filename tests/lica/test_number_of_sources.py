@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kinfolk.lica.number_of_sources import choose_n_sources
-from kinfolk.lica.problem import make_problem
+from kinfolk.lica.inference.number_of_sources import choose_n_sources
+from kinfolk.lica.model.data import make_linear_tasks
 
 
 def tasks(n_sources, seed, n_tasks=30, n_rows=60, n_features=20):
@@ -15,7 +15,7 @@ def tasks(n_sources, seed, n_tasks=30, n_rows=60, n_features=20):
     X = rng.normal(size=(n_tasks * n_rows, n_features))
     rows = np.arange(len(X)).reshape(n_tasks, n_rows)
     f = [X[row] @ loadings @ s for row, s in zip(rows, sources, strict=True)]
-    return make_problem(X, rows, [np.where(one + rng.logistic(size=n_rows) > 0, 1.0, -1.0) for one in f])
+    return make_linear_tasks(X, rows, [np.where(one + rng.logistic(size=n_rows) > 0, 1.0, -1.0) for one in f])
 
 
 @pytest.mark.parametrize("n_sources", [1, 3])

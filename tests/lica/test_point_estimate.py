@@ -5,20 +5,20 @@ from scipy.optimize import linear_sum_assignment, minimize_scalar
 from sklearn.metrics import roc_auc_score
 
 from kinfolk.datasets import make_lica_tasks
-from kinfolk.lica import alternation
-from kinfolk.lica.alternation import Variances, balance, loading_step
-from kinfolk.lica.baselines import fit_individual
-from kinfolk.lica.held_out import climb, make_folds
-from kinfolk.lica.point_estimate import break_even_loading_variance, fit_point_estimate, fit_point_task
-from kinfolk.lica.prior import UNIT_SCALE, TaskPrior
-from kinfolk.lica.problem import make_problem
+from kinfolk.lica.inference import alternation
+from kinfolk.lica.inference.alternation import Variances, balance, loading_step
+from kinfolk.lica.inference.baselines import fit_individual
+from kinfolk.lica.inference.held_out import climb, make_folds
+from kinfolk.lica.inference.map import break_even_loading_variance, fit_point_estimate, fit_point_task
+from kinfolk.lica.model.data import make_linear_tasks
+from kinfolk.lica.model.prior import UNIT_SCALE, TaskPrior
 
 
 def long_form(made, n_rows, link="logistic"):
     """The first rows of every task to fit, and the others to judge by."""
     rows = [np.flatnonzero(made.task == k) for k in range(len(made.sources))]
     y = made.y if link == "gaussian" else 2.0 * made.y - 1.0
-    problem = make_problem(made.X, [r[:n_rows] for r in rows], [y[r[:n_rows]] for r in rows])
+    problem = make_linear_tasks(made.X, [r[:n_rows] for r in rows], [y[r[:n_rows]] for r in rows])
     return problem, [(made.X[r[n_rows:]], y[r[n_rows:]]) for r in rows]
 
 
@@ -28,7 +28,7 @@ def multi_label(seed=0, n_rows=80, n_features=150, n_tasks=12):
     X[:, -3:] = 0.0  # features that no row has
     weights = rng.normal(size=(n_features, 2)) @ rng.laplace(size=(2, n_tasks))
     Y = np.where(X @ weights + rng.logistic(size=(n_rows, n_tasks)) > 0.0, 1.0, -1.0)
-    return make_problem(sparse.csr_matrix(X), [np.arange(n_rows)] * n_tasks, list(Y.T))
+    return make_linear_tasks(sparse.csr_matrix(X), [np.arange(n_rows)] * n_tasks, list(Y.T))
 
 
 def weights_of(estimate):
@@ -153,7 +153,7 @@ def test_diagonal_noise_is_larger_for_features_whose_weights_vary_more():
     y = np.where(np.sum(X * weights[task], axis=1) + rng.logistic(size=task.size) > 0.0, 1.0, -1.0)
     rows = np.split(np.arange(task.size), n_tasks)
     found = fit_point_estimate(
-        make_problem(X, rows, [y[r] for r in rows]), link="logistic", n_sources=1, noise="diagonal"
+        make_linear_tasks(X, rows, [y[r] for r in rows]), link="logistic", n_sources=1, noise="diagonal"
     )
     assert found.prior.noise[5:].min() > 5 * found.prior.noise[:5].max()
 
@@ -196,7 +196,7 @@ def test_the_loading_step_solves_the_normal_equations_of_every_feature():
 
 def test_features_that_no_row_has_change_nothing_and_get_no_weight():
     problem = multi_label()
-    fewer = make_problem(problem.X[:, :-3], problem.rows, problem.y)
+    fewer = make_linear_tasks(problem.X[:, :-3], problem.rows, problem.y)
     found, same = (fit_point_estimate(p, link="logistic", n_sources=2) for p in (problem, fewer))
     np.testing.assert_array_equal(weights_of(found)[:, -3:], 0.0)
     np.testing.assert_array_equal(found.prior.loadings[-3:], 0.0)
@@ -205,7 +205,7 @@ def test_features_that_no_row_has_change_nothing_and_get_no_weight():
 
 def test_threads_and_dense_or_sparse_tables_give_the_same_result():
     problem, _ = long_form(make_lica_tasks(10, 20, 30, 2, random_state=0), 30)
-    thin = make_problem(sparse.csr_matrix(problem.X), problem.rows, problem.y)
+    thin = make_linear_tasks(sparse.csr_matrix(problem.X), problem.rows, problem.y)
     one = fit_point_estimate(problem, link="logistic", n_sources=2, n_jobs=1)
     np.testing.assert_array_equal(
         weights_of(one), weights_of(fit_point_estimate(problem, link="logistic", n_sources=2, n_jobs=2))
@@ -244,7 +244,7 @@ def test_one_class_one_row_no_rows_and_separable_tasks_get_finite_weights():
     X = np.random.default_rng(0).normal(size=(30, 4))
     rows = [np.arange(10), np.arange(10, 20), np.arange(20, 30), [0], []]
     y = [np.ones(10), np.sign(X[10:20, 0]), np.sign(X[20:, 0]), [1.0], []]
-    found = fit_point_estimate(make_problem(X, rows, y), link="logistic", n_sources=1)
+    found = fit_point_estimate(make_linear_tasks(X, rows, y), link="logistic", n_sources=1)
     assert np.isfinite(weights_of(found)).all()
     np.testing.assert_allclose(found.tasks[4].weights, found.prior.loadings @ found.tasks[4].sources, atol=1e-8)
 
@@ -269,7 +269,7 @@ def test_a_new_task_gets_the_weights_and_sources_that_minimise_its_own_objective
 
 
 def test_folds_judge_every_row_once_and_keep_a_row_on_one_side_for_all_tasks():
-    problem = make_problem(np.ones((20, 1)), [np.arange(20), np.arange(5, 20)], [np.ones(20), np.ones(15)])
+    problem = make_linear_tasks(np.ones((20, 1)), [np.arange(20), np.arange(5, 20)], [np.ones(20), np.ones(15)])
     folds = make_folds(problem, seed=0)
     assert len(folds) == 4
     np.testing.assert_array_equal(np.sort(np.concatenate([f.judged.rows[0] for f in folds])), np.arange(20))

@@ -5,12 +5,12 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import kinfolk
-from kinfolk.lica.designs import Designs
-from kinfolk.lica.empirical_bayes import fit_alone, fit_empirical_bayes
-from kinfolk.lica.expectation import Family, fresh_states, update_tasks
-from kinfolk.lica.maximisation import Shrinkage, maximise, weights_of_tasks
-from kinfolk.lica.point_estimate import fit_point_estimate
-from kinfolk.lica.problem import make_problem
+from kinfolk.lica.inference.designs import Designs
+from kinfolk.lica.inference.eb import fit_alone, fit_empirical_bayes
+from kinfolk.lica.inference.expectation import Family, fresh_states, update_tasks
+from kinfolk.lica.inference.map import fit_point_estimate
+from kinfolk.lica.inference.maximisation import Shrinkage, maximise, weights_of_tasks
+from kinfolk.lica.model.data import make_linear_tasks
 from tests.lica.test_empirical_bayes import LINKS, TALL, WIDE, a_prior, related_tasks
 
 
@@ -89,7 +89,7 @@ def test_intercepts_are_drawn_together_as_in_the_analysis_of_variance():
     level = 3.0 + np.sqrt(between) * rng.normal(size=n_tasks)
     y = level[:, None] + np.sqrt(within) * rng.normal(size=(n_tasks, n_rows))
     rows = np.arange(n_tasks * n_rows).reshape(n_tasks, n_rows)
-    problem = make_problem(np.zeros((n_tasks * n_rows, 1)), rows, list(y))
+    problem = make_linear_tasks(np.zeros((n_tasks * n_rows, 1)), rows, list(y))
     fit = fit_empirical_bayes(
         problem, link="gaussian", n_sources=0, shared_intercepts=True, max_iter=500, tol=1e-9, n_jobs=1
     )
@@ -107,7 +107,7 @@ def test_intercepts_are_drawn_together_as_in_the_analysis_of_variance():
 def test_the_objective_of_the_point_estimate_counts_the_mean_as_one_more_task(alike):
     X, y, task, learnt, _ = alike
     rows = [np.flatnonzero(learnt & (task == k)) for k in range(30)]
-    problem = make_problem(X, rows, [2.0 * y[row] - 1.0 for row in rows])
+    problem = make_linear_tasks(X, rows, [2.0 * y[row] - 1.0 for row in rows])
     found = fit_point_estimate(problem, link="logistic", n_sources=2, shared_mean=True, noise_variance=0.5)
     assert np.diff(found.objective).max() <= 1e-9
     prior, total = found.prior, 0.0

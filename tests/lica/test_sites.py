@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from kinfolk.lica.sites import Rows, curvature, log_predictive, match, mills
+from kinfolk.lica.model.sites import Rows, curvature, log_predictive, match, mills
 from tests.lica.oracle import log_likelihood
 
 MEANS = np.array([-4.0, -0.7, 0.0, 0.3, 2.5])

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kinfolk.lica.designs import Designs
-from kinfolk.lica.empirical_bayes import fit_empirical_bayes
-from kinfolk.lica.expectation import Family, fresh_states, update_tasks
-from kinfolk.lica.prior import TaskPrior
-from kinfolk.lica.problem import make_problem
-from kinfolk.lica.site_kernels import match_row
-from kinfolk.lica.sites import Rows, match
-from kinfolk.lica.small_posterior import factorise, invert_lower
-from kinfolk.lica.small_updates import MOST_WORK
+from kinfolk.lica.inference.designs import Designs
+from kinfolk.lica.inference.eb import fit_empirical_bayes
+from kinfolk.lica.inference.expectation import Family, fresh_states, update_tasks
+from kinfolk.lica.inference.small_updates import MOST_WORK
+from kinfolk.lica.model.data import make_linear_tasks
+from kinfolk.lica.model.prior import TaskPrior
+from kinfolk.lica.model.site_kernels import match_row
+from kinfolk.lica.model.sites import Rows, match
+from kinfolk.lica.model.small_posterior import factorise, invert_lower
 
 LINKS = ["logistic", "probit", "gaussian"]
 WIDE, TALL = (6, 14), (30, 4)  # rows and features of a task: handled by rows, by features
@@ -32,7 +32,7 @@ def both_ways(shape, link, seed=0, n_tasks=5, one_class=False):
     if link != "gaussian":
         y = [np.ones(len(one)) if one_class else np.where(one > 0.0, 1.0, -1.0) for one in y]
     weights = [rng.choice([0.5, 1.0, 2.0], size=len(one)) for one in y]
-    return [make_problem(table, rows, y, weights) for table in (X, sparse.csr_matrix(X))]
+    return [make_linear_tasks(table, rows, y, weights) for table in (X, sparse.csr_matrix(X))]
 
 
 def a_prior(n_features, n_sources=3, isotropic=True, shared_mean=True, seed=1):
@@ -147,7 +147,7 @@ def test_large_tasks_beside_small_ones_and_tasks_without_rows_each_go_their_way(
     prior, family = a_prior(n_features), Family("logistic")
     found = []
     for table in (X, sparse.csr_matrix(X)):
-        designs, states = swept(make_problem(table, rows, y), prior, family, n_sweeps=3)
+        designs, states = swept(make_linear_tasks(table, rows, y), prior, family, n_sweeps=3)
         found.append(states)
         assert designs.small.tasks == ([0, 3] if table is X else [])
     assert_same(*found)
@@ -156,7 +156,7 @@ def test_large_tasks_beside_small_ones_and_tasks_without_rows_each_go_their_way(
 def test_any_number_of_threads_gives_the_same_numbers():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1_300, 3))  # tasks of one row: more than one thread takes at a time
-    problem = make_problem(X, np.arange(1_300)[:, None], np.sign(X[:, :1]))
+    problem = make_linear_tasks(X, np.arange(1_300)[:, None], np.sign(X[:, :1]))
     prior, family = a_prior(3), Family("logistic")
     designs, states = Designs(problem, True), fresh_states(problem, prior, family)
     assert designs.small.n_chunks == 3

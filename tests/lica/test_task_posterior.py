@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kinfolk.lica.prior import Reach, TaskPosterior, TaskPrior
-from kinfolk.lica.sites import Sites
-from kinfolk.lica.task_posterior import condition_by_features, condition_by_rows, predictive_moments, row_kernel
+from kinfolk.lica.model.prior import Reach, TaskPosterior, TaskPrior
+from kinfolk.lica.model.sites import Sites
+from kinfolk.lica.model.task_posterior import condition_by_features, condition_by_rows, predictive_moments, row_kernel
 from tests.lica.oracle import dense_posterior
 
 SHAPES = [(7, 20), (25, 6), (5, 5)]

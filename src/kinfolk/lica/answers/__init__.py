@@ -1,0 +1,1 @@
+"""What a fitted or a loaded linear model of many tasks says."""

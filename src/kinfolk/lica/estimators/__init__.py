@@ -1,0 +1,1 @@
+"""LICA as scikit-learn has estimators: parameters, checks, and the values that inference returned."""

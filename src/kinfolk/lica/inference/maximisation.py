@@ -1,0 +1,223 @@
+"""The M-step of LICA: loadings, noise and residual variance from what is known of all tasks.
+
+Zhang, Ghahramani and Yang (2005), §3.1, with Λ under a Gaussian prior, Λ_jh ~ N(0, τ²), without which a model of point
+sources would scale Λ up and its sources down for ever:
+
+    Λ_j = (Σ_k E[θ_kj] E[s_k]ᵀ) (Σ_k E[s_k s_kᵀ] + (ψ_j/τ²) I)⁻¹,
+    ψ_j = mean_k ( Var[θ_kj] + (E[θ_kj] − Λ_j E[s_k])² + Λ_j Cov[s_k] Λ_jᵀ ), or its mean over j,
+
+the former drawn towards a common value by an inverse-gamma prior. A mean that all tasks share is the loadings of one
+more source, which is the same constant in every task.
+
+E[θ_k] = Λ E[s_k] + ΨXᵀa_k, so the sums come from the a_k of the tasks' rows, and no table of tasks by features is made.
+"""
+
+from __future__ import annotations
+
+from math import lgamma, log, pi
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from kinfolk.lica.inference.designs import Designs
+from kinfolk.lica.model.data import Link, Links
+from kinfolk.lica.model.prior import TaskPrior
+from kinfolk.lica.model.task_state import TaskState
+from kinfolk.maths.arrays import Floats
+
+_TASK_BLOCK = 64  # tasks whose weights are held at once, where noise differs between features
+
+
+class Shrinkage(NamedTuple):
+    """What keeps the M-step's estimates in bounds.
+
+    Parameters
+    ----------
+    loading_variance : float
+        τ² of the loadings' Gaussian prior.
+    noise_floor : float
+        The least ψ_j; without it Ψ could collapse onto tasks that the sources explain entirely.
+    noise_mode, noise_strength : float
+        Mode of each ψ_j's inverse-gamma prior, and the number of tasks that it counts for: more than 2, or 0 for none.
+        A ψ_j of its own rests on as many numbers as there are tasks, and would run to zero or far above the others.
+    residual_floor : float
+        The least σ² of a regression: rows that occur twice, or count twice, would drive it to zero.
+    mean_variance : float or None
+        Variance of the Gaussian prior of the mean that all tasks share; None where they share none.
+    intercept_mode : float or None
+        Mode of the inverse-gamma prior, which counts for one task, of the variance of the intercepts; None to hold it.
+    hold_residual : bool
+        Leave σ² of a regression as it is.
+    """
+
+    loading_variance: float
+    noise_floor: float
+    noise_mode: float = 1.0
+    noise_strength: float = 0.0
+    residual_floor: float = 0.0
+    mean_variance: float | None = None
+    intercept_mode: float | None = None
+    hold_residual: bool = False
+
+    @property
+    def constant(self) -> float:
+        """The source, the same in every task, whose loadings under their own prior have the mean's variance."""
+        return 0.0 if self.mean_variance is None else float(np.sqrt(self.mean_variance / self.loading_variance))
+
+    def log_density(self, prior: TaskPrior) -> float:
+        """Log density of Λ and Ψ."""
+        loadings, noise, strength = prior.loadings, prior.noise, self.noise_strength
+        squares = float(np.sum(loadings**2)) / self.loading_variance
+        density = -0.5 * (squares + loadings.size * log(2.0 * pi * self.loading_variance))
+        if prior.mean is not None and self.mean_variance is not None:
+            squares = float(np.sum(prior.mean**2)) / self.mean_variance
+            density -= 0.5 * (squares + prior.mean.size * log(2.0 * pi * self.mean_variance))
+        if self.intercept_mode is not None:
+            density -= 0.5 * (log(prior.intercept_variance) + self.intercept_mode / prior.intercept_variance)
+        if strength > 0.0:
+            shape, scale = 0.5 * strength - 1.0, 0.5 * strength * self.noise_mode
+            density += len(noise) * (shape * log(scale) - lgamma(shape))
+            density -= float(np.sum((shape + 1.0) * np.log(noise) + scale / noise))
+        return density
+
+
+class Improved(NamedTuple):
+    """What an M-step finds: its maximum, and noise variances that run ahead of it.
+
+    ``ahead`` solves ψ_j = (mean square of E[θ_kj] about its mixture) / (mean share of θ_kj that rows decide), the same
+    fixed point in far fewer steps (MacKay 1992): where a task has few rows and many features, Var[θ_kj] is nearly ψ_j
+    itself, and the maximum stays close to where ψ was. It may lower the bound, so it needs a check.
+    """
+
+    prior: TaskPrior
+    ahead: Floats
+
+
+def maximise(
+    designs: Designs,
+    prior: TaskPrior,
+    states: list[TaskState],
+    *,
+    link: Link,
+    shrinkage: Shrinkage,
+) -> Improved:
+    """Find the Λ with the mean, then the Ψ, and the σ² of a regression, that raise the bound most.
+
+    Parameters
+    ----------
+    designs : Designs
+        The tasks' features.
+    prior : TaskPrior
+        What the tasks were last updated under.
+    states : list of TaskState
+        What is known of the tasks.
+    link : str
+        The likelihood; σ² is learnt for "gaussian" alone.
+    shrinkage : Shrinkage
+        Prior of Λ, floor and prior of Ψ.
+    """
+    n_tasks, noise = len(states), prior.noise
+    duals = _by_task(designs, states)
+    means = np.array([state.mean for state in states])
+    source_variance = 2.0 * np.sum(np.array([state.spread for state in states]) ** 2, axis=0)
+    before = prior.loadings
+    if prior.mean is not None:
+        means = np.column_stack([means, np.full(n_tasks, shrinkage.constant)])
+        source_variance = np.append(source_variance, 0.0)
+        before = np.column_stack([before, prior.mean / shrinkage.constant])
+    pulled = np.asarray(designs.problem.X.T @ (duals.T @ means))  # Σ_k Xᵀa_k E[s_k]ᵀ
+    outer = means.T @ means
+    cross = before @ outer + noise[:, None] * pulled  # Σ_k E[θ_k] E[s_k]ᵀ
+    loadings = _ridge(cross, outer, source_variance, noise / shrinkage.loading_variance)
+    squares, variances = _spread_of_weights(designs, prior, states, duals)
+    change = before - loadings
+    squares = (
+        squares
+        + np.einsum("jh,hl,jl->j", change, outer, change)
+        + 2.0 * noise * np.einsum("jh,jh->j", change, pulled)
+        + loadings**2 @ source_variance
+    )
+    if designs.isotropic:
+        squares = np.full_like(squares, np.mean(squares))
+    squares = np.maximum(squares, 0.0) + shrinkage.noise_strength * shrinkage.noise_mode
+    counted = n_tasks + shrinkage.noise_strength
+    best = np.maximum((squares + variances) / counted, shrinkage.noise_floor)
+    decided = counted - variances / noise
+    seen = decided > 1e-12 * counted
+    ahead = np.maximum(np.where(seen, squares / np.where(seen, decided, 1.0), noise), shrinkage.noise_floor)
+    improved = prior._replace(loadings=loadings[:, : prior.n_sources], noise=best)
+    if prior.mean is not None:
+        improved = improved._replace(mean=shrinkage.constant * loadings[:, -1])
+    if link == Links.GAUSSIAN and not shrinkage.hold_residual:
+        improved = improved._replace(
+            residual_variance=max(_residual_variance(designs, states), shrinkage.residual_floor)
+        )
+    if shrinkage.intercept_mode is not None:
+        improved = _share_intercepts(improved, states, duals, shrinkage.intercept_mode)
+    return Improved(improved, ahead)
+
+
+def weights_of_tasks(designs: Designs, prior: TaskPrior, states: list[TaskState]) -> Floats:
+    """E[θ_k] of every task, as a table of tasks by features."""
+    unshared = _by_task(designs, states) @ designs.problem.X
+    dense = unshared.toarray() if sparse.issparse(unshared) else np.asarray(unshared)
+    dense *= prior.noise
+    dense += np.array([state.mean for state in states]) @ prior.loadings.T
+    if prior.mean is not None:
+        dense += prior.mean
+    return np.asarray(dense, dtype=np.float64)
+
+
+def _by_task(designs: Designs, states: list[TaskState]) -> sparse.csr_matrix:
+    """The a_k as a sparse table of tasks by rows."""
+    rows = designs.problem.rows
+    ends = np.concatenate([[0], np.cumsum([len(place) for place in rows])])
+    values = np.concatenate([state.dual for state in states])
+    return sparse.csr_matrix((values, np.concatenate(rows), ends), shape=(len(states), designs.problem.X.shape[0]))
+
+
+def _ridge(cross: Floats, outer: Floats, source_variance: Floats, penalty: Floats) -> Floats:
+    """Solve Λ_j (outer + diag(source_variance) + penalty_j I) = cross_j for every j through one eigendecomposition."""
+    values, vectors = np.linalg.eigh(outer + np.diag(source_variance))
+    solved = (cross @ vectors) / (np.maximum(values, 0.0) + penalty[:, None])
+    return np.asarray(solved @ vectors.T)
+
+
+def _spread_of_weights(
+    designs: Designs, prior: TaskPrior, states: list[TaskState], duals: sparse.csr_matrix
+) -> tuple[Floats, Floats]:
+    """Σ_k (E[θ_kj] − Λ_j E[s_k])² and Σ_k Var[θ_kj]; for isotropic noise, the mean over j of each everywhere."""
+    n_features, noise = prior.n_features, prior.noise
+    if designs.isotropic:
+        squares = noise * sum(state.squared_distance for state in states) / n_features
+        return squares, noise * (len(states) - sum(state.weights_effective for state in states) / n_features)
+    squares = np.zeros(n_features)
+    for first in range(0, len(states), _TASK_BLOCK):
+        unshared = duals[first : first + _TASK_BLOCK] @ designs.problem.X
+        squared = unshared.multiply(unshared) if sparse.issparse(unshared) else unshared**2
+        squares += np.asarray(squared.sum(axis=0)).ravel()
+    variances = np.zeros(n_features)
+    for state in states:
+        if state.weight_variance is None:
+            raise ValueError("Diagonal noise needs the variances of the weights from the E-step.")
+        variances += state.weight_variance
+    return noise**2 * squares, variances
+
+
+def _share_intercepts(prior: TaskPrior, states: list[TaskState], duals: sparse.csr_matrix, mode: float) -> TaskPrior:
+    """The mean and the variance of the intercepts; tasks without rows say nothing of the mean."""
+    before = prior.intercept_variance
+    values = prior.intercept_mean + before * np.asarray(duals.sum(axis=1)).ravel()
+    left = before * (1.0 - np.array([state.intercept_effective for state in states]))
+    mean = float(np.mean(values))
+    variance = (float(np.sum((values - mean) ** 2 + left)) + mode) / (len(states) + 1.0)
+    return prior._replace(intercept_mean=mean, intercept_variance=variance)
+
+
+def _residual_variance(designs: Designs, states: list[TaskState]) -> float:
+    problem = designs.problem
+    weights = np.concatenate(problem.weights)
+    errors = np.concatenate(problem.y) - np.concatenate([state.predictor for state in states])
+    variances = np.concatenate([state.predictor_variance for state in states])
+    return float(weights @ (errors**2 + variances)) / float(np.sum(weights))

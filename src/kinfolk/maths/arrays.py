@@ -1,0 +1,10 @@
+"""The kinds of arrays that functions of the package take and give."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
