@@ -16,12 +16,13 @@ import pybnesian
 from bench.measure import Comparison, once
 from kinfolk import BayesNets
 from kinfolk.datasets import load_network, make_random_network, make_related_networks, sample_tasks
-from kinfolk.networks.cases import lay_out
-from kinfolk.networks.climbing import climb
-from kinfolk.networks.learning import learn_separately
-from kinfolk.networks.network import Network
-from kinfolk.networks.priors import joint_prior, no_sharing
-from kinfolk.networks.search import Constraints, Effort, make_problem
+from kinfolk.networks.inference.climb import climb
+from kinfolk.networks.inference.restarts import Effort, make_problem
+from kinfolk.networks.inference.together import learn_separately
+from kinfolk.networks.model.cases import lay_out
+from kinfolk.networks.model.constraints import Constraints
+from kinfolk.networks.model.network import Network
+from kinfolk.networks.model.priors import joint_prior, no_sharing
 
 WANTED = "at least 3×"
 PLAIN = Effort(tabu=0, restarts=0, changes=0)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
     from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
     from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
-    from kinfolk.networks.bayes_nets import BayesNets
-    from kinfolk.networks.multinet import BayesMultinet
+    from kinfolk.networks.estimators.bayes_nets import BayesNets
+    from kinfolk.networks.estimators.multinet import BayesMultinet
     from kinfolk.posterior import load, save
     from kinfolk.sequences.nested import NestedIHMM
     from kinfolk.sequences.shared import SharedIHMM
@@ -31,8 +31,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AveragedNB": "kinfolk.transfer.averaged",
-    "BayesMultinet": "kinfolk.networks.multinet",
-    "BayesNets": "kinfolk.networks.bayes_nets",
+    "BayesMultinet": "kinfolk.networks.estimators.multinet",
+    "BayesNets": "kinfolk.networks.estimators.bayes_nets",
     "ClusteredNB": "kinfolk.naive_bayes.estimators.clustered",
     "CompleteSharingNB": "kinfolk.naive_bayes.estimators.complete_sharing",
     "DecisionClassifier": "kinfolk.decisions",

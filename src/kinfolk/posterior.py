@@ -27,8 +27,8 @@ _MODEL_FILE = "model.json"
 _PREDICTORS = {
     "averaged": ("kinfolk.transfer.predictor", "AveragedPredictor"),
     "naive_bayes": ("kinfolk.naive_bayes.answers.predictor", "NaiveBayesPredictor"),
-    "networks": ("kinfolk.networks.predictor", "NetworksPredictor"),
-    "multinet": ("kinfolk.networks.predictor", "MultinetPredictor"),
+    "networks": ("kinfolk.networks.answers.predictor", "NetworksPredictor"),
+    "multinet": ("kinfolk.networks.answers.predictor", "MultinetPredictor"),
     "lica": ("kinfolk.lica.answers.predictor", "LICAPredictor"),
     "sequences": ("kinfolk.sequences.predictor", "SequencesPredictor"),
 }

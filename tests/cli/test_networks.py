@@ -14,7 +14,7 @@ import pytest
 import kinfolk
 from kinfolk.cli.bif import file_names
 from kinfolk.datasets import load_network, make_related_networks, sample_tasks
-from kinfolk.networks.bif import read_bif, write_bif
+from kinfolk.networks.answers.bif import read_bif, write_bif
 from tests.cli.conftest import Run
 from tests.cli.test_bad_input import refused
 

@@ -13,8 +13,8 @@ import pytest
 import kinfolk.datasets
 from kinfolk.datasets import load_network, make_random_network, make_related_networks, sample_tasks
 from kinfolk.datasets.related_networks import split_variables
-from kinfolk.networks.bif import write_bif
-from kinfolk.networks.network import make_network
+from kinfolk.networks.answers.bif import write_bif
+from kinfolk.networks.model.network import make_network
 
 
 def from_file(name):

@@ -27,11 +27,12 @@ from kinfolk.experiments.networks_problems import Problem, draw_tasks, learn, me
 from kinfolk.experiments.networks_pruning import BOUNDS, EDIT, count_evaluated
 from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.registry import EXPERIMENTS, find
-from kinfolk.networks.branch_and_bound import n_partial_configurations
-from kinfolk.networks.cases import lay_out
-from kinfolk.networks.priors import joint_prior
-from kinfolk.networks.search import Constraints, Effort, make_problem, search
-from kinfolk.networks.tables import learn_tables_of
+from kinfolk.networks.estimators.reading import learn_tables_of
+from kinfolk.networks.inference.branch_and_bound import n_partial_configurations
+from kinfolk.networks.inference.restarts import Effort, make_problem, search
+from kinfolk.networks.model.cases import lay_out
+from kinfolk.networks.model.constraints import Constraints
+from kinfolk.networks.model.priors import joint_prior
 
 ASIA = Problem("asia")
 RANDOM = Problem(make_random_network(10, random_state=1))

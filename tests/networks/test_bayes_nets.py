@@ -12,9 +12,9 @@ from sklearn.exceptions import NotFittedError
 
 from kinfolk import BayesNets
 from kinfolk.datasets import load_network, make_random_network, make_related_networks, sample_tasks
-from kinfolk.networks.bif import read_bif
-from kinfolk.networks.distances import edit_distance, kl_divergence
-from kinfolk.networks.network import make_network
+from kinfolk.networks.answers.bif import read_bif
+from kinfolk.networks.model.distances import edit_distance, kl_divergence
+from kinfolk.networks.model.network import make_network
 from tests.networks.oracle import as_frame
 
 ASIA = make_related_networks("asia", 3, p_delete=0.15, random_state=1)

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kinfolk.networks import bif
-from kinfolk.networks.bif import bif_text, parse_bif, read_bif, write_bif
-from kinfolk.networks.network import make_network
+from kinfolk.networks.answers import bif
+from kinfolk.networks.answers.bif import bif_text, parse_bif, read_bif, write_bif
+from kinfolk.networks.model.network import make_network
 
 # Variables, arcs, free parameters and the most parents, as the README of the files counts them.
 COUNTS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kinfolk.networks.branch_and_bound import bound_edit, bound_paired, n_partial_configurations
-from kinfolk.networks.configurations import best_edit, best_paired, edit_costs, pair_costs
+from kinfolk.networks.inference.branch_and_bound import bound_edit, bound_paired, n_partial_configurations
+from kinfolk.networks.model.configurations import best_edit, best_paired, edit_costs, pair_costs
 from tests.networks.test_configurations import (
     assert_is_best,
     edit_penalty_of_all,

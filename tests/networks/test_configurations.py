@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from kinfolk.networks.configurations import best_edit, best_paired, edit_costs, edits, pair_costs, paired_penalty
+from kinfolk.networks.model.configurations import best_edit, best_paired, edit_costs, edits, pair_costs, paired_penalty
 
 
 class Case(NamedTuple):

@@ -6,8 +6,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from kinfolk.networks.distances import edit_distance, kl_divergence, shd
-from kinfolk.networks.network import Network, make_network
+from kinfolk.networks.model.distances import edit_distance, kl_divergence, shd
+from kinfolk.networks.model.network import Network, make_network
 
 
 def graph(arcs, nodes="abcd"):

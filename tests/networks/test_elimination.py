@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from kinfolk.networks import elimination
-from kinfolk.networks.elimination import eliminate, find_parts, log_probability, log_tables_of
-from kinfolk.networks.network import make_network
+from kinfolk.networks.model import elimination
+from kinfolk.networks.model.elimination import eliminate, find_parts, log_probability, log_tables_of
+from kinfolk.networks.model.network import make_network
 
 
 def random_network(rng, n_variables, max_parents, *, zeros=0.0, most_states=3):
@@ -171,5 +171,7 @@ def test_no_rows_and_complete_rows_are_taken_as_they_are():
 
 
 def test_scoring_a_row_loads_neither_numba_nor_scipy():
-    script = "import sys, kinfolk.networks.completion; print([m for m in ('numba', 'scipy') if m in sys.modules])"
+    script = (
+        "import sys, kinfolk.networks.inference.completions; print([m for m in ('numba', 'scipy') if m in sys.modules])"
+    )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "[]"

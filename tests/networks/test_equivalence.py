@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from kinfolk.networks.equivalence import completed, extension, same_class
+from kinfolk.networks.model.equivalence import completed, extension, same_class
 
 
 def all_dags(n):

@@ -6,9 +6,9 @@ from math import factorial, log
 import numpy as np
 import pytest
 
-from kinfolk.networks.cases import lay_out
-from kinfolk.networks.equivalence import same_class
-from kinfolk.networks.families import family_gains, make_rule
+from kinfolk.networks.model.cases import lay_out
+from kinfolk.networks.model.equivalence import same_class
+from kinfolk.networks.model.families import family_gains, make_rule
 from tests.networks.oracle import is_acyclic, log_family, random_cards, random_dag, random_rows
 
 SCORES = [("bdeu", 0.1), ("bdeu", 1.0), ("bdeu", 37.5), ("k2", 1.0), ("bic", 1.0)]

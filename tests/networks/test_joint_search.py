@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from kinfolk import BayesNets
-from kinfolk.networks.cases import lay_out
-from kinfolk.networks.learning import learn_together
-from kinfolk.networks.priors import joint_prior
-from kinfolk.networks.search import Constraints, Effort, make_problem
+from kinfolk.networks.inference.restarts import Effort, make_problem
+from kinfolk.networks.inference.together import learn_together
+from kinfolk.networks.model.cases import lay_out
+from kinfolk.networks.model.constraints import Constraints
+from kinfolk.networks.model.priors import joint_prior
 from tests.networks.oracle import (
     Scorer,
     Task,

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from kinfolk.networks.network import adjacency_of, make_network, named_graph, parents_of, topological_order
+from kinfolk.networks.model.network import adjacency_of, make_network, named_graph, parents_of, topological_order
 
 RAIN = np.array([0.8, 0.2])
 SPRINKLER = np.array([[0.6, 0.4], [0.99, 0.01]])

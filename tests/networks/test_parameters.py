@@ -5,8 +5,8 @@ from math import lgamma
 import numpy as np
 import pytest
 
-from kinfolk.networks import parameters
-from kinfolk.networks.parameters import learn_network, learn_tables
+from kinfolk.networks.model import parameters
+from kinfolk.networks.model.parameters import learn_network, learn_tables
 
 CARDS = np.array([2, 3, 2])
 PARENTS = [[], [0], [1, 0]]

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from kinfolk import BayesNets
-from kinfolk.networks import fitting, validation
-from kinfolk.networks.configurations import edit_costs, pair_costs
-from kinfolk.networks.penalty import best_strength, pair_spectrum
+from kinfolk.networks.inference import structures as fitting
+from kinfolk.networks.inference import validate as validation
+from kinfolk.networks.model.configurations import edit_costs, pair_costs
+from kinfolk.networks.model.strength import best_strength, pair_spectrum
 from tests.networks.oracle import (
     Scorer,
     Task,

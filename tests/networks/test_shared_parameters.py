@@ -5,9 +5,9 @@ import pytest
 from scipy.integrate import dblquad, quad
 from scipy.stats import dirichlet
 
-from kinfolk.networks.network import make_network
-from kinfolk.networks.parameters import learn_tables
-from kinfolk.networks.shared_parameters import borrowed_counts, learn_shared_tables, log_marginal
+from kinfolk.networks.model.network import make_network
+from kinfolk.networks.model.parameters import learn_tables
+from kinfolk.networks.model.shared_parameters import borrowed_counts, learn_shared_tables, log_marginal
 
 CARDS = np.array([2, 3, 2, 3, 2, 2, 3, 2])
 PARENTS = [[], [0], [0, 1], [1], [2, 3], [], [4, 5], [6]]

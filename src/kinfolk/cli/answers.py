@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kinfolk.cli.tables import need_columns, need_plain_types, present, read_table, shown
-from kinfolk.networks.predictor import NetworksPredictor
+from kinfolk.networks.answers.predictor import NetworksPredictor
 
 if TYPE_CHECKING:
     from kinfolk.naive_bayes.answers.predictor import NaiveBayesPredictor

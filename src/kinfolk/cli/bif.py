@@ -37,7 +37,7 @@ def bif(
     import kinfolk
     from kinfolk.cli.results import json_text, text_table
     from kinfolk.cli.tables import named, shown
-    from kinfolk.networks.predictor import NetworksPredictor
+    from kinfolk.networks.answers.predictor import NetworksPredictor
 
     _check_folder(output)
     predictor = kinfolk.load(model)
@@ -95,7 +95,7 @@ def _write(networks: Sequence[Any], files: Sequence[str], folder: Path, quote: b
     import os
     from tempfile import TemporaryDirectory
 
-    from kinfolk.networks.bif import write_bif
+    from kinfolk.networks.answers.bif import write_bif
 
     with TemporaryDirectory(prefix=".kinfolk-", dir=folder.resolve().parent) as unfinished:
         for network, file in zip(networks, files, strict=True):

@@ -10,7 +10,7 @@ from kinfolk.cli.options import AsJson, ModelFile, was_given
 
 if TYPE_CHECKING:
     from kinfolk.naive_bayes.estimators.base import SharingNB
-    from kinfolk.networks.bayes_nets import BayesNets
+    from kinfolk.networks.estimators.bayes_nets import BayesNets
 
 EXAMPLE = """\b
 Example:

@@ -9,8 +9,8 @@ from kinfolk.cli.results import fact_lines, text_table
 from kinfolk.cli.tables import shown
 
 if TYPE_CHECKING:
-    from kinfolk.networks.bayes_nets import BayesNets
-    from kinfolk.networks.network import Network
+    from kinfolk.networks.estimators.bayes_nets import BayesNets
+    from kinfolk.networks.model.network import Network
 
 
 def describe_networks(estimator: BayesNets) -> dict[str, Any]:

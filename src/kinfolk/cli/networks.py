@@ -17,7 +17,7 @@ from kinfolk.cli.network_structures import describe_networks, penalty_text
 from kinfolk.cli.results import fact_lines, json_text
 from kinfolk.cli.tables import shown
 from kinfolk.cli.training import Roles, read_variables
-from kinfolk.networks.bif import read_bif
+from kinfolk.networks.answers.bif import read_bif
 
 Arcs = list[tuple[str, str]]
 

@@ -23,7 +23,7 @@ def predict(
     import kinfolk
     from kinfolk.cli.answers import as_table, ask, rate
     from kinfolk.cli.results import check_table_target, write_rows
-    from kinfolk.networks.predictor import NetworksPredictor
+    from kinfolk.networks.answers.predictor import NetworksPredictor
 
     check_table_target(output, as_json)
     predictor = kinfolk.load(model)

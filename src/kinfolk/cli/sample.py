@@ -10,7 +10,7 @@ import typer
 from kinfolk.cli.options import AsJson, ResultFile
 
 if TYPE_CHECKING:
-    from kinfolk.networks.network import Network
+    from kinfolk.networks.model.network import Network
 
 EXAMPLE = """\b
 Example:
@@ -52,8 +52,8 @@ def sample(
 def _network(source: Path, task: str | None) -> Network:
     import kinfolk
     from kinfolk.cli.tables import listed, named
-    from kinfolk.networks.bif import read_bif
-    from kinfolk.networks.predictor import NetworksPredictor
+    from kinfolk.networks.answers.bif import read_bif
+    from kinfolk.networks.answers.predictor import NetworksPredictor
 
     with source.open("rb") as file:
         start = file.read(len(_START_OF_ZIP))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from kinfolk.datasets.real import data_file
-from kinfolk.networks.bif import read_bif
-from kinfolk.networks.network import Network, make_network
+from kinfolk.networks.answers.bif import read_bif
+from kinfolk.networks.model.network import Network, make_network
 
 Seed = int | np.random.RandomState | None
 # Share of a uniform distribution in every drawn row: few states are too rare to be seen among some hundred rows. With

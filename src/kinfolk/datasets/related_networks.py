@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.datasets.networks import UNIFORM, Seed, check_count, draw_table, load_network, seed_of
-from kinfolk.networks.network import Adjacency, Network, parents_of
+from kinfolk.networks.model.network import Adjacency, Network, parents_of
 
 N_PARTS = 4  # as ALARM is split in section 4.1
 

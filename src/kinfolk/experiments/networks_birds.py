@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from kinfolk.networks.bayes_nets import BayesNets
+from kinfolk.networks.estimators.bayes_nets import BayesNets
 
 TRAINING_SITES = 0.6
 FEEDERS = (

@@ -22,9 +22,9 @@ from kinfolk.experiments.networks_problems import (
 )
 from kinfolk.experiments.networks_pruning import BOUNDS, EDIT, PAIRED, count_evaluated
 from kinfolk.experiments.publishing import About, Study
-from kinfolk.networks.cases import lay_out
-from kinfolk.networks.priors import strength
-from kinfolk.networks.tables import learn_tables_of
+from kinfolk.networks.estimators.reading import learn_tables_of
+from kinfolk.networks.model.cases import lay_out
+from kinfolk.networks.model.priors import strength
 from kinfolk.plots import style
 
 PENALTIES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)

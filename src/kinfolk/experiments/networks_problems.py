@@ -10,9 +10,9 @@ import polars as pl
 from joblib import Parallel, delayed
 
 from kinfolk.datasets import load_network, make_related_networks, sample_tasks
-from kinfolk.networks.bayes_nets import BayesNets
-from kinfolk.networks.distances import edit_distance, kl_divergence
-from kinfolk.networks.network import Network
+from kinfolk.networks.estimators.bayes_nets import BayesNets
+from kinfolk.networks.model.distances import edit_distance, kl_divergence
+from kinfolk.networks.model.network import Network
 from kinfolk.progress import progress_bar
 
 PAPER = (

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.networks.branch_and_bound import bound_edit, bound_paired
-from kinfolk.networks.cases import Cases
-from kinfolk.networks.climbing import TIE
-from kinfolk.networks.configurations import edit_costs, edits, pair_costs, paired_penalty
-from kinfolk.networks.families import Rule, family_gains, make_rule
+from kinfolk.networks.inference.branch_and_bound import bound_edit, bound_paired
+from kinfolk.networks.inference.climb import TIE
+from kinfolk.networks.model.cases import Cases
+from kinfolk.networks.model.configurations import edit_costs, edits, pair_costs, paired_penalty
+from kinfolk.networks.model.families import Rule, family_gains, make_rule
 
 EDIT, PAIRED, PAIRED_AHEAD = "Edit, eq. 9", "Paired, eq. 10", "Paired, looking ahead"
 BOUNDS = (EDIT, PAIRED, PAIRED_AHEAD)

@@ -1,0 +1,229 @@
+"""What saved Bayes nets say about rows, with numpy alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.networks.answers.bif import MOST_VARIABLES
+from kinfolk.networks.answers.rows import by_task, check_known, encode_part, names_of, score_rows
+from kinfolk.networks.model.data import states_of
+from kinfolk.networks.model.network import Codes, Network, make_network
+from kinfolk.posterior import Archive, ids, names_from, schema_from
+from kinfolk.tasks.labels import as_column, is_missing
+from kinfolk.tasks.schema import Column, Schema, encode
+from kinfolk.tasks.table import Table, read_table
+
+# Rows of saved tables sum to one but for rounding; whatever is further off was not saved by us.
+_ROUNDING = 1e-9
+
+
+class NetworksPredictor:
+    """Fitted Bayes nets reduced to what the probability of rows needs; made by :func:`kinfolk.load`.
+
+    Attributes
+    ----------
+    tasks_ : ndarray
+        Ids of the tasks.
+    networks_ : dict
+        A :class:`~kinfolk.networks.model.network.Network` for each task.
+    feature_names_in_ : list of str
+        Variables of all tasks, in order, the task column left out.
+    """
+
+    def __init__(
+        self, schema: Schema, tasks: list[Any], networks: dict[Any, Network], task_column: str | int | None
+    ) -> None:
+        self._schema = schema
+        self._task_column = task_column
+        self.tasks_ = ids(tasks)
+        self.networks_ = networks
+        self.feature_names_in_ = schema.names
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> NetworksPredictor:
+        """Rebuild from plain data, checking that its parts fit together."""
+        schema, tasks = variables_from(archive), tasks_from(archive)
+        return cls(schema, tasks, networks_from(archive, schema, tasks), archive.about["params"]["task_column"])
+
+    def score_samples(self, X: Any, task: Any = None) -> Any:
+        """Natural log of the probability of each row under its task's network.
+
+        Of one table for all tasks, columns that no network has are left aside. A missing value, or one never seen in
+        training, is summed out. A task never seen is like one of the known ones, each as likely.
+
+        Parameters
+        ----------
+        X : frame or array, or mapping from tasks to these
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or a dict of them by task where a mapping was given
+        """
+        if by_task(X):
+            return {name: self._score_table(read_table(part), name) for name, part in X.items()}
+        table = read_table(X)
+        column = self._task_column
+        if column is not None and task is not None and table.names is not None and column in table.names:
+            raise ValueError(f"task= and task_column={column!r} were both given: one of them is needed")
+        if column is not None and task is None:
+            index = table.position(column)
+            task, table = table.columns[index], table.without(index)
+        codes = self._codes(table)
+        known = self.tasks_.tolist()
+        if task is None:
+            if len(known) > 1:
+                raise ValueError(
+                    f"the model was fitted to {len(known)} tasks: say which task each row belongs to, task=..."
+                )
+            return self._of_task(codes, known[0])
+        given = as_column(task, "task")
+        if len(given) != table.n_rows:
+            raise ValueError(f"task has {len(given)} entries for {table.n_rows} rows")
+        missing = is_missing(given)
+        if missing.any():
+            raise ValueError(f"task, row {int(np.argmax(missing))}: a task is missing, every row needs one")
+        of_row = encode(given, known)
+        scores = np.empty(table.n_rows)
+        for t in np.unique(of_row):
+            its = of_row == t
+            scores[its] = self._of_task(codes[its], known[t] if t >= 0 else given[its][0])
+        return scores
+
+    def _codes(self, table: Table) -> Codes:
+        """Codes of a table that has all variables; others are left aside."""
+        wanted = self._schema.names
+        nameless = table.names is None or all(name.isdecimal() for name in wanted)
+        if nameless and len(table.columns) == len(wanted):
+            # An array has no names, nor has what was learnt from one: columns are known by their order.
+            return encode_part(table._replace(names=wanted), self._schema)[0]
+        place = {name: i for i, name in enumerate(names_of(table))}
+        for name in wanted:
+            if name not in place:
+                raise ValueError(f"column {name!r} is not in the table, and the model needs it")
+        return encode_part(table.take([place[name] for name in wanted])._replace(names=wanted), self._schema)[0]
+
+    def _score_table(self, table: Table, task: Any) -> NDArray[np.float64]:
+        """Scores of one task's own table, which may lack variables, as the tables learnt from may."""
+        check_known(table, self._schema, task)
+        return self._of_task(encode_part(table, self._schema)[0], task)
+
+    def _of_task(self, codes: Codes, task: Any) -> NDArray[np.float64]:
+        return score_rows(self.networks_, self._schema.names, codes, task)
+
+
+class MultinetPredictor:
+    """A fitted classifier with a network for each class, reduced to what prediction needs.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    networks_ : dict
+        A :class:`~kinfolk.networks.model.network.Network` for each label.
+    feature_names_in_ : list of str
+        Variables, in order.
+    """
+
+    def __init__(self, nets: NetworksPredictor, class_log_prior: NDArray[np.float64]) -> None:
+        self._nets = nets
+        self._class_log_prior = class_log_prior
+        self.classes_, self.networks_, self.feature_names_in_ = nets.tasks_, nets.networks_, nets.feature_names_in_
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> MultinetPredictor:
+        """Rebuild from plain data, checking that its parts fit together."""
+        nets = NetworksPredictor.from_archive(archive)
+        return cls(nets, archive.array("class_log_prior", "f", (len(nets.tasks_),)))
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Log probability of each label (rows, classes)."""
+        codes = self._nets._codes(read_table(X))
+        of_classes = [self._nets._of_task(codes, label) for label in self.classes_.tolist()]
+        joint = np.stack(of_classes, axis=1) + self._class_log_prior
+        return np.asarray(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each label (rows, classes)."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each row."""
+        return np.asarray(self.classes_[self.predict_log_proba(X).argmax(axis=1)])
+
+
+def tasks_from(archive: Archive) -> list[Any]:
+    """The tasks of a saved model."""
+    tasks = names_from(archive.about["tasks"], "tasks")
+    if not tasks:
+        raise ValueError("it has no tasks")
+    return tasks
+
+
+def variables_from(archive: Archive) -> Schema:
+    """The variables of a saved model with their states."""
+    schema = schema_from(archive)
+    if not 0 < len(schema.columns) <= MOST_VARIABLES:
+        raise ValueError(f"it has {len(schema.columns)} variables: from 1 to {MOST_VARIABLES:,} can be")
+    return schema
+
+
+def present_from(archive: Archive, schema: Schema, tasks: list[Any]) -> NDArray[np.bool_]:
+    """Which task (row) has which variable (column)."""
+    present = archive.array("present", "i", (len(tasks), len(schema.columns)))
+    if not np.isin(present, (0, 1)).all() or not present.any(axis=1).all():
+        raise ValueError("it does not tell which variables each task has")
+    return present.astype(bool)
+
+
+def networks_from(archive: Archive, schema: Schema, tasks: list[Any]) -> dict[Any, Network]:
+    """The networks of a saved model, if its arcs and tables fit its variables and tasks.
+
+    ``arcs`` has a row for each arc, the places of its task, parent and child; ``tables`` holds the tables of all tasks'
+    variables one after the other.
+    """
+    n_tasks, n_variables = len(tasks), len(schema.columns)
+    present = present_from(archive, schema, tasks)
+    arcs = archive.array("arcs", "i", (None, 3)).astype(np.int64)
+    if ((arcs < 0) | (arcs >= (n_tasks, n_variables, n_variables))).any():
+        raise ValueError("its arcs name tasks or variables that it does not have")
+    if not (present[arcs[:, 0], arcs[:, 1]] & present[arcs[:, 0], arcs[:, 2]]).all():
+        raise ValueError("its arcs name variables that their task does not have")
+    parents: list[dict[int, list[int]]] = [{} for _ in tasks]
+    for t, parent, child in arcs.tolist():
+        parents[t].setdefault(child, []).append(parent)
+    tables = archive.array("tables", "f", (None,)).astype(np.float64)
+    cards = schema.n_values.tolist()
+    networks, used = {}, 0
+    for t, task in enumerate(tasks):
+        own = np.flatnonzero(present[t]).tolist()
+        place = {v: i for i, v in enumerate(own)}
+        its_parents, its_tables = [], []
+        for v in own:
+            given = sorted(parents[t].get(v, ()))
+            shape = [cards[u] for u in (*given, v)]
+            size = math.prod(shape)
+            if used + size > len(tables):
+                raise ValueError("its tables are too few for its arcs")
+            its_tables.append(tables[used : used + size].reshape(shape))
+            its_parents.append([place[p] for p in given])
+            used += size
+        networks[task] = _network([schema.columns[v] for v in own], its_parents, its_tables)
+    if used < len(tables):
+        raise ValueError("its tables are too many for its arcs")
+    return networks
+
+
+def _network(columns: list[Column], parents: list[list[int]], tables: list[NDArray[np.float64]]) -> Network:
+    names = [column.name for column in columns]
+    network = make_network(names, [states_of(column) for column in columns], parents, tables)
+    for name, table in zip(names, tables, strict=True):
+        if (np.abs(table.sum(axis=-1) - 1) > _ROUNDING).any():
+            raise ValueError(f"variable {name!r}: its table holds a row that does not sum to one")
+    # As they were saved: scaled to sum to one a second time, their last bits would change.
+    return network._replace(tables=tuple(tables))

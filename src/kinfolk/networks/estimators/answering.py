@@ -1,0 +1,181 @@
+"""What can be asked of fitted Bayes nets: how likely rows are, new rows, graphs, and files for other programs."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kinfolk.networks.answers.bif import read_bif, write_bif
+from kinfolk.networks.answers.pgmpy_model import to_pgmpy
+from kinfolk.networks.answers.rows import by_task, check_known, encode_part, score_rows
+from kinfolk.networks.model.network import Network
+from kinfolk.tasks.door import ONE_TASK, receive
+from kinfolk.tasks.frames import Backend, make_frame
+from kinfolk.tasks.schema import Column, Schema, encode
+from kinfolk.tasks.statistics import as_ids
+from kinfolk.tasks.table import read_table
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+class Answers:
+    """Mixin of an estimator that has learnt ``networks_``, a network for each of ``tasks_``."""
+
+    networks_: dict[Any, Network]
+    tasks_: NDArray[Any]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    task_column: str | int | None
+    _schema: Schema
+    _backend: Backend
+    _seed: int
+    log_score_: float
+    strength_: float
+    penalty_: float
+
+    @property
+    def graphs_(self) -> dict[Any, nx.DiGraph]:
+        """Structure of every task."""
+        check_is_fitted(self)
+        return {name: network.graph() for name, network in self.networks_.items()}
+
+    def score_samples(self, X: Any, *, task: Any = None) -> Any:
+        """Natural log of the probability of each row under its task's network.
+
+        A missing value, or one never seen in training, is summed out. A task never seen is like one of the known ones,
+        each as likely.
+
+        Parameters
+        ----------
+        X : frame or array, or mapping from tasks to these
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or a dict of them by task where a mapping was given
+        """
+        check_is_fitted(self)
+        if by_task(X):
+            answers = {}
+            for name, own in X.items():
+                table = read_table(own)
+                check_known(table, self._schema, name)
+                codes, _ = encode_part(table, self._schema)
+                answers[name] = score_rows(self.networks_, self._schema.names, codes, name)
+            return answers
+        self._check_columns(X)
+        table, given = receive(X, task, self.task_column)
+        if given is None and len(self.tasks_) > 1:
+            raise ValueError("the model knows several tasks: say with task= which one each row belongs to")
+        codes = self._schema.encode(table)
+        if given is None:
+            return score_rows(self.networks_, self._schema.names, codes, self.tasks_.tolist()[0])
+        known = self.tasks_.tolist()
+        of_row = encode(given, known)
+        scores = np.empty(table.n_rows)
+        for t in np.unique(of_row):
+            its = of_row == t
+            name = known[t] if t >= 0 else given[its][0]
+            scores[its] = score_rows(self.networks_, self._schema.names, codes[its], name)
+        return scores
+
+    def _check_columns(self, X: Any) -> None:
+        if not isinstance(X, Mapping):
+            validate_data(self, X, skip_check_array=True, reset=False)
+        elif list(X) != list(self.feature_names_in_):
+            raise ValueError(f"the columns should be {list(self.feature_names_in_)}, as in fit, not {list(X)}")
+
+    def score(self, X: Any, y: None = None, *, task: Any = None) -> float:
+        """Mean of :meth:`score_samples`, over all rows."""
+        scores = self.score_samples(X, task=task)
+        return float(np.mean(np.concatenate(list(scores.values())) if isinstance(scores, dict) else scores))
+
+    def sample(self, n_rows: int = 1, *, task: Any = None, random_state: Any = None) -> Any:
+        """Draw rows of one task's network as a frame of its variables' states.
+
+        Parameters
+        ----------
+        n_rows : int
+        task : optional
+            May be left out where there is only one.
+        random_state : int, RandomState or None
+        """
+        if isinstance(n_rows, bool) or not isinstance(n_rows, int | np.integer) or n_rows < 1:
+            raise ValueError(f"n_rows={n_rows!r}: a whole number of at least 1 is needed")
+        network = self._network(task)
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        codes = network.sample(n_rows, np.random.default_rng(seed))
+        columns = {
+            name: [states[code] for code in codes[:, v].tolist()]
+            for v, (name, states) in enumerate(zip(network.variables, network.states, strict=True))
+        }
+        return make_frame(columns, self._backend)
+
+    def _network(self, task: Any) -> Network:
+        check_is_fitted(self)
+        if task is None and len(self.networks_) == 1:
+            return next(iter(self.networks_.values()))
+        if task not in self.networks_:
+            raise ValueError(f"task={task!r}: one of the tasks {list(self.networks_)} is needed")
+        return self.networks_[task]
+
+    def to_bif(self, path: str | os.PathLike[str], *, task: Any = None, quote: bool = False) -> None:
+        """Write one task's network to a BIF file, gzipped where its name ends in ``.gz``.
+
+        Parameters
+        ----------
+        path : str or path
+        task : optional
+            May be left out where there is only one.
+        quote : bool, default=False
+            Whether names that hold blanks or commas are put in quotes, which not every program reads.
+        """
+        write_bif(self._network(task), path, quote=quote)
+
+    @classmethod
+    def from_bif(cls, paths: Any, **parameters: Any) -> Self:
+        """Build a fitted estimator from BIF files.
+
+        Parameters
+        ----------
+        paths : path, or mapping from tasks to paths
+            A variable that several files have must have the same states in all of them.
+        **parameters
+            Of the estimator.
+
+        Returns
+        -------
+        estimator
+        """
+        if not isinstance(paths, Mapping):
+            paths = {ONE_TASK: paths}
+        networks = {name: read_bif(path) for name, path in paths.items()}
+        states: dict[str, tuple[Any, ...]] = {}
+        for name, network in networks.items():
+            for variable, its in zip(network.variables, network.states, strict=True):
+                if states.setdefault(variable, its) != its:
+                    raise ValueError(
+                        f"task {name!r}: variable {variable!r} has the states {list(its)}, in another file "
+                        f"{list(states[variable])}; they must be the same"
+                    )
+        model = cls(**parameters)
+        model.networks_ = networks
+        model.tasks_ = as_ids(list(networks))
+        model._schema = Schema(tuple(Column(variable, its, None) for variable, its in states.items()))
+        model._backend, model._seed = "polars", 0
+        # Nothing was learnt: neither has a value.
+        model.log_score_ = model.strength_ = model.penalty_ = math.nan
+        model.n_features_in_, model.feature_names_in_ = len(states), np.array(list(states), dtype=object)
+        return model
+
+    def to_pgmpy(self, *, task: Any = None) -> Any:
+        """One task's network as a pgmpy model; pgmpy must be installed."""
+        return to_pgmpy(self._network(task))

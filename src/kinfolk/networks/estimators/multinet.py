@@ -1,0 +1,337 @@
+"""A classifier with a Bayes net for each class (Friedman, Geiger and Goldszmidt 1997), the nets learnt together.
+
+The classes are the tasks of Niculescu-Mizil and Caruana 2007, as the last paragraph of that paper proposes. Of class c
+with network B_c,
+
+    p(c | x) ∝ p(c) p(x | B_c),        p(c) = (n_c + a) / (n + a·n_classes),
+
+where n_c counts the class's rows, a is ``class_prior``, and values that x lacks are summed out of p(x | B_c).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kinfolk.networks.answers.archive import from_archive
+from kinfolk.networks.estimators.bayes_nets import BayesNets
+from kinfolk.networks.model.elimination import log_probability
+from kinfolk.posterior import Archive
+from kinfolk.tasks.door import check_labels, receive
+from kinfolk.tasks.frames import backend_of, make_frame
+from kinfolk.tasks.schema import distinct, encode
+from kinfolk.tasks.statistics import as_ids
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+class _NetsOfClasses(BayesNets):
+    """Networks whose tasks are classes; one that has a single row takes its structure from the others.
+
+    A column may be constant: a fold of cross-validation may lack a rare value, which is no fault of the user's.
+    """
+
+    _fewest_rows: ClassVar[int] = 1
+    _called: ClassVar[str] = "class"
+    _constant_columns: ClassVar[bool] = True
+
+
+class BayesMultinet(ClassifierMixin, BaseEstimator):
+    """Classifier that has a Bayes net for each class, the structures of all classes learnt together.
+
+    Parameters
+    ----------
+    sharing : {"joint", "none", "identical"}, default="joint"
+        Structures that differ no more than the data ask for; every class for itself; or one structure for all, each
+        class with tables of its own.
+    prior, penalty, criterion, ess, max_parents, tabu, restarts, search, start, required, forbidden, structure_prior, \
+costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs, verbose
+        As for :class:`~kinfolk.BayesNets`, with classes as tasks. ``max_parents=0`` is naive Bayes.
+    tables : {"shared", "independent"}, default="shared"
+        Whether tables are learnt with a hierarchical prior that lets classes borrow rows from each other as far as they
+        are alike, or for each class by itself.
+    missing : {"em", "error"}, default="em"
+        What to do about missing values in training: learn by structural EM, or refuse them. Prediction sums them out.
+    class_prior : float, default=1.0
+        Pseudo-count of each class.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    class_log_prior_ : ndarray of shape (n_classes,)
+        Log probability of each class before anything is known of a row.
+    networks_ : dict
+        A :class:`~kinfolk.networks.model.network.Network`, structure and tables, for each class.
+    graphs_ : dict
+        A ``networkx.DiGraph`` for each class.
+    log_score_, penalty_, strength_ : float
+        As for :class:`~kinfolk.BayesNets`: log posterior of the structures up to the prior's normaliser, δ and λ.
+    nets_ : BayesNets
+        The networks as an estimator that has classes as tasks, with ``sample``, ``to_bif`` and the like.
+
+    References
+    ----------
+    N. Friedman, D. Geiger and M. Goldszmidt, "Bayesian Network Classifiers", Machine Learning 29, 1997.
+
+    A. Niculescu-Mizil and R. Caruana, "Inductive Transfer for Bayesian Network Structure Learning", AISTATS 2007.
+
+    Examples
+    --------
+    >>> from kinfolk.datasets import make_related_networks, sample_tasks
+    >>> networks = make_related_networks("asia", 2, p_delete=0.2, random_state=0)
+    >>> rows = sample_tasks(networks, 500, form="long", random_state=0)
+    >>> X, y = rows.drop("task"), rows["task"]
+    >>> model = BayesMultinet().fit(X, y)
+    >>> model.predict_proba(X[:3]).shape, sorted(model.graphs_)
+    ((3, 2), [0, 1])
+    """
+
+    def __init__(
+        self,
+        *,
+        sharing: str = "joint",
+        prior: str = "edit",
+        penalty: float | str = "learn",
+        criterion: str = "bdeu",
+        ess: float = 1.0,
+        max_parents: int | None = None,
+        tabu: int = 10,
+        restarts: int = 0,
+        search: str = "auto",
+        start: Any = None,
+        required: Any = None,
+        forbidden: Any = None,
+        structure_prior: Any = None,
+        costs: Mapping[str, float] | None = None,
+        arc_penalty: Mapping[Any, float] | None = None,
+        tables: str = "shared",
+        missing: str = "em",
+        validation: float = 0.05,
+        class_prior: float = 1.0,
+        categorical_features: str | Sequence[Any] = "auto",
+        bins: int | Mapping[Any, Any] = 8,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.sharing = sharing
+        self.prior = prior
+        self.penalty = penalty
+        self.criterion = criterion
+        self.ess = ess
+        self.max_parents = max_parents
+        self.tabu = tabu
+        self.restarts = restarts
+        self.search = search
+        self.start = start
+        self.required = required
+        self.forbidden = forbidden
+        self.structure_prior = structure_prior
+        self.costs = costs
+        self.arc_penalty = arc_penalty
+        self.tables = tables
+        self.missing = missing
+        self.validation = validation
+        self.class_prior = class_prior
+        self.categorical_features = categorical_features
+        self.bins = bins
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn a network for every class.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_variables)
+            pandas, polars, pyarrow or numpy.
+        y : array-like of shape (n_rows,)
+            Labels of any type, none of them missing.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        table, _ = receive(X, None, None)
+        if table.n_rows < 2:
+            raise ValueError("X has 1 sample (row): networks that tell classes apart need at least 2")
+        labels = _read_labels(X, y, table.n_rows)
+        classes = _distinct_labels(labels)
+        counts = np.bincount(encode(labels, classes.tolist()), minlength=len(classes))
+        if self.penalty == "validate" and counts.min() < 2:
+            name = classes.tolist()[int(counts.argmin())]
+            raise ValueError(f'class {name!r} has one row: penalty="validate" holds one out and needs at least 2')
+        of_nets = {name: value for name, value in self.get_params(deep=False).items() if name != "class_prior"}
+        nets = _NetsOfClasses(**of_nets).fit(X, task=labels)
+        self._check_columns(X, reset=True)
+        self.nets_, self.classes_ = nets, classes
+        self.networks_ = dict(zip(classes.tolist(), nets.networks_.values(), strict=True))
+        self.log_score_, self.penalty_, self.strength_ = nets.log_score_, nets.penalty_, nets.strength_
+        weights = counts + float(self.class_prior)
+        self.class_log_prior_: NDArray[np.float64] = np.log(weights / weights.sum())
+        self._backend = backend_of(X)
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.sharing == "pooled":
+            raise ValueError(
+                "sharing='pooled' would give all classes one network, which tells none from another: one of 'joint', "
+                "'none', 'identical' is needed"
+            )
+        prior = self.class_prior
+        if isinstance(prior, bool) or not isinstance(prior, int | float | np.number) or not 0 <= prior < math.inf:
+            raise ValueError(f"class_prior={prior!r}: a number of at least 0 is needed")
+
+    @property
+    def graphs_(self) -> dict[Any, nx.DiGraph]:
+        """Structure of every class."""
+        check_is_fitted(self)
+        return {label: network.graph() for label, network in self.networks_.items()}
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Log probability of each class (rows, classes); see :meth:`predict_proba`."""
+        joint = self._log_joint(self._encode(X))
+        return np.asarray(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class (rows, classes); a missing value, or one never seen in training, is summed out."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row."""
+        best = self._log_joint(self._encode(X)).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def explain(self, X: Any, label: Any = None, against: Any = None) -> Any:
+        """What each variable, given its parents, added to each row's log odds of one class against another.
+
+        Parameters
+        ----------
+        X : frame or array
+        label, against : optional
+            The two classes; by default the last and the first (of the others).
+
+        Returns
+        -------
+        frame
+            For each row the parts ``(class)``, from the classes' own probabilities, one for each variable, and
+            ``(missing)``, from what was summed out: the families with a missing value, which stand at 0 themselves.
+            The parts of a row add up to its log odds.
+        """
+        codes = self._encode(X)
+        c, other = self._two_classes(label, against)
+        log_odds = np.diff(self._log_joint(codes)[:, [other, c]], axis=1)[:, 0]
+        first, second = (list(self.networks_.values())[place] for place in (c, other))
+        of_class = self.class_log_prior_[c] - self.class_log_prior_[other]
+        parts = {"(class)": np.full(len(codes), of_class)}
+        for v, name in enumerate(first.variables):
+            known = (codes[:, [v, *first.parents[v], *second.parents[v]]] >= 0).all(axis=1)
+            parts[name] = np.zeros(len(codes))
+            for network, sign in ((first, 1), (second, -1)):
+                cells = tuple(codes[known, u] for u in (*network.parents[v], v))
+                parts[name][known] += sign * np.log(network.tables[v][cells])
+        whole = (codes >= 0).all(axis=1)
+        parts["(missing)"] = np.where(whole, 0.0, log_odds - sum(parts.values()))
+        return make_frame({name: values.tolist() for name, values in parts.items()}, self._backend)
+
+    def _two_classes(self, label: Any, against: Any) -> tuple[int, int]:
+        known = self.classes_.tolist()
+        for given in (label, against):
+            if given is not None and given not in known:
+                raise ValueError(f"{given!r} is not a class; the classes are {known}")
+        if len(known) < 2 or (label is not None and label == against):
+            raise ValueError(f"log odds are between two classes: label={label!r} and against={against!r} of {known}")
+        c = len(known) - 1 if label is None else known.index(label)
+        if label is None and known[c] == against:
+            c -= 1
+        return c, int(c == 0) if against is None else known.index(against)
+
+    def _log_joint(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Natural log of p(c) p(x | B_c), of shape (rows, classes)."""
+        of_rows = [log_probability(network, codes) for network in self.networks_.values()]
+        return np.asarray(np.column_stack(of_rows) + self.class_log_prior_)
+
+    def _encode(self, X: Any) -> NDArray[np.int32]:
+        check_is_fitted(self)
+        table, _ = receive(X, None, None)
+        self._check_columns(X, reset=False)
+        return self.nets_._schema.encode(table)
+
+    def _check_columns(self, X: Any, reset: bool) -> None:
+        """Hold columns to scikit-learn's rules: their number and names are those seen at fit."""
+        if not isinstance(X, Mapping):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+        elif reset:
+            self.n_features_in_, self.feature_names_in_ = len(X), np.array(list(X), dtype=object)
+        elif list(X) != (known := list(getattr(self, "feature_names_in_", range(self.n_features_in_)))):
+            raise ValueError(f"the columns should be {known}, as in fit, not {list(X)}")
+
+    def _to_archive(self) -> Archive:
+        check_is_fitted(self)
+        nets = self.nets_._to_archive()
+        about = {
+            **nets.about,
+            "family": "multinet",
+            "estimator": "BayesMultinet",
+            "class_prior": float(self.class_prior),
+        }
+        return Archive(about, {**nets.arrays, "class_log_prior": self.class_log_prior_})
+
+    @classmethod
+    def _from_archive(cls, archive: Archive) -> Self:
+        nets = from_archive(_NetsOfClasses, archive)
+        own = set(cls().get_params(deep=False))
+        params = {name: value for name, value in nets.get_params(deep=False).items() if name in own}
+        model = cls(**params, class_prior=float(archive.about["class_prior"]))
+        model.nets_, model.classes_, model.networks_ = nets, nets.tasks_, nets.networks_
+        model.log_score_, model.penalty_, model.strength_ = nets.log_score_, nets.penalty_, nets.strength_
+        model.class_log_prior_ = archive.array("class_log_prior", "f", (len(nets.tasks_),))
+        model.n_features_in_, model._backend = nets.n_features_in_, nets._backend
+        if hasattr(nets, "feature_names_in_"):
+            model.feature_names_in_ = nets.feature_names_in_
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "em"
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "networks_")
+
+
+def _read_labels(X: Any, y: Any, n_rows: int) -> NDArray[Any]:
+    """One label for each row, none missing."""
+    if y is None:
+        raise ValueError("This BayesMultinet estimator requires y to be passed, but the target y is None.")
+    if len(getattr(y, "shape", ())) == 2:
+        y = column_or_1d(y, warn=True)
+    labels, missing = check_labels(X, y, n_rows, None)
+    if missing.any():
+        raise ValueError(
+            f"y, row {int(np.argmax(missing))}: a label is missing; leave rows without one out (Input y contains NaN)"
+        )
+    return labels
+
+
+def _distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """The classes, sorted."""
+    if labels.dtype.kind == "f":
+        check_classification_targets(labels)
+        return np.unique(labels)
+    return as_ids(list(distinct(labels, "y")))

@@ -1,0 +1,169 @@
+"""Tables of a known structure by Bayesian updating (Cooper and Herskovits, 1992, corollary 8).
+
+With a Dirichlet prior of α for each cell, the posterior mean of value k of a variable under configuration u of its
+parents is
+
+    θ_uk = (n_uk + α) / (N_u + α·r),        α = ess / (q·r) for BDeu,  1 for K2,
+
+r counting the variable's states and q its parents' configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.networks.model.network import Adjacency, Network, make_network, parents_of
+
+# Most cells of one table: 128 MB.
+LARGEST_TABLE = 1 << 24
+
+
+def learn_tables(
+    codes: NDArray[np.integer[Any]],
+    parents: Sequence[Sequence[int]],
+    cards: NDArray[np.integer[Any]],
+    score: str = "bdeu",
+    *,
+    ess: float = 1.0,
+    weights: NDArray[np.float64] | None = None,
+    variables: Sequence[str] | None = None,
+) -> tuple[NDArray[np.float64], ...]:
+    """Posterior mean of every table.
+
+    Parameters
+    ----------
+    codes : int array of shape (n_rows, n_variables)
+        A row counts for a family if none of the family's cells is missing (below zero).
+    parents : sequence of sequences of int
+        Places of each variable's parents.
+    cards : int array of shape (n_variables,)
+        Number of states of each variable.
+    score : {"bdeu", "k2", "bic"}
+        The score whose prior is updated. BIC has none, and the most probable tables of a sample rule out what it did
+        not hold, so that a new row may have probability zero: tables then get BDeu's prior, which says least.
+    ess : float
+        Equivalent sample size of BDeu's prior (and of the one used for BIC).
+    weights : ndarray of shape (n_rows,), optional
+        How many rows each row stands for.
+    variables : sequence of str, optional
+        Names for error messages.
+
+    Returns
+    -------
+    tables : tuple of ndarray
+        One axis for each parent, in the order given, then the variable's own.
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 0], [0, 0], [1, 1]])
+    >>> a, b = learn_tables(codes, [[], [0]], np.array([2, 2]), "k2")
+    >>> a.tolist(), b[0].tolist()
+    ([0.6, 0.4], [0.75, 0.25])
+    """
+    tables = []
+    for v, its in enumerate(parents):
+        shape = table_shape(v, its, cards, variables)
+        counts = family_counts(codes, v, its, cards, weights)
+        prior = cell_prior(score, ess, shape)
+        tables.append(((counts + prior) / (counts.sum(axis=1, keepdims=True) + prior * shape[-1])).reshape(shape))
+    return tuple(tables)
+
+
+def learn_network(
+    variables: Sequence[str],
+    states: Sequence[Sequence[Any]],
+    adjacency: Adjacency,
+    codes: NDArray[np.integer[Any]],
+    score: str = "bdeu",
+    *,
+    ess: float = 1.0,
+    weights: NDArray[np.float64] | None = None,
+) -> Network:
+    """Give a structure its tables; parameters as in :func:`learn_tables`.
+
+    Examples
+    --------
+    >>> adjacency = np.array([[False, True], [False, False]])
+    >>> codes = np.array([[0, 0], [0, 0], [1, 1]])
+    >>> network = learn_network(["rain", "wet"], [["no", "yes"]] * 2, adjacency, codes)
+    >>> network.tables[0].tolist()
+    [0.625, 0.375]
+    """
+    cards = np.array([len(its) for its in states], dtype=np.int64)
+    parents = parents_of(adjacency)
+    tables = learn_tables(codes, parents, cards, score, ess=ess, weights=weights, variables=variables)
+    return make_network(variables, states, parents, tables)
+
+
+def network_of_task(
+    structure: Adjacency,
+    codes: NDArray[np.integer[Any]],
+    cards: NDArray[np.int64],
+    here: NDArray[np.bool_],
+    score: str,
+    ess: float,
+    weights: NDArray[np.float64] | None = None,
+) -> Network:
+    """Network, by places instead of names, of those variables that a task has (``here``)."""
+    own = np.flatnonzero(here)
+    parents = parents_of(structure[np.ix_(own, own)])
+    tables = learn_tables(codes[:, own], parents, cards[own], score, ess=ess, weights=weights)
+    return Network(tuple(map(str, own)), tuple(tuple(range(card)) for card in cards[own]), parents, tables)
+
+
+def cell_prior(score: str, ess: float, shape: tuple[int, ...]) -> float:
+    """Prior pseudo-count of each cell of a table of the given shape."""
+    if score == "k2":
+        return 1.0
+    if score not in ("bdeu", "bic"):
+        raise ValueError(f"score={score!r} is not one of 'bdeu', 'k2' and 'bic'")
+    if not 0 < ess < np.inf:
+        raise ValueError(f"ess={ess!r} is not a positive number of rows")
+    return ess / prod(shape)
+
+
+def table_shape(
+    v: int, parents: Sequence[int], cards: NDArray[np.integer[Any]], variables: Sequence[str] | None = None
+) -> tuple[int, ...]:
+    """Shape of a variable's table; one that does not fit in memory is refused."""
+    shape = tuple(int(cards[u]) for u in (*parents, v))
+    if prod(shape) > LARGEST_TABLE:
+        name = f"variable {v}" if variables is None else f"variable {variables[v]!r}"
+        raise ValueError(
+            f"{name}: with its {len(parents)} parents its table would have more than {LARGEST_TABLE} cells; "
+            "set max_parents lower or merge states"
+        )
+    return shape
+
+
+def family_cells(
+    codes: NDArray[np.integer[Any]], v: int, parents: Sequence[int], cards: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Place of each row in a variable's table, laid flat, and which rows miss nothing of the family."""
+    place = np.zeros(len(codes), dtype=np.int64)
+    known = np.ones(len(codes), dtype=bool)
+    for u in (*parents, v):
+        column = codes[:, u]
+        known &= column >= 0
+        place *= cards[u]
+        place += column
+    return place, known
+
+
+def family_counts(
+    codes: NDArray[np.integer[Any]],
+    v: int,
+    parents: Sequence[int],
+    cards: NDArray[np.integer[Any]],
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Rows (or their weights) for each configuration of the parents (rows) and each state (columns)."""
+    n_cells = prod(int(cards[u]) for u in (*parents, v))
+    place, known = family_cells(codes, v, parents, cards)
+    counts = np.bincount(place[known], None if weights is None else weights[known], minlength=n_cells)
+    return counts.reshape(-1, int(cards[v])).astype(np.float64)
