@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.partition.mean_field import Clusters, expectations
-from kinfolk.partition.torch_counts import TorchCounts, load_torch
-from kinfolk.partition.variational import fit_clusters
+from kinfolk.partition.variational.mean_field import Clusters, expectations
+from kinfolk.partition.variational.mixture import fit_clusters
+from kinfolk.partition.variational.torch_counts import TorchCounts, load_torch
 
 N_ROWS, N_LABELS, N_FEATURES, N_VALUES, N_CLUSTERS = 100, 2, 15, 6, 12
 N_CELLS = N_LABELS * N_FEATURES * N_VALUES

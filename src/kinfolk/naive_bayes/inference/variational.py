@@ -12,11 +12,11 @@ from kinfolk.evidence import Evidence
 from kinfolk.maths.dirichlet import dirichlet_product
 from kinfolk.naive_bayes.model.fitted import Entry, Fitted, Problem, make_blocks
 from kinfolk.partition.crp import canonical, joining_weights
-from kinfolk.partition.few_tasks import cluster_few
-from kinfolk.partition.mean_field import expectations
-from kinfolk.partition.task_counts import CountsInMemory, Data, Floats
-from kinfolk.partition.torch_counts import TorchCounts
-from kinfolk.partition.variational import fit_clusters
+from kinfolk.partition.variational.few_tasks import cluster_few
+from kinfolk.partition.variational.mean_field import expectations
+from kinfolk.partition.variational.mixture import fit_clusters
+from kinfolk.partition.variational.task_counts import CountsInMemory, Data, Floats
+from kinfolk.partition.variational.torch_counts import TorchCounts
 
 # Clusters that a task belongs to with less probability than this are left out of its predictions.
 _LEAST_RESPONSIBILITY = 1e-5

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from kinfolk.maths.dirichlet import dirichlet_product, log_marginals
-from kinfolk.partition.few_tasks import cluster_few
-from kinfolk.partition.mean_field import Clusters, expectations
-from kinfolk.partition.memoised import converge_in_batches
-from kinfolk.partition.task_counts import CountsInMemory
-from kinfolk.partition.torch_counts import TorchCounts, load_torch
-from kinfolk.partition.variational import fit_clusters
+from kinfolk.partition.variational.few_tasks import cluster_few
+from kinfolk.partition.variational.mean_field import Clusters, expectations
+from kinfolk.partition.variational.memoised import converge_in_batches
+from kinfolk.partition.variational.mixture import fit_clusters
+from kinfolk.partition.variational.task_counts import CountsInMemory
+from kinfolk.partition.variational.torch_counts import TorchCounts, load_torch
 
 N_VALUES, N_GROUPS = 4, 6
 PRODUCT = dirichlet_product(np.full(N_GROUPS * N_VALUES, 0.8), np.arange(0, N_GROUPS * N_VALUES + 1, N_VALUES), 0)
@@ -37,9 +37,8 @@ def test_without_torch_one_sentence_says_how_to_get_it(monkeypatch):
 
 
 def test_clustering_on_a_device_needs_no_compiler():
-    code = (
-        "import kinfolk.partition.variational, kinfolk.partition.torch_counts, sys; assert 'numba' not in sys.modules"
-    )
+    folder = "kinfolk.partition.variational"
+    code = f"import {folder}.mixture, {folder}.torch_counts, sys; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.partition.task_counts import MAX_DOUBLE, Floats, Groups, Sweep
+from kinfolk.partition.variational.task_counts import MAX_DOUBLE, Floats, Groups, Sweep
 
 
 def load_torch() -> Any:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.partition.mean_field import MAX_SWEEPS, TOLERANCE, Clusters, converge
-from kinfolk.partition.memoised import converge_in_batches
-from kinfolk.partition.moves import START_TASKS, Setting, born, merged, misfits, some_of, start
-from kinfolk.partition.task_counts import Data, Groups
+from kinfolk.partition.variational.births_and_merges import START_TASKS, Setting, born, merged, misfits, some_of, start
+from kinfolk.partition.variational.mean_field import MAX_SWEEPS, TOLERANCE, Clusters, converge
+from kinfolk.partition.variational.memoised import converge_in_batches
+from kinfolk.partition.variational.task_counts import Data, Groups
 
 MAX_ROUNDS = 9  # of births and merges
 MAX_FAILURES = 2  # rounds in a row that raise the bound by nothing worth having

@@ -11,13 +11,13 @@ from kinfolk import ClusteredNB
 from kinfolk.datasets import make_meetings
 from kinfolk.maths.dirichlet import dirichlet_product, log_marginals
 from kinfolk.naive_bayes.inference.variational import fit_variationally
-from kinfolk.partition import moves
-from kinfolk.partition.few_tasks import cluster_few
-from kinfolk.partition.mean_field import Clusters, converge, divergence, expectations
-from kinfolk.partition.memoised import Memory, converge_in_batches
-from kinfolk.partition.moves import Setting, born, from_seeds, merged, misfits, spread
-from kinfolk.partition.task_counts import CountsInMemory
-from kinfolk.partition.variational import fit_clusters
+from kinfolk.partition.variational import births_and_merges
+from kinfolk.partition.variational.births_and_merges import Setting, born, from_seeds, merged, misfits, spread
+from kinfolk.partition.variational.few_tasks import cluster_few
+from kinfolk.partition.variational.mean_field import Clusters, converge, divergence, expectations
+from kinfolk.partition.variational.memoised import Memory, converge_in_batches
+from kinfolk.partition.variational.mixture import fit_clusters
+from kinfolk.partition.variational.task_counts import CountsInMemory
 from tests import oracle
 from tests.problems import as_arguments, priors, random_problems
 
@@ -113,8 +113,8 @@ def test_clusters_that_hold_the_same_tasks_twice_are_merged_and_different_ones_a
 
 def test_a_cluster_that_the_sample_missed_is_born_later(monkeypatch):
     counts, cluster = clustered_counts(600, 3, 25, rare=8)
-    monkeypatch.setattr(moves, "SAMPLE", 25)
-    monkeypatch.setattr(moves, "SEEDS", 4)
+    monkeypatch.setattr(births_and_merges, "SAMPLE", 25)
+    monkeypatch.setattr(births_and_merges, "SEEDS", 4)
     data = CountsInMemory(counts)
     few = partial(cluster_few, groups=PRODUCT, concentration=1.0)
     found = fit_clusters(data, PRODUCT, 1.0, np.random.default_rng(0), few)
@@ -166,7 +166,9 @@ def test_the_merges_gain_is_that_of_the_exact_marginals():
     rng = np.random.default_rng(0)
     counts, sizes = rng.integers(0, 30, size=(5, 6 * N_VALUES)).astype(float), rng.uniform(1, 9, size=5)
     plain = dirichlet_product(PRODUCT.prior, GROUPS, 0)
-    np.testing.assert_allclose(moves._log_marginals(counts, PRODUCT), log_marginals(counts, plain), rtol=1e-12)
+    np.testing.assert_allclose(
+        births_and_merges._log_marginals(counts, PRODUCT), log_marginals(counts, plain), rtol=1e-12
+    )
     best = max(
         log_marginals(counts[[i]] + counts[[j]], plain)[0]
         - log_marginals(counts[[i, j]], plain).sum()

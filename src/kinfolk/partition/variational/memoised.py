@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.partition.mean_field import MAX_SWEEPS, TOLERANCE, Clusters, converge, divergence, expectations
-from kinfolk.partition.task_counts import Data, Floats, Groups
+from kinfolk.partition.variational.mean_field import MAX_SWEEPS, TOLERANCE, Clusters, converge, divergence, expectations
+from kinfolk.partition.variational.task_counts import Data, Floats, Groups
 
 
 class Memory:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from kinfolk.partition.mean_field import Clusters, converge, expectations
-from kinfolk.partition.task_counts import Data, Floats, Groups
+from kinfolk.partition.variational.mean_field import Clusters, converge, expectations
+from kinfolk.partition.variational.task_counts import Data, Floats, Groups
 
 START_TASKS = 20_000  # tasks that a start looks at, four times as many where there seem to be many clusters
 SEEDS = 64  # clusters to start with, likewise

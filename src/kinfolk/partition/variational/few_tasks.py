@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.dirichlet import dirichlet_product
 from kinfolk.partition.bhc import cluster_hierarchically
-from kinfolk.partition.mean_field import Clusters
-from kinfolk.partition.task_counts import Groups
+from kinfolk.partition.variational.mean_field import Clusters
+from kinfolk.partition.variational.task_counts import Groups
 
 
 def cluster_few(counts: NDArray[Any], groups: Groups, concentration: float) -> Clusters:

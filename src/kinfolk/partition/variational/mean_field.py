@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, digamma, gammaln
 
-from kinfolk.partition.task_counts import Data, Floats, Groups
+from kinfolk.partition.variational.task_counts import Data, Floats, Groups
 
 MAX_SWEEPS = 100  # between two moves that change the number of clusters
 TOLERANCE = 1e-4  # nats per task; a sweep that gains less ends the sweeping
