@@ -16,8 +16,8 @@ from bench.measure import Comparison, best_of, in_turns, once
 from kinfolk import NestedIHMM
 from kinfolk.datasets.music import load_music
 from kinfolk.datasets.sequences import make_sequences
-from kinfolk.experiments.sequences_models import steps_of
-from kinfolk.experiments.sequences_music import middle
+from kinfolk.experiments.sequences.models import steps_of
+from kinfolk.experiments.sequences.music import middle
 from kinfolk.sequences.emissions.categorical import Categorical
 from kinfolk.sequences.filtering import draw_states
 from kinfolk.sequences.gibbs import draw_given_states, start_state, sweep

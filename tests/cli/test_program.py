@@ -221,7 +221,7 @@ def studies(run: Run, monkeypatch: pytest.MonkeyPatch) -> list:
     one = SimpleNamespace(name="figure-1", title="What figure 1 shows", run=lambda *given: calls.append(given))
     monkeypatch.setitem(sys.modules, "kinfolk.experiments.registry", SimpleNamespace(EXPERIMENTS={"figure-1": one}))
     team = SimpleNamespace(run_demo=lambda *given: calls.append(given))
-    monkeypatch.setitem(sys.modules, "kinfolk.experiments.team", team)
+    monkeypatch.setitem(sys.modules, "kinfolk.experiments.clustered_naive_bayes.team", team)
     return calls
 
 

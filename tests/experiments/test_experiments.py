@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kinfolk.experiments.ijcai_figure_4 import _pairs_together, _purity
+from kinfolk.experiments.clustered_naive_bayes.ijcai_figure_4 import _pairs_together, _purity
 from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.registry import EXPERIMENTS, find
 

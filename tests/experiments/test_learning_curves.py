@@ -7,10 +7,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from kinfolk import ClusteredNB, FewPerTask, NoSharingNB, OneTaskFew
 from kinfolk.datasets.meetings import make_meetings
-from kinfolk.experiments.learning_curves import (
+from kinfolk.experiments.clustered_naive_bayes.learning_curves import (
     CLUSTERED,
     NO_SHARING,
-    area_under_curve,
     average_gain,
     average_over_people,
     everybody_with_few,
@@ -19,6 +18,7 @@ from kinfolk.experiments.learning_curves import (
     papers_models,
     sharing_models,
 )
+from kinfolk.experiments.measuring import area_under_curve
 
 MEETINGS = make_meetings(random_state=5)
 

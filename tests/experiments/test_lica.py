@@ -16,12 +16,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score, log_loss, r2_score, roc_auc_score
 
 import kinfolk
-from kinfolk.experiments import lica_figure_2_rcv1, lica_figure_2_reuters, lica_numeric, lica_synthetic
-from kinfolk.experiments.lica_methods import AS_PRINTED, INDIVIDUAL, METHODS, POINT, gains, write_trend
-from kinfolk.experiments.lica_methods import write_verdict as verdict
-from kinfolk.experiments.lica_numeric import draw_splits, explained_variance, mean_area
-from kinfolk.experiments.lica_synthetic import compare_sources, matched_cosine
-from kinfolk.experiments.lica_text import Corpus, best_thresholds, plan, score_topics, try_methods
+from kinfolk.experiments.lica import figure_2_rcv1, figure_2_reuters, numeric, synthetic
+from kinfolk.experiments.lica.methods import AS_PRINTED, INDIVIDUAL, METHODS, POINT, gains, write_trend
+from kinfolk.experiments.lica.methods import write_verdict as verdict
+from kinfolk.experiments.lica.numeric import draw_splits, explained_variance, mean_area
+from kinfolk.experiments.lica.synthetic import compare_sources, matched_cosine
+from kinfolk.experiments.lica.text import Corpus, best_thresholds, plan, score_topics, try_methods
 from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.registry import find
 
@@ -101,22 +101,22 @@ def reading_them_off(**parameters):
     return SimpleNamespace(fit=lambda X, y, task: SimpleNamespace(sources_=X))
 
 
-PROBLEMS = {name: lica_numeric.PROBLEMS[name]._replace(quick_sizes=(8, 24)) for name in ("landmine", "lenk_ratings")}
+PROBLEMS = {name: numeric.PROBLEMS[name]._replace(quick_sizes=(8, 24)) for name in ("landmine", "lenk_ratings")}
 STUDIES = {
-    "lica-figure-2-rcv1": lambda seed: lica_figure_2_rcv1.study(
+    "lica-figure-2-rcv1": lambda seed: figure_2_rcv1.study(
         sizes=(20, 40), n_repeats=3, corpus=some_corpus(), build=StandIn, seed=seed
     ),
-    "lica-figure-2-reuters": lambda seed: lica_figure_2_reuters.study(
+    "lica-figure-2-reuters": lambda seed: figure_2_reuters.study(
         sizes=(20, 40), n_repeats=2, corpus=some_corpus(), build=StandIn, seed=seed
     ),
-    "lica-numeric": lambda seed: lica_numeric.study(
+    "lica-numeric": lambda seed: numeric.study(
         quick=True,
         problems=PROBLEMS,
         load=some_tasks,
         builds=(StandIn, StandInForNumbers),
         seed=seed,
     ),
-    "lica-synthetic": lambda seed: lica_synthetic.study(
+    "lica-synthetic": lambda seed: synthetic.study(
         n_tasks=(10, 20), n_repeats=3, make=known_sources, build=reading_them_off, seed=seed
     ),
 }
@@ -159,7 +159,7 @@ def test_sources_that_are_not_zero_are_counted_by_topic(outcomes):
     table = outcomes["lica-figure-2-rcv1"].table
     point, printed, alone = (table.filter(pl.col("method") == name) for name in (POINT, AS_PRINTED, INDIVIDUAL))
     # The stand-in has 1, 1 and all its sources at the three topics.
-    assert point["sources"].unique().to_list() == [lica_figure_2_rcv1.N_SOURCES]
+    assert point["sources"].unique().to_list() == [figure_2_rcv1.N_SOURCES]
     assert printed["sources"].unique().to_list() == [N_TOPICS]
     assert point["nonzero_sources"].unique().to_list() == [1]
     assert point["share_with_few"].unique().to_list() == [pytest.approx(2 / 3)]  # the last topic has all eight
@@ -275,7 +275,7 @@ def test_numeric_scores_do_not_hang_on_the_units_of_features_and_targets():
         return SimpleNamespace(data=7 + 100 * tasks.data, target=target, task=tasks.task, is_train=tasks.is_train)
 
     tables = [
-        lica_numeric.study(
+        numeric.study(
             quick=True, problems=PROBLEMS, load=load, builds=(StandIn, StandInForNumbers), methods={INDIVIDUAL: {}}
         ).table
         for load in (some_tasks, in_other_units)

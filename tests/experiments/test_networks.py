@@ -10,21 +10,22 @@ import pytest
 from scipy import stats
 
 from kinfolk.datasets import load_network, make_random_network
-from kinfolk.experiments import (
-    networks_figure_1,
-    networks_figure_2,
-    networks_figure_3,
-    networks_figure_4,
-    networks_figure_5,
-    networks_figure_7,
-    networks_figure_8,
+from kinfolk.experiments.measuring import mean_and_error
+from kinfolk.experiments.networks import (
+    figure_1,
+    figure_2,
+    figure_3,
+    figure_4,
+    figure_5,
+    figure_7,
+    figure_8,
 )
-from kinfolk.experiments.networks_birds import first_rows, mean_log_likelihood, split_by_site
-from kinfolk.experiments.networks_drawing import penalty_at
-from kinfolk.experiments.networks_figure_4 import paired_p_value
-from kinfolk.experiments.networks_figure_5 import data_ratio, estimate_ratios
-from kinfolk.experiments.networks_problems import Problem, draw_tasks, learn, mean_and_error, measure, reductions
-from kinfolk.experiments.networks_pruning import BOUNDS, EDIT, count_evaluated
+from kinfolk.experiments.networks.birds import first_rows, mean_log_likelihood, split_by_site
+from kinfolk.experiments.networks.drawing import penalty_at
+from kinfolk.experiments.networks.figure_4 import paired_p_value
+from kinfolk.experiments.networks.figure_5 import data_ratio, estimate_ratios
+from kinfolk.experiments.networks.problems import Problem, draw_tasks, learn, measure, reductions
+from kinfolk.experiments.networks.pruning import BOUNDS, EDIT, count_evaluated
 from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.registry import EXPERIMENTS, find
 from kinfolk.networks.estimators.reading import learn_tables_of
@@ -50,16 +51,16 @@ def birds():
 
 
 SMALL = {
-    "networks-figure-1": (networks_figure_1, {"problem": RANDOM, "n_rows": 200, "penalties": (0.3, 0.9)}),
-    "networks-figure-2": (networks_figure_2, {"problem": ASIA, "exponents": (0.0, 2.0, math.inf), "n_rows": 200}),
+    "networks-figure-1": (figure_1, {"problem": RANDOM, "n_rows": 200, "penalties": (0.3, 0.9)}),
+    "networks-figure-2": (figure_2, {"problem": ASIA, "exponents": (0.0, 2.0, math.inf), "n_rows": 200}),
     "networks-figure-3": (
-        networks_figure_3,
+        figure_3,
         {"problem": INDEPENDENT, "exponents": (0.0, 2.0, math.inf), "n_rows": 200},
     ),
-    "networks-figure-4": (networks_figure_4, {"problems": {"ASIA": ASIA, "ASIA-IND": INDEPENDENT}, "n_rows": 200}),
-    "networks-figure-5": (networks_figure_5, {"problem": Problem("asia", kind="subgraphs"), "sizes": (100, 200, 400)}),
-    "networks-figure-7": (networks_figure_7, {"n_rows": 150, "exponents": (0.0, 2.0, math.inf)}),
-    "networks-figure-8": (networks_figure_8, {"sizes": (50, 150)}),
+    "networks-figure-4": (figure_4, {"problems": {"ASIA": ASIA, "ASIA-IND": INDEPENDENT}, "n_rows": 200}),
+    "networks-figure-5": (figure_5, {"problem": Problem("asia", kind="subgraphs"), "sizes": (100, 200, 400)}),
+    "networks-figure-7": (figure_7, {"n_rows": 150, "exponents": (0.0, 2.0, math.inf)}),
+    "networks-figure-8": (figure_8, {"sizes": (50, 150)}),
 }
 
 
@@ -88,9 +89,9 @@ def test_without_the_networks_one_sentence_says_where_they_should_be(monkeypatch
     with pytest.raises(
         FileNotFoundError, match="KINFOLK_DATA is not set: it names the folder that holds bayesnets/alarm"
     ):
-        networks_figure_2.study(quick=True)
+        figure_2.study(quick=True)
     with pytest.raises(FileNotFoundError, match="KINFOLK_DATA is not set: it names the folder that holds feederwatch"):
-        networks_figure_7.study(quick=True)
+        figure_7.study(quick=True)
 
 
 @pytest.fixture(scope="module")

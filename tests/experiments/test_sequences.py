@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from kinfolk.datasets.sequences import make_kin_sequences, make_sequences
-from kinfolk.experiments import sequences_music, sequences_synthetic, sequences_vowels
 from kinfolk.experiments.publishing import publish
-from kinfolk.experiments.sequences_models import NESTED, SHARED, SINGLE, gain_over, steps_of
-from kinfolk.experiments.sequences_music import compare_clips, held_out, kin_of, middle
-from kinfolk.experiments.sequences_synthetic import judge, path_from_one_cluster
-from kinfolk.experiments.sequences_vowels import by_hmmlearn, choose, nearest_mean
+from kinfolk.experiments.sequences import music, synthetic, vowels
+from kinfolk.experiments.sequences.models import NESTED, SHARED, SINGLE, gain_over, steps_of
+from kinfolk.experiments.sequences.music import compare_clips, held_out, kin_of, middle
+from kinfolk.experiments.sequences.synthetic import judge, path_from_one_cluster
+from kinfolk.experiments.sequences.vowels import by_hmmlearn, choose, nearest_mean
 
 
 class Unigram:
@@ -68,7 +68,7 @@ def clips(random_state):
     )
 
 
-def vowels():
+def utterances():
     made = make_kin_sequences(
         3, 3, 2, emission="gaussian", n_values=2, n_sequences=20, length=(4, 8), sharpness=8.0, random_state=3
     )
@@ -78,9 +78,9 @@ def vowels():
 
 
 STUDIES = {
-    "synthetic": (sequences_synthetic, {"n_sets": 2, "n_shown": 3, "make": lambda random_state: small(random_state)}),
-    "music": (sequences_music, {"sizes": (2, 6), "n_repeats": 2, "load": clips}),
-    "vowels": (sequences_vowels, {"sizes": (1, 4), "n_repeats": 2, "load": vowels}),
+    "synthetic": (synthetic, {"n_sets": 2, "n_shown": 3, "make": lambda random_state: small(random_state)}),
+    "music": (music, {"sizes": (2, 6), "n_repeats": 2, "load": clips}),
+    "vowels": (vowels, {"sizes": (1, 4), "n_repeats": 2, "load": utterances}),
 }
 
 
@@ -122,7 +122,7 @@ def test_synthetic_tasks_are_fitted_from_every_start():
         given.append((method, parameters))
         return Unigram(method, **parameters)
 
-    table = sequences_synthetic.study(build=build, n_sets=2, n_shown=3, make=small).table
+    table = synthetic.study(build=build, n_sets=2, n_shown=3, make=small).table
     assert [parameters["start"] for _, parameters in given] == ["agglomerate", "together", "apart"] * 2
     assert {method for method, _ in given} == {NESTED}
     assert len({parameters["random_state"] for _, parameters in given}) == 6
@@ -179,7 +179,7 @@ def test_every_model_learns_from_the_same_sequences_and_knows_all_codes():
             seen.append((self.method, len(lengths), X.tobytes(), tuple(self.parameters["symbols"])))
             return super().fit(X, lengths, task)
 
-    outcome = sequences_music.study(build=Recorded, sizes=(2,), n_repeats=1, load=clips)
+    outcome = music.study(build=Recorded, sizes=(2,), n_repeats=1, load=clips)
     assert [method for method, *_ in seen] == [NESTED, SHARED, SINGLE]
     assert {(size, rows, symbols) for _, size, rows, symbols in seen} == {(8, seen[0][2], tuple(range(16)))}
     assert outcome.ours[1:] == ("Not run at these sizes.", "Not run at these sizes.")
@@ -193,8 +193,8 @@ def test_starts_are_compared_by_the_probabilities_of_being_kin(monkeypatch):
                 self.similarity_ = np.eye(len(self.tasks_))
             return self
 
-    monkeypatch.setattr(sequences_music, "SHOWN", (2, 6))
-    outcome = sequences_music.study(build=Started, sizes=(2, 6), n_repeats=2, load=clips)
+    monkeypatch.setattr(music, "SHOWN", (2, 6))
+    outcome = music.study(build=Started, sizes=(2, 6), n_repeats=2, load=clips)
     # Of the 16 pairs of four clips, those of 1 and 2 and of 3 and 4 are kin but from the start apart.
     assert re.findall(r"all clips (\w+) \(6 sequences\) .*? differ by ([0-9.]+) on", outcome.ours[1]) == [
         ("together", "0.000"),
@@ -215,7 +215,7 @@ def test_gains_are_paired_by_clip_and_their_error_is_over_clips():
 
 
 def test_training_utterances_are_nested_and_never_tested():
-    data = vowels()
+    data = utterances()
     few, more = (choose(data, size, 5) for size in (2, 6))
     assert set(few) < set(more)
     assert data.is_train[more].all()
@@ -245,7 +245,7 @@ def test_a_speaker_of_hmmlearn_is_the_one_whose_model_makes_an_utterance_most_li
             assert self.transmat_.sum(axis=1) == pytest.approx(np.ones(4))
             return -((X - self.mean) ** 2).sum()
 
-    data = vowels()
+    data = utterances()
     chosen, test = choose(data, 10, 0), np.flatnonzero(~data.is_train)
     named = by_hmmlearn(SimpleNamespace(GaussianHMM=Mean), data, chosen, test, 0)
     frames = [
@@ -259,7 +259,7 @@ def test_a_speaker_of_hmmlearn_is_the_one_whose_model_makes_an_utterance_most_li
 
 
 def test_the_report_says_where_hmmlearn_was_not_run():
-    outcome = sequences_vowels.study(build=Unigram, sizes=(10,), n_repeats=3, load=vowels)
+    outcome = vowels.study(build=Unigram, sizes=(10,), n_repeats=3, load=utterances)
     assert "hmmlearn is not installed" in outcome.setting
     # All ten training utterances can be chosen in one way only.
     assert outcome.table["repeat"].unique().to_list() == [0]

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
-from kinfolk.experiments import sharing_real
-from kinfolk.experiments.sharing_real import LOSSES, Problem, ranks, score, study
+from kinfolk.experiments.clustered_naive_bayes import sharing_real
+from kinfolk.experiments.clustered_naive_bayes.sharing_real import LOSSES, Problem, ranks, score, study
 
 
 def made_up(name, n_tasks=6, n_rows=30):

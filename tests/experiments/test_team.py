@@ -5,7 +5,7 @@ from io import StringIO
 
 import pytest
 
-from kinfolk.experiments.team import run_demo
+from kinfolk.experiments.clustered_naive_bayes.team import run_demo
 
 # Fewer than the demonstration has; the largest is the one that kin are found by.
 SIZES = (4, 64)

@@ -34,7 +34,7 @@ def demo(
     They answer invitations. Fits the sharing models to them, prints how well each predicts from a few examples per
     person and which people it found to be kin, and writes a picture.
     """
-    from kinfolk.experiments.team import run_demo
+    from kinfolk.experiments.clustered_naive_bayes.team import run_demo
 
     output.mkdir(parents=True, exist_ok=True)
     run_demo(output, quick, seed)
