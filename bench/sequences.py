@@ -18,12 +18,12 @@ from kinfolk.datasets.music import load_music
 from kinfolk.datasets.sequences import make_sequences
 from kinfolk.experiments.sequences.models import steps_of
 from kinfolk.experiments.sequences.music import middle
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.filtering import draw_states
-from kinfolk.sequences.gibbs import draw_given_states, start_state, sweep
-from kinfolk.sequences.model import Priors, State
-from kinfolk.sequences.sequences import Sequences
-from kinfolk.sequences.smoothing import expected_counts
+from kinfolk.sequences.inference.gibbs import draw_given_states, start_state, sweep
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.filtering import draw_states
+from kinfolk.sequences.model.ndp_ihmm import Priors, State
+from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.sequences.model.smoothing import expected_counts
 
 N_SEQUENCES, LENGTH, N_CODES = 600, 40, 32
 # Section 4.2: burn-in and kept draws.

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from kinfolk.networks.estimators.bayes_nets import BayesNets
     from kinfolk.networks.estimators.multinet import BayesMultinet
     from kinfolk.posterior import load, save
-    from kinfolk.sequences.nested import NestedIHMM
-    from kinfolk.sequences.shared import SharedIHMM
-    from kinfolk.sequences.single import SingleIHMM
+    from kinfolk.sequences.estimators.nested import NestedIHMM
+    from kinfolk.sequences.estimators.shared import SharedIHMM
+    from kinfolk.sequences.estimators.single import SingleIHMM
     from kinfolk.tasks.selection.scorers import task_scorer
     from kinfolk.tasks.selection.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
     from kinfolk.tasks.streaming.counting import count_rows
@@ -41,12 +41,12 @@ _HOME = {
     "LICARegressor": "kinfolk.lica.estimators.regressor",
     "LeaveTasksOut": "kinfolk.tasks.selection.splitters",
     "Loss": "kinfolk.decisions",
-    "NestedIHMM": "kinfolk.sequences.nested",
+    "NestedIHMM": "kinfolk.sequences.estimators.nested",
     "NoSharingNB": "kinfolk.naive_bayes.estimators.no_sharing",
     "OneTaskFew": "kinfolk.tasks.selection.splitters",
     "PrototypeNB": "kinfolk.naive_bayes.estimators.prototype",
-    "SharedIHMM": "kinfolk.sequences.shared",
-    "SingleIHMM": "kinfolk.sequences.single",
+    "SharedIHMM": "kinfolk.sequences.estimators.shared",
+    "SingleIHMM": "kinfolk.sequences.estimators.single",
     "TaskKFold": "kinfolk.tasks.selection.splitters",
     "count_rows": "kinfolk.tasks.streaming.counting",
     "decide": "kinfolk.decisions",

@@ -30,7 +30,7 @@ _PREDICTORS = {
     "networks": ("kinfolk.networks.answers.predictor", "NetworksPredictor"),
     "multinet": ("kinfolk.networks.answers.predictor", "MultinetPredictor"),
     "lica": ("kinfolk.lica.answers.predictor", "LICAPredictor"),
-    "sequences": ("kinfolk.sequences.predictor", "SequencesPredictor"),
+    "sequences": ("kinfolk.sequences.answers.predictor", "SequencesPredictor"),
 }
 _ESTIMATORS = (
     "AveragedNB",

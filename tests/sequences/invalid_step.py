@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from kinfolk.sequences.filtering import draw_states, log_likelihoods
-from kinfolk.sequences.gibbs import draw_given_states
-from kinfolk.sequences.model import counts_of
-from kinfolk.sequences.tables import draw_rows
+from kinfolk.sequences.inference.gibbs import draw_given_states
+from kinfolk.sequences.model.filtering import draw_states, log_likelihoods
+from kinfolk.sequences.model.ndp_ihmm import counts_of
+from kinfolk.sequences.model.transitions import draw_rows
 
 
 def papers_sweep(state, sequences, emission, priors, rng):

@@ -8,13 +8,19 @@ from sklearn.metrics import adjusted_rand_score
 
 from kinfolk.datasets.sequences import make_sequences
 from kinfolk.partition.concentration import GammaPrior
-from kinfolk.sequences.agglomeration import agglomerate, find_clusters, log_score, log_seats, promise_of_joining
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.model import Priors
-from kinfolk.sequences.most_probable_hyper import learn_hyper, most_probable
-from kinfolk.sequences.references import References
-from kinfolk.sequences.sequences import Sequences
-from kinfolk.sequences.variational import Hyper
+from kinfolk.sequences.inference.agglomeration import (
+    agglomerate,
+    find_clusters,
+    log_score,
+    log_seats,
+    promise_of_joining,
+)
+from kinfolk.sequences.inference.mean_field import Hyper
+from kinfolk.sequences.inference.most_probable_hyper import learn_hyper, most_probable
+from kinfolk.sequences.inference.task_set_fits import References
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.ndp_ihmm import Priors
+from kinfolk.sequences.model.sequences import Sequences
 
 FIXED = Priors(1.0, 1.0, 1.0, 0.3, 0.0)
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from kinfolk.sequences import chains
-from kinfolk.sequences.chains import Schedule, fitted_to_draws, put_together, run_chains, run_side_by_side
-from kinfolk.sequences.model import Draw
+from kinfolk.sequences.inference import chains
+from kinfolk.sequences.inference.chains import Schedule, fitted_to_draws, put_together, run_chains, run_side_by_side
+from kinfolk.sequences.model.ndp_ihmm import Draw
 
 
 def a_draw(log_joint, cluster=(0, 0, 1), n_states=(1, 2, 2)):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kinfolk.partition.concentration import GammaPrior
-from kinfolk.sequences.concentrations import (
+from kinfolk.sequences.inference.concentrations import (
     RowTotals,
     draw_alpha,
     draw_eta,
@@ -13,7 +13,7 @@ from kinfolk.sequences.concentrations import (
     draw_kappa,
     draw_strength,
 )
-from kinfolk.sequences.emissions.categorical import Categorical
+from kinfolk.sequences.model.emissions.categorical import Categorical
 
 PRIOR = GammaPrior(2.0, 1.5)
 GRID = np.exp(np.linspace(np.log(1e-4), np.log(60.0), 4_000))

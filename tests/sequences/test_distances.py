@@ -5,9 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from kinfolk.sequences.distances import Model, distances, model_distances, similarities, simulate
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.emissions.gaussian_diagonal import GaussianDiagonal
+from kinfolk.sequences.answers.distances import Model, distances, model_distances, similarities, simulate
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 
 
 def with_codes(start, transitions, emissions):

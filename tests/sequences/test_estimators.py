@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from kinfolk import NestedIHMM, SharedIHMM, SingleIHMM
 from kinfolk.convergence import diagnose
-from kinfolk.sequences.emissions.gaussian_diagonal import GaussianDiagonal
+from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 from tests.sequences.toy import QUICK, toy_numbers, toy_sequences
 
 X, LENGTHS, TASK = toy_sequences()

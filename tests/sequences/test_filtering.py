@@ -5,12 +5,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.filtering import draw_states, log_likelihoods, most_probable_states
-from kinfolk.sequences.lanes import LANES
-from kinfolk.sequences.plain_filters import PlainFilters
-from kinfolk.sequences.sequences import Sequences
-from kinfolk.sequences.smoothing import expected_counts
+from kinfolk.sequences.answers.plain_filters import PlainFilters
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.filtering import draw_states, log_likelihoods, most_probable_states
+from kinfolk.sequences.model.lanes import LANES
+from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.sequences.model.smoothing import expected_counts
 
 
 def problem(n_states, seed, lengths=(3, 1, 5)):

@@ -8,10 +8,10 @@ from scipy.special import roots_jacobi
 from scipy.stats import beta
 
 from kinfolk.partition.concentration import GammaPrior
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.gibbs import start_state, sweep
-from kinfolk.sequences.model import Priors, counts_of, kept, log_joint, statistics_of
-from kinfolk.sequences.sequences import Sequences
+from kinfolk.sequences.inference.gibbs import start_state, sweep
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.ndp_ihmm import Priors, counts_of, kept, log_joint, statistics_of
+from kinfolk.sequences.model.sequences import Sequences
 from tests.sequences.invalid_step import papers_sweep
 from tests.sequences.oracle import exact_posterior
 
@@ -73,7 +73,7 @@ def some_data(seed=1, n_tasks=5):
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
 def test_the_same_seed_gives_the_same_chain_whatever_the_threads(n_jobs, monkeypatch):
     # Pieces small enough that there is something to run side by side.
-    monkeypatch.setattr("kinfolk.sequences.threads.pieces.__defaults__", (20, 2))
+    monkeypatch.setattr("kinfolk.sequences.inference.threads.pieces.__defaults__", (20, 2))
     data, emission, learnt = some_data(), Categorical(4), Priors(stickiness=GammaPrior())
 
     def end(jobs):
@@ -89,7 +89,7 @@ def test_the_same_seed_gives_the_same_chain_whatever_the_threads(n_jobs, monkeyp
 
 def test_tasks_in_several_batches_are_drawn_as_those_in_one(monkeypatch):
     """Enumeration again, with a batch for each task."""
-    monkeypatch.setattr("kinfolk.sequences.cluster_moves._MOST_TASKS", 1)
+    monkeypatch.setattr("kinfolk.sequences.inference.cluster_moves._MOST_TASKS", 1)
     exact = exact_posterior(OBSERVED, 2, 3, kappa=0.0, **HYPER)
     found = run(3_000, 3, 0.0)
     assert np.abs(z_scores(found, [exact.together, *exact.stays])).max() < 4.0

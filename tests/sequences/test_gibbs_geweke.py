@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from kinfolk.partition.concentration import GammaPrior
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.emissions.gaussian_diagonal import GaussianDiagonal
-from kinfolk.sequences.gibbs import start_state, sweep
-from kinfolk.sequences.model import Priors, State
-from kinfolk.sequences.sequences import Sequences
+from kinfolk.sequences.inference.gibbs import start_state, sweep
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
+from kinfolk.sequences.model.ndp_ihmm import Priors, State
+from kinfolk.sequences.model.sequences import Sequences
 from tests.sequences.invalid_step import papers_sweep
 
 # The third task has but one step.

@@ -5,12 +5,12 @@ import pytest
 from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 
-from kinfolk.sequences.agglomeration import find_clusters
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.mixture import fit_mixture, start_mixture, to_draws, with_responsibilities
-from kinfolk.sequences.mixture_stochastic import fit_stochastically
-from kinfolk.sequences.model import Priors
-from kinfolk.sequences.sequences import Sequences
+from kinfolk.sequences.inference.agglomeration import find_clusters
+from kinfolk.sequences.inference.mean_field_mixture import fit_mixture, start_mixture, to_draws, with_responsibilities
+from kinfolk.sequences.inference.stochastic_variational import fit_stochastically
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.ndp_ihmm import Priors
+from kinfolk.sequences.model.sequences import Sequences
 from tests.sequences.oracle import exact_posterior
 from tests.sequences.test_agglomeration import paper_tasks, two_kinds
 

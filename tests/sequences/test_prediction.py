@@ -7,19 +7,19 @@ import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import norm
 
-from kinfolk.sequences.compiled_filters import CompiledFilters
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.emissions.channels import Channels
-from kinfolk.sequences.emissions.gaussian_diagonal import GaussianDiagonal
-from kinfolk.sequences.emissions.gaussian_full import GaussianFull
-from kinfolk.sequences.emissions.poisson import Poisson
-from kinfolk.sequences.forecasting import draw_empty_clusters, draw_sequences, look_ahead
-from kinfolk.sequences.kin import bound_on_evidence, kin_of
-from kinfolk.sequences.model import Draw
-from kinfolk.sequences.new_tasks import joining_weights, pseudo_counts, ways_of_a_new_task
-from kinfolk.sequences.plain_filters import PlainFilters
-from kinfolk.sequences.prediction import Kept, log_predictive, log_predictive_of_tasks, smooth
-from kinfolk.sequences.sequences import Sequences
+from kinfolk.sequences.answers.compiled_filters import CompiledFilters
+from kinfolk.sequences.answers.forecasting import draw_empty_clusters, draw_sequences, look_ahead
+from kinfolk.sequences.answers.kin import bound_on_evidence, kin_of
+from kinfolk.sequences.answers.new_tasks import joining_weights, pseudo_counts, ways_of_a_new_task
+from kinfolk.sequences.answers.plain_filters import PlainFilters
+from kinfolk.sequences.answers.prediction import Kept, log_predictive, log_predictive_of_tasks, smooth
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.emissions.channels import Channels
+from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
+from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
+from kinfolk.sequences.model.emissions.poisson import Poisson
+from kinfolk.sequences.model.ndp_ihmm import Draw
+from kinfolk.sequences.model.sequences import Sequences
 
 N_STATES, N_CODES = 3, 4
 EMISSION = Categorical(N_CODES, 0.5)

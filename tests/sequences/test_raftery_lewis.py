@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from kinfolk.sequences.raftery_lewis import raftery_lewis, run_length_of
+from kinfolk.sequences.inference.raftery_lewis import raftery_lewis, run_length_of
 
 
 def two_state_chain(leave, come_back, n_draws, seed=0):

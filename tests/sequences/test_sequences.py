@@ -6,8 +6,8 @@ from threading import Barrier, get_ident
 import numpy as np
 import pytest
 
-from kinfolk.sequences.sequences import Sequences
-from kinfolk.sequences.threads import pieces, seeds, threads
+from kinfolk.sequences.inference.threads import pieces, seeds, threads
+from kinfolk.sequences.model.sequences import Sequences
 
 CODES, NUMBERS = np.arange(12), np.arange(24.0).reshape(12, 2)
 DATA = Sequences((CODES, NUMBERS), np.array([0, 3, 3, 7, 8, 12]), np.array([0, 2, 3, 5]))

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from kinfolk.sequences import annealing, split_merge
-from kinfolk.sequences.annealing import annealed, draw_from
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.filtering import draw_states
-from kinfolk.sequences.gibbs import draw_given_states, start_state
-from kinfolk.sequences.model import Priors
-from kinfolk.sequences.references import References
-from kinfolk.sequences.split_merge import SplitMerge, _aligned, _hypers, _log_alignment, _renumbered
-from kinfolk.sequences.variational import Hyper
+from kinfolk.sequences.inference import annealing, split_merge
+from kinfolk.sequences.inference.annealing import annealed, draw_from
+from kinfolk.sequences.inference.gibbs import draw_given_states, start_state
+from kinfolk.sequences.inference.mean_field import Hyper
+from kinfolk.sequences.inference.split_merge import SplitMerge, _aligned, _hypers, _log_alignment, _renumbered
+from kinfolk.sequences.inference.task_set_fits import References
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.filtering import draw_states
+from kinfolk.sequences.model.ndp_ihmm import Priors
 from tests.sequences.oracle import exact_posterior
 from tests.sequences.test_agglomeration import two_kinds
 from tests.sequences.test_gibbs_exact import DATA, HYPER, OBSERVED, priors, z_scores

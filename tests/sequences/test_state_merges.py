@@ -3,20 +3,9 @@
 import numpy as np
 import pytest
 
-from kinfolk.sequences.base_weights import base_bound
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.local_posteriors import log_rising
-from kinfolk.sequences.references import References, fit_from_blocks, random_blocks
-from kinfolk.sequences.sequences import Sequences
-from kinfolk.sequences.state_merges import (
-    merge_gains,
-    merge_states,
-    merged_start,
-    merged_weights,
-    squeezed,
-    stacked,
-)
-from kinfolk.sequences.variational import (
+from kinfolk.sequences.inference.base_weights import base_bound
+from kinfolk.sequences.inference.local_posteriors import log_rising
+from kinfolk.sequences.inference.mean_field import (
     Hyper,
     Start,
     base_of,
@@ -24,6 +13,17 @@ from kinfolk.sequences.variational import (
     fit_cluster,
     start_from_posteriors,
 )
+from kinfolk.sequences.inference.state_merges import (
+    merge_gains,
+    merge_states,
+    merged_start,
+    merged_weights,
+    squeezed,
+    stacked,
+)
+from kinfolk.sequences.inference.task_set_fits import References, fit_from_blocks, random_blocks
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.sequences import Sequences
 from tests.sequences.oracle import log_dirichlet_multinomial
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kinfolk.sequences.tables import (
+from kinfolk.sequences.model.transitions import (
     count_transitions,
     draw_dirichlet,
     draw_rows,

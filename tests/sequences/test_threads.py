@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from kinfolk.sequences.helpers import Flag
-from kinfolk.sequences.threads import tapering, threads
+from kinfolk.sequences.inference.helpers import Flag
+from kinfolk.sequences.inference.threads import tapering, threads
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, 8])

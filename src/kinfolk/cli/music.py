@@ -12,7 +12,7 @@ import typer
 from kinfolk.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from kinfolk.sequences.audio import Music
+    from kinfolk.datasets.sound.audio import Music
 
 EXAMPLE = """\b
 Example:
@@ -97,9 +97,9 @@ def music(
 
 def _read(folder: Path, frames: Frames, codes: int, longest: float, seed: int, skip: bool) -> Music:
     from kinfolk.cli.errors import say
+    from kinfolk.datasets.sound.audio import read_music
+    from kinfolk.datasets.sound.sound_files import sound_files
     from kinfolk.progress import progress_bar
-    from kinfolk.sequences.audio import read_music
-    from kinfolk.sequences.sound_files import sound_files
 
     files = sound_files(folder)
     with progress_bar("Reading recordings", len(files), sys.stderr.isatty()) as advance:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from kinfolk.datasets.real import data_file
-from kinfolk.sequences.audio import N_COEFFICIENTS, learn_codebook, read_recording, windows
+from kinfolk.datasets.sound.audio import N_COEFFICIENTS, learn_codebook, read_recording, windows
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.emissions.channels import Channels
-from kinfolk.sequences.emissions.emission import Emission, Observations
-from kinfolk.sequences.emissions.gaussian_diagonal import GaussianDiagonal
-from kinfolk.sequences.emissions.gaussian_full import GaussianFull
-from kinfolk.sequences.emissions.poisson import Poisson
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.emissions.channels import Channels
+from kinfolk.sequences.model.emissions.emission import Emission, Observations
+from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
+from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
+from kinfolk.sequences.model.emissions.poisson import Poisson
 
 NAMES = ("categorical", "diagonal", "full", "poisson", "channels")
 

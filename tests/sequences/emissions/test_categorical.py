@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.special import digamma, gammaln
 from scipy.stats import beta, kstest
 
-from kinfolk.sequences.emissions.categorical import Categorical
+from kinfolk.sequences.model.emissions.categorical import Categorical
 
 COUNTS = np.array([3.0, 1.0, 0.0, 6.0])
 

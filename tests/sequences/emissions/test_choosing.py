@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_t
 
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.emissions.channels import Channels
-from kinfolk.sequences.emissions.choosing import choose_emission
-from kinfolk.sequences.emissions.gaussian_diagonal import LEAST_SPREAD, GaussianDiagonal
-from kinfolk.sequences.emissions.gaussian_full import GaussianFull
-from kinfolk.sequences.emissions.poisson import Poisson
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.emissions.channels import Channels
+from kinfolk.sequences.model.emissions.choosing import choose_emission
+from kinfolk.sequences.model.emissions.gaussian_diagonal import LEAST_SPREAD, GaussianDiagonal
+from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
+from kinfolk.sequences.model.emissions.poisson import Poisson
 
 RNG = np.random.default_rng(0)
 STATES = RNG.integers(3, size=60)

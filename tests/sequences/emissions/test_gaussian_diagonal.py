@@ -8,7 +8,7 @@ from scipy.stats import invgamma, kstest, norm
 from scipy.stats import t as student
 
 from kinfolk.maths.conjugate import GAUSSIAN, log_marginal_of_number, number_groups, prior_of
-from kinfolk.sequences.emissions.gaussian_diagonal import LEAST_SPREAD, GaussianDiagonal
+from kinfolk.sequences.model.emissions.gaussian_diagonal import LEAST_SPREAD, GaussianDiagonal
 
 H = 1.2
 ONE = GaussianDiagonal(np.array([3.0]), np.array([2.0]), H)

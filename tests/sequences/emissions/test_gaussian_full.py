@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import invwishart, kstest, multivariate_normal, multivariate_t
 
-from kinfolk.sequences.emissions.gaussian_diagonal import LEAST_SPREAD, GaussianDiagonal
-from kinfolk.sequences.emissions.gaussian_full import GaussianFull
+from kinfolk.sequences.model.emissions.gaussian_diagonal import LEAST_SPREAD, GaussianDiagonal
+from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
 
 H = 1.2
 MIXING = np.array([[0.5, 0.1], [-0.2, 0.3]])

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.special import digamma, gammaln
 from scipy.stats import gamma, kstest, nbinom, poisson
 
-from kinfolk.sequences.emissions.poisson import Poisson
+from kinfolk.sequences.model.emissions.poisson import Poisson
 
 COUNTS = np.array([4, 0, 7, 2])
 

@@ -30,7 +30,7 @@ from kinfolk.experiments.sequences.models import (
 )
 from kinfolk.plots import hinton
 from kinfolk.progress import progress_bar
-from kinfolk.sequences.distances import distances, similarities
+from kinfolk.sequences.answers.distances import distances, similarities
 
 SIZES = (2, 4, 6, 8, 10, 20, 30)
 # Sizes at which similarities are drawn: figure 7 and figure 6 (b).

@@ -18,11 +18,11 @@ from kinfolk.partition.crp import canonical
 from kinfolk.plots import hinton
 from kinfolk.plots.evolution import cluster_evolution
 from kinfolk.progress import progress_bar
-from kinfolk.sequences.chains import Schedule, run_chains
-from kinfolk.sequences.emissions.categorical import Categorical
-from kinfolk.sequences.model import Priors
-from kinfolk.sequences.sequences import Sequences
-from kinfolk.sequences.starts import GibbsSampler
+from kinfolk.sequences.inference.chains import Schedule, run_chains
+from kinfolk.sequences.inference.starts import GibbsSampler
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.ndp_ihmm import Priors
+from kinfolk.sequences.model.sequences import Sequences
 
 STARTS = ("agglomerate", "together", "apart")
 N_STATES, N_CLUSTERS = 10, 20

@@ -1,0 +1,42 @@
+"""Sums over hidden states for prediction by an estimator: compiled, and over draws in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from kinfolk.sequences.answers.prediction import Smoothed
+from kinfolk.sequences.model.emissions.emission import Densities, Emission
+from kinfolk.sequences.model.filtering import log_likelihoods, most_probable_states
+from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.sequences.model.smoothing import expected_counts
+
+Floats = NDArray[np.float64]
+
+
+class CompiledFilters(NamedTuple):
+    """The :class:`~kinfolk.sequences.answers.prediction.Filters` of a family of emissions."""
+
+    emission: Emission
+    n_jobs: int | None = None
+
+    def densities(self, parameters: Floats, sequences: Sequences) -> Densities:
+        """How probable every step is in every state."""
+        return self.emission.densities(parameters, sequences.observations)
+
+    def log_likelihoods(self, densities: Densities, sequences: Sequences, transitions: Floats) -> Floats:
+        """Log likelihood of each sequence."""
+        return np.asarray(log_likelihoods(*densities, sequences.bounds, transitions))
+
+    def smooth(self, densities: Densities, sequences: Sequences, transitions: Floats) -> Smoothed:
+        """States of every step, given the whole sequence."""
+        probability = expected_counts(*densities, sequences.bounds, transitions)[2]
+        return Smoothed(probability, most_probable_states(*densities, sequences.bounds, transitions)[0])
+
+    def each(self, work: Callable[[int], Floats], places: Iterable[int]) -> list[Floats]:
+        """What some work gives for each place, in their order, whatever the number of threads."""
+        return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(work)(place) for place in places))

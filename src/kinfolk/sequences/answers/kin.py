@@ -1,0 +1,76 @@
+"""With whom a new task shares its hidden states: the posterior of its cluster, over draws of all the others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, gammaln, logsumexp
+
+from kinfolk.sequences.answers.new_tasks import Drawn, joining_weights, pseudo_counts
+from kinfolk.sequences.answers.prediction import Kept
+from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.sequences.model.smoothing import expected_counts
+
+Floats = NDArray[np.float64]
+
+# Each cluster of a draw takes an iteration of its own; so many draws answer well enough.
+_MOST_DRAWS = 50
+_MOST_ITERATIONS, _SETTLED = 30, 1e-3
+
+
+class Kin(NamedTuple):
+    """With whom a new task shares: the probability for each known task, and that it is like none of them."""
+
+    probability: Floats
+    alone: float
+
+
+def kin_of(kept: Kept, emission: Emission, sequences: Sequences, log_evidence_alone: float) -> Kin:
+    """Posterior of the cluster of a new task that all these sequences are of.
+
+    The evidence of a cluster is that of its emissions with the task's own transition rows integrated out, by a
+    variational bound; that of a cluster of its own, with everything integrated out, is given.
+    """
+    n_draws = min(len(kept.draws), _MOST_DRAWS)
+    chosen = np.unique(np.linspace(0, len(kept.draws) - 1, n_draws).round().astype(np.int64))
+    n_tasks = len(kept.draws[0].cluster)
+    # A draw counts by how well it explains the new task: all weights are shares of one total.
+    weights, members, alone = [], [np.zeros(n_tasks)], []
+    for draw in (kept.draws[place] for place in chosen.tolist()):
+        joins, empty = joining_weights(draw, kept.n_clusters)
+        for cluster, weight in enumerate(joins.tolist()):
+            if weight > 0.0:
+                weights.append(np.log(weight) + bound_on_evidence(draw, cluster, emission, sequences))
+                members.append((draw.cluster == cluster).astype(np.float64))
+        if empty > 0.0:
+            alone.append(np.log(empty) + log_evidence_alone)
+    total = logsumexp([*weights, *alone])
+    shares = np.exp(np.array([-np.inf, *weights]) - total)
+    return Kin(np.asarray(shares @ np.array(members)), float(np.exp(np.array(alone) - total).sum()))
+
+
+def bound_on_evidence(draw: Drawn, cluster: int, emission: Emission, sequences: Sequences) -> float:
+    """Lower bound on log p(O | θ, β, α) of a task in a cluster, by mean field over its states and transition rows."""
+    rows = pseudo_counts(draw.base_weights[cluster], draw.alpha, draw.stickiness)
+    densities = emission.densities(draw.parameters[cluster], sequences.observations)
+    counts = expected_counts(*densities, sequences.bounds, rows / rows.sum(axis=1, keepdims=True))[1]
+    bound = -np.inf
+    for _ in range(_MOST_ITERATIONS):
+        before = bound
+        posterior = rows + counts
+        expected_log = digamma(posterior) - digamma(posterior.sum(axis=1, keepdims=True))
+        found, new_counts, _ = expected_counts(*densities, sequences.bounds, np.exp(expected_log))
+        bound = float(found.sum()) - _divergence(rows, counts, expected_log)
+        if bound - before < _SETTLED:
+            break
+        counts = new_counts
+    return bound
+
+
+def _divergence(rows: Floats, counts: Floats, expected_log: Floats) -> float:
+    """KL(Dir(rows + counts) ‖ Dir(rows)), all rows added up."""
+    of_rows = gammaln((rows + counts).sum(axis=1)) - gammaln(rows.sum(axis=1))
+    return float((counts * expected_log - gammaln(rows + counts) + gammaln(rows)).sum() + of_rows.sum())

@@ -1,0 +1,129 @@
+"""How a task may be that was not met in training, according to draws of the posterior (paper 004, eq. 5 and 9).
+
+It joins cluster k of a draw with probability (n_k + η/K) / (J + η), or an empty one, and has transition rows of its own
+from Dir(αβ_k); several draws of them stand for all. Only numpy is imported here, and what is random belongs to a draw:
+it is the same whenever it is asked for, in an estimator and in a file that it was saved to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# Transition rows that are drawn for a new task: so many over all draws, and at least so many from each.
+_ROWS_OVER_ALL, _FEWEST_ROWS = 200, 4
+# A share too small for a float counts as this one, so that logarithms stay finite.
+_LEAST_PSEUDO_COUNT = 1e-100
+
+
+class Drawn(Protocol):
+    """What prediction asks of a draw; :class:`~kinfolk.sequences.model.ndp_ihmm.Draw` has it."""
+
+    @property
+    def cluster(self) -> NDArray[np.int64]:
+        """Cluster of each task."""
+
+    @property
+    def base_weights(self) -> Floats:
+        """β (clusters, states)."""
+
+    @property
+    def parameters(self) -> Floats:
+        """θ (clusters, states, parameters)."""
+
+    @property
+    def transitions(self) -> Floats:
+        """W (tasks, states + 1, states)."""
+
+    @property
+    def log_joint(self) -> float:
+        """How probable the draw is beside others."""
+
+    @property
+    def eta(self) -> float:
+        """Concentration of the clusters."""
+
+    @property
+    def alpha(self) -> float:
+        """Concentration of the transition rows."""
+
+    @property
+    def stickiness(self) -> float:
+        """Bias of states to stay."""
+
+
+class Empty(NamedTuple):
+    """A cluster from the prior for each draw: base weights (draws, states) and θ (draws, states, parameters)."""
+
+    base_weights: Floats
+    parameters: Floats
+
+
+class Way(NamedTuple):
+    """One way in which a new task may be: its weight, its cluster in the draw (−1 for an empty one), rows and θ."""
+
+    log_weight: float
+    cluster: int
+    transitions: Floats
+    parameters: Floats
+
+
+def pseudo_counts(base_weights: Floats, alpha: float, stickiness: float) -> Floats:
+    """Prior of a task's transition rows: αβ in each, and the bias κ where a state stays (states + 1, states).
+
+    Examples
+    --------
+    >>> pseudo_counts(np.array([0.5, 0.5]), 2.0, 3.0).tolist()
+    [[1.0, 1.0], [4.0, 1.0], [1.0, 4.0]]
+    """
+    n_states = len(base_weights)
+    rows = np.tile(np.maximum(alpha * base_weights, _LEAST_PSEUDO_COUNT), (n_states + 1, 1))
+    rows[1:] += stickiness * np.eye(n_states)
+    return rows
+
+
+def draw_rows(rows: Floats, rng: np.random.Generator) -> Floats:
+    """Draw from a Dirichlet distribution for each row, in logarithms, since a share may be too small for a float.
+
+    A Gamma(a) draw is one of Gamma(a + 1) times U^{1/a}.
+    """
+    weights = np.log(rng.standard_gamma(rows + 1.0)) - rng.standard_exponential(rows.shape) / rows
+    shares = np.exp(weights - weights.max(axis=-1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
+
+
+def joining_weights(draw: Drawn, n_clusters: int | None) -> tuple[Floats, float]:
+    """Probabilities with which a new task joins each cluster of a draw, and an empty one; they add up to one.
+
+    With one cluster in the model there is no other to join; None says that tasks never share.
+    """
+    if n_clusters is None:
+        return np.zeros(len(draw.base_weights)), 1.0
+    sizes = np.bincount(draw.cluster, minlength=len(draw.base_weights))
+    share = draw.eta / n_clusters
+    joins = (sizes + share) / (len(draw.cluster) + draw.eta)
+    n_empty = n_clusters - len(sizes)
+    return np.asarray(joins), n_empty * share / (len(draw.cluster) + draw.eta)
+
+
+def ways_of_a_new_task(
+    draws: Sequence[Drawn], place: int, empty: Empty, n_clusters: int | None, seed: int
+) -> Iterator[Way]:
+    """Ways in which a new task may be according to the draw at a place; their weights add up to one."""
+    draw, rng = draws[place], np.random.default_rng([seed, place])
+    n_rows = max(_FEWEST_ROWS, -(-_ROWS_OVER_ALL // len(draws)))
+    joins, alone = joining_weights(draw, n_clusters)
+    clusters = [
+        (k, weight, draw.base_weights[k], draw.parameters[k]) for k, weight in enumerate(joins.tolist()) if weight > 0
+    ]
+    if alone > 0.0:
+        clusters.append((-1, alone, empty.base_weights[place], empty.parameters[place]))
+    for cluster, weight, base, parameters in clusters:
+        rows = pseudo_counts(base, draw.alpha, draw.stickiness)
+        for _ in range(n_rows):
+            yield Way(float(np.log(weight / n_rows)), cluster, draw_rows(rows, rng), parameters)

@@ -1,0 +1,164 @@
+"""What draws of the posterior say of new sequences: how probable they are, whose they are, and their hidden states.
+
+Probabilities are averaged over draws, never the draws themselves, whose states and clusters are numbered at will. Only
+numpy is imported here: sums over hidden states are left to :class:`Filters`, compiled or plain.
+
+Sequences come in groups: group 0 has those of new tasks, group j + 1 those of task j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.sequences.answers.new_tasks import Drawn, Empty, Way, joining_weights, pseudo_counts, ways_of_a_new_task
+from kinfolk.sequences.model.sequences import Sequences
+
+Floats = NDArray[np.float64]
+
+
+class Smoothed(NamedTuple):
+    """States of every step: their probabilities (steps, states), and the most probable path."""
+
+    probability: Floats
+    path: NDArray[np.int64]
+
+
+class Filters(Protocol):
+    """Sums over the hidden states of sequences, given transitions W (states + 1, states)."""
+
+    def densities(self, parameters: Floats, sequences: Sequences) -> Any:
+        """How probable every step is in every state with parameters (states, parameters)."""
+
+    def log_likelihoods(self, densities: Any, sequences: Sequences, transitions: Floats) -> Floats:
+        """Log likelihood of each sequence."""
+
+    def smooth(self, densities: Any, sequences: Sequences, transitions: Floats) -> Smoothed:
+        """States of every step, given the whole sequence."""
+
+    def each(self, work: Callable[[int], Floats], places: Iterable[int]) -> list[Floats]:
+        """What some work gives for each place, in their order."""
+
+
+class Kept(NamedTuple):
+    """Draws of the posterior and what is needed to predict by them.
+
+    ``empty`` is a cluster without tasks for each draw. ``n_clusters`` is how many clusters the model has room for, or
+    None where tasks never share, so that a new one is on its own. Draws of a new task's transitions hang on ``seed``.
+    """
+
+    draws: Sequence[Drawn]
+    empty: Empty
+    n_clusters: int | None
+    seed: int
+    filters: Filters
+
+    @property
+    def best(self) -> Drawn:
+        """The draw with the highest log joint."""
+        return max(self.draws, key=lambda draw: draw.log_joint)
+
+    def ways(self, place: int) -> list[Way]:
+        """Ways in which a new task may be according to the draw at a place."""
+        return list(ways_of_a_new_task(self.draws, place, self.empty, self.n_clusters, self.seed))
+
+
+def log_sum(terms: Any) -> Floats:
+    """Log of the sum of exponentials along the first axis; −inf where all terms are.
+
+    Examples
+    --------
+    >>> log_sum([[0.0, -np.inf], [0.0, -np.inf]]).round(6).tolist()
+    [0.693147, -inf]
+    """
+    array = np.asarray(terms)
+    largest = array.max(axis=0)
+    safe = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(array - safe).sum(axis=0)) + safe)
+
+
+def log_predictive(kept: Kept, sequences: Sequences) -> Floats:
+    """Log predictive likelihood of each sequence, states summed out and draws averaged.
+
+    Each sequence of a new task is taken as if it were the only one of its task. O(draws · steps · states²), for new
+    tasks times the ways in which they may be.
+    """
+    by_draw = kept.filters.each(lambda place: _of_one_draw(kept, place, sequences), range(len(kept.draws)))
+    return np.asarray(log_sum(by_draw) - np.log(len(by_draw)))
+
+
+def _of_one_draw(kept: Kept, place: int, sequences: Sequences) -> Floats:
+    draw, filters, bounds = kept.draws[place], kept.filters, sequences.task_bounds
+    out = np.empty(sequences.n_sequences)
+    if bounds[1] > 0:
+        some = sequences.between(0, 1)
+        densities: dict[int, Any] = {}
+        terms = []
+        for way in kept.ways(place):
+            if way.cluster not in densities:
+                densities[way.cluster] = filters.densities(way.parameters, some)
+            terms.append(way.log_weight + filters.log_likelihoods(densities[way.cluster], some, way.transitions))
+        out[: bounds[1]] = log_sum(terms)
+    for group in (np.flatnonzero(np.diff(bounds)[1:]) + 1).tolist():
+        some, task = sequences.between(group, group + 1), group - 1
+        own = filters.densities(draw.parameters[draw.cluster[task]], some)
+        out[bounds[group] : bounds[group + 1]] = filters.log_likelihoods(own, some, draw.transitions[task])
+    return out
+
+
+def log_predictive_of_tasks(kept: Kept, sequences: Sequences) -> Floats:
+    """Log predictive likelihood of each sequence if it were of each known task (sequences, tasks)."""
+
+    def of_one_draw(place: int) -> Floats:
+        draw, filters = kept.draws[place], kept.filters
+        out = np.empty((sequences.n_sequences, len(draw.cluster)))
+        for cluster in range(len(draw.base_weights)):
+            densities = filters.densities(draw.parameters[cluster], sequences)
+            for task in np.flatnonzero(draw.cluster == cluster):
+                out[:, task] = filters.log_likelihoods(densities, sequences, draw.transitions[task])
+        return out
+
+    by_draw = kept.filters.each(of_one_draw, range(len(kept.draws)))
+    return np.asarray(log_sum(by_draw) - np.log(len(by_draw)))
+
+
+def smooth(kept: Kept, sequences: Sequences) -> Smoothed:
+    """States of new sequences in the best draw.
+
+    A sequence of a new task has the states of the cluster that explains it best, with rows as its prior expects them.
+    """
+    draw, filters = kept.best, kept.filters
+    probability = np.empty((sequences.n_steps, draw.base_weights.shape[1]))
+    path = np.empty(sequences.n_steps, dtype=np.int64)
+    for group in np.flatnonzero(np.diff(sequences.task_bounds)).tolist():
+        some, steps = sequences.between(group, group + 1), sequences.steps_of(group)
+        if group > 0:
+            task = group - 1
+            densities = filters.densities(draw.parameters[draw.cluster[task]], some)
+            smoothed = filters.smooth(densities, some, draw.transitions[task])
+        else:
+            smoothed = _smooth_new(kept, draw, some)
+        probability[steps], path[steps] = smoothed
+    return Smoothed(probability, path)
+
+
+def _smooth_new(kept: Kept, draw: Drawn, sequences: Sequences) -> Smoothed:
+    joins, _ = joining_weights(draw, kept.n_clusters)
+    if kept.n_clusters is None:
+        # States from nowhere would say nothing: those of the known tasks say what they can.
+        joins = np.full(len(joins), 1.0 / len(joins))
+    smoothed, scores = [], []
+    for cluster, weight in enumerate(joins.tolist()):
+        rows = pseudo_counts(draw.base_weights[cluster], draw.alpha, draw.stickiness)
+        expected = rows / rows.sum(axis=1, keepdims=True)
+        densities = kept.filters.densities(draw.parameters[cluster], sequences)
+        smoothed.append(kept.filters.smooth(densities, sequences, expected))
+        scores.append(np.log(weight) + kept.filters.log_likelihoods(densities, sequences, expected))
+    of_step = np.repeat(np.argmax(scores, axis=0), np.diff(sequences.bounds))
+    steps = np.arange(sequences.n_steps)
+    probability = np.array([way.probability for way in smoothed])[of_step, steps]
+    return Smoothed(probability, np.array([way.path for way in smoothed])[of_step, steps])

@@ -1,0 +1,140 @@
+"""NestedIHMM, the nDP-iHMM: infinite hidden Markov models of tasks, shared among those that are kin (paper 004)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kinfolk.sequences.estimators.base import SequenceModel
+from kinfolk.sequences.inference.starts import starting_partition
+from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.fitted import Fitted
+from kinfolk.sequences.model.sequences import Sequences
+
+
+class NestedIHMM(SequenceModel):
+    """Hidden Markov models of many tasks' sequences; which tasks share hidden states is inferred, and how many of them.
+
+    Tasks of a cluster have the same hidden states, which emit the same; every task has transitions of its own, drawn
+    towards those of its cluster. The number of clusters and of states is learnt: ``n_clusters`` and ``n_states`` only
+    bound them (the weak limit of the nested Dirichlet process).
+
+    Parameters
+    ----------
+    n_states : int, default=20
+        The most hidden states that a cluster may have.
+    n_clusters : int, default=20
+        The most clusters that there may be.
+    emission : str or list of str, default="auto"
+        What a state shows, for all columns or for each: "categorical", "gaussian" (independent columns),
+        "gaussian-full" (columns together) or "poisson". "auto" takes text, booleans, categoricals, and whole numbers
+        with at most 64 values as categorical, other numbers as Gaussian.
+    symbols : list, or mapping from columns to lists, optional
+        All symbols that there are, where training data may not have each. By default those of a frame's categorical
+        column, or else those seen; one that was not seen has a probability from the prior, whatever it is.
+    emission_strength : float or "learn", default="learn"
+        Weight of the emissions' prior: the pseudo-count of every symbol, or how many observations the prior of numbers
+        counts for. It decides, more than any other, whether tasks share.
+    concentration : float or "learn", default="learn"
+        Readiness to start new clusters (η).
+    state_concentration : float or "learn", default="learn"
+        Readiness to use new states (γ).
+    transition_concentration : float or "learn", default="learn"
+        How close a task's transitions are to those of its cluster (α).
+    stickiness : float or "learn", default=0
+        Bias of states to stay (κ).
+    inference : {"gibbs", "variational"}, default="gibbs"
+        Gibbs sampling, or a variational approximation, for large data.
+    start : {"agglomerate", "together", "apart"}, or a cluster for each task, default="agglomerate"
+        Where chains start. Agglomeration joins tasks by variational evidence, of more than 100 tasks those of a few
+        that the others are put to. Clusters are given as a mapping from tasks, or in the order of the sorted tasks.
+    n_chains, n_burn_in, n_draws, thin : int, default=4, 100, 100, 1
+        Chains of the sampler; sweeps thrown away, draws of each, and sweeps for a draw. Splits and merges of clusters
+        learn from the sweeps that are thrown away: without any, clusters are found less often.
+    random_state : int, RandomState or None
+    n_jobs : int or None
+        Processes over chains, or threads over the tasks of a lone one, and over draws in prediction; results do not
+        depend on it.
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Attributes
+    ----------
+    tasks_ : ndarray
+        Ids of the tasks, sorted.
+    partition_, similarity_ : ndarrays
+        Cluster of each task, and the posterior probability that two share.
+    n_states_ : ndarray of shape (n_tasks, n_states + 1)
+        Posterior probability that a task uses 0, 1, … states.
+    log_joint_ : ndarray of shape (n_chains, n_draws)
+    convergence_, converged_
+        R-hat and effective sample sizes of the log joint and of the number of clusters, and whether they suffice.
+    posterior_ : Fitted
+        Draws and traces of the chains.
+    emission_ : Emission
+        Families of the channels, with their priors.
+
+    References
+    ----------
+    K. Ni, L. Carin and D. Dunson, "Multi-Task Learning for Sequential Data via iHMMs and the Nested Dirichlet Process",
+    ICML 2007.
+
+    Examples
+    --------
+    >>> from kinfolk import NestedIHMM
+    >>> slow, quick = ["a"] * 10 + ["b"] * 10, ["c", "d"] * 10
+    >>> model = NestedIHMM(n_states=4, n_clusters=3, n_chains=2, n_burn_in=20, n_draws=20, random_state=0)
+    >>> X, lengths = 6 * slow + 6 * quick, [20] * 12
+    >>> model = model.fit(X, lengths, task=["ann", "bob", "cid"] * 2 + ["dot", "eve", "fay"] * 2)
+    >>> dict(zip(model.tasks_.tolist(), model.partition_.tolist()))
+    {'ann': 0, 'bob': 0, 'cid': 0, 'dot': 1, 'eve': 1, 'fay': 1}
+    >>> model.tasks_[model.classify(quick)[0] > 0.1].tolist()
+    ['dot', 'eve', 'fay']
+    """
+
+    def __init__(
+        self,
+        n_states: int = 20,
+        n_clusters: int = 20,
+        *,
+        emission: Any = "auto",
+        symbols: Any = None,
+        emission_strength: float | str = "learn",
+        concentration: float | str = "learn",
+        state_concentration: float | str = "learn",
+        transition_concentration: float | str = "learn",
+        stickiness: float | str = 0.0,
+        inference: str = "gibbs",
+        start: Any = "agglomerate",
+        n_chains: int = 4,
+        n_burn_in: int = 100,
+        n_draws: int = 100,
+        thin: int = 1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_states = n_states
+        self.n_clusters = n_clusters
+        self.emission = emission
+        self.symbols = symbols
+        self.emission_strength = emission_strength
+        self.concentration = concentration
+        self.state_concentration = state_concentration
+        self.transition_concentration = transition_concentration
+        self.stickiness = stickiness
+        self.inference = inference
+        self.start = start
+        self.n_chains = n_chains
+        self.n_burn_in = n_burn_in
+        self.n_draws = n_draws
+        self.thin = thin
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _n_clusters(self) -> int | None:
+        return int(self.n_clusters)
+
+    def _infer(self, sequences: Sequences, emission: Emission, seed: int) -> Fitted:
+        partition = starting_partition(self.start, self.tasks_, int(self.n_clusters))
+        return self._infer_clusters(sequences, emission, int(self.n_clusters), partition, seed)

@@ -1,0 +1,111 @@
+"""SingleIHMM, the STL-iHMM: an infinite hidden Markov model for every task by itself (paper 004, section 4.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kinfolk.progress import progress_bar
+from kinfolk.sequences.estimators.base import SequenceModel
+from kinfolk.sequences.inference.chains import put_together, run_side_by_side
+from kinfolk.sequences.inference.starts import GibbsSampler
+from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.fitted import Fitted
+from kinfolk.sequences.model.sequences import Sequences
+
+
+class SingleIHMM(SequenceModel):
+    """Hidden Markov models of many tasks' sequences, each learnt from its own task alone.
+
+    For comparison with :class:`~kinfolk.NestedIHMM`, or for a single task. The number of states is learnt. Tasks have
+    nothing in common but the symbols, or the units of numbers, that were seen in all of them.
+
+    Parameters
+    ----------
+    n_states : int, default=20
+        The most hidden states that a task may have.
+    emission, symbols, emission_strength, state_concentration, transition_concentration, stickiness, inference
+        As in :class:`~kinfolk.NestedIHMM`.
+    n_chains, n_burn_in, n_draws, thin, random_state, n_jobs, verbose
+        As in :class:`~kinfolk.NestedIHMM`; chains are those of each task.
+
+    Attributes
+    ----------
+    tasks_ : ndarray
+        Ids of the tasks, sorted.
+    partition_, similarity_ : ndarrays
+        Every task in a cluster of its own.
+    n_states_, log_joint_, convergence_, converged_, posterior_, emission_
+        As in :class:`~kinfolk.NestedIHMM`; log joints are those of all tasks together.
+
+    References
+    ----------
+    K. Ni, L. Carin and D. Dunson, "Multi-Task Learning for Sequential Data via iHMMs and the Nested Dirichlet Process",
+    ICML 2007, section 4.2.
+    M. J. Beal, Z. Ghahramani and C. E. Rasmussen, "The Infinite Hidden Markov Model", NIPS 14, 2002.
+
+    Examples
+    --------
+    >>> from kinfolk import SingleIHMM
+    >>> model = SingleIHMM(n_states=4, n_chains=2, n_burn_in=20, n_draws=20, random_state=0)
+    >>> model = model.fit([1.0, 1.1, 5.0, 5.2, 0.9, 1.0, 5.1, 4.9] * 8)
+    >>> states = model.predict([1.0, 1.0, 5.0, 5.0])
+    >>> set(states[:2]).isdisjoint(states[2:])
+    True
+    """
+
+    def __init__(
+        self,
+        n_states: int = 20,
+        *,
+        emission: Any = "auto",
+        symbols: Any = None,
+        emission_strength: float | str = "learn",
+        state_concentration: float | str = "learn",
+        transition_concentration: float | str = "learn",
+        stickiness: float | str = 0.0,
+        inference: str = "gibbs",
+        n_chains: int = 4,
+        n_burn_in: int = 100,
+        n_draws: int = 100,
+        thin: int = 1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_states = n_states
+        self.emission = emission
+        self.symbols = symbols
+        self.emission_strength = emission_strength
+        self.state_concentration = state_concentration
+        self.transition_concentration = transition_concentration
+        self.stickiness = stickiness
+        self.inference = inference
+        self.n_chains = n_chains
+        self.n_burn_in = n_burn_in
+        self.n_draws = n_draws
+        self.thin = thin
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _n_clusters(self) -> int | None:
+        return None
+
+    def _infer(self, sequences: Sequences, emission: Emission, seed: int) -> Fitted:
+        together = np.zeros(1, dtype=np.int64)
+        alone = [sequences.between(task, task + 1) for task in range(sequences.n_tasks)]
+        if self.inference == "variational":
+            seeds = np.random.SeedSequence(seed).generate_state(len(alone))
+            return put_together(
+                [
+                    self._infer_clusters(own, emission, 1, together, int(own_seed), len(alone))
+                    for own, own_seed in zip(alone, seeds, strict=True)
+                ]
+            )
+        samplers = [GibbsSampler(own, emission, self._priors(), 1, int(self.n_states), together) for own in alone]
+        schedule = self._schedule()
+        n_sweeps = len(samplers) * schedule.n_chains * schedule.n_sweeps
+        with progress_bar("Sampling", n_sweeps, bool(self.verbose)) as advance:
+            return put_together(run_side_by_side(samplers, schedule, seed, self.n_jobs, advance))

@@ -1,0 +1,197 @@
+"""Tasks agglomerated into clusters by variational evidence: where samplers and the mean-field mixture start.
+
+Two clusters of n₁ and n₂ tasks are joined when that raises the bound on log p(o, c) of the nDP-iHMM (paper 004, eq. 9),
+
+    bound(union) − bound(1) − bound(2) + log[Γ(n₁ + n₂)/(Γ(n₁)Γ(n₂))] − log η,
+
+the last terms being those of a Chinese restaurant process, to which π ~ Dir(η/K) comes close for large K. Only refined
+fits are compared, since refining one may add hundreds of nats; which pairs are worth refining is told by a glance.
+"""
+
+from __future__ import annotations
+
+from math import lgamma, log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.partition.concentration import GammaPrior, most_probable_concentration
+from kinfolk.partition.crp import canonical
+from kinfolk.sequences.inference.mean_field import (
+    ClusterFit,
+    Hyper,
+    fit_cluster,
+    start_of,
+)
+from kinfolk.sequences.inference.most_probable_hyper import learn_hyper, log_prior
+from kinfolk.sequences.inference.task_set_fits import References, TaskSet
+from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.ndp_ihmm import Priors, value_of
+from kinfolk.sequences.model.sequences import Sequences
+
+# Pairs refined in vain before no better join is expected.
+_PATIENCE = 8
+# Iterations that tell which pairs are worth refining.
+_GLANCE = 3
+# Rounds of learning hyper-parameters for a partition, and of agglomerating anew with those learnt.
+_LEARNING_ROUNDS, _ROUNDS = 4, 3
+
+
+class Agglomeration(NamedTuple):
+    """Clusters of tasks, their fits, and the hyper-parameters under which they were found.
+
+    ``joins`` has the pairs of sets in the order in which they were joined, each with what it gained.
+    """
+
+    clusters: tuple[TaskSet, ...]
+    references: References
+    eta: float
+    joins: tuple[tuple[TaskSet, TaskSet, float], ...]
+
+    @property
+    def fits(self) -> list[ClusterFit]:
+        """The fit of each cluster."""
+        return [self.references.fits[tasks] for tasks in self.clusters]
+
+    @property
+    def partition(self) -> NDArray[np.int64]:
+        """Cluster of each task."""
+        labels = np.empty(self.references.sequences.n_tasks, dtype=np.int64)
+        for k, tasks in enumerate(self.clusters):
+            labels[list(tasks)] = k
+        return canonical(labels)
+
+
+def log_seats(sizes: tuple[int, int], eta: float) -> float:
+    """What joining two clusters adds to the log probability of the partition."""
+    return lgamma(sum(sizes)) - lgamma(sizes[0]) - lgamma(sizes[1]) - log(eta)
+
+
+def promise_of_joining(references: References, first: TaskSet, second: TaskSet) -> float:
+    """What joining two clusters adds to the bound, unrefined: a glance at each of several starts, and the best."""
+    sequences = references.sequences.of_tasks(sorted(first + second))
+    glances = [
+        fit_cluster(
+            sequences, references.emission, references.hyper, start, weights=weights, n_iterations=_GLANCE
+        ).bound
+        for start, weights in references.starts_of_union([first, second])
+    ]
+    return max(glances) - references.of(first).bound - references.of(second).bound
+
+
+def agglomerate(references: References, eta: float) -> Agglomeration:
+    """Join the pair of clusters that gains most until no pair gains, starting from tasks alone."""
+    clusters: list[TaskSet] = [(task,) for task in range(references.sequences.n_tasks)]
+    promises: dict[tuple[TaskSet, TaskSet], float] = {}
+    gains: dict[tuple[TaskSet, TaskSet], float] = {}
+    joins: list[tuple[TaskSet, TaskSet, float]] = []
+    while len(clusters) > 1:
+        pairs = [(a, b) for i, a in enumerate(clusters) for b in clusters[i + 1 :]]
+        for a, b in pairs:
+            if (a, b) not in promises:
+                seats = log_seats((len(a), len(b)), eta)
+                promises[a, b] = promise_of_joining(references, a, b) + seats
+        pairs.sort(key=lambda pair: -promises[pair])
+        best, in_vain = None, 0
+        for a, b in pairs:
+            if in_vain == _PATIENCE:
+                break
+            if (a, b) not in gains:
+                bounds = [references.of(tasks).bound for tasks in (a, b)]
+                gains[a, b] = references.together([a, b]).bound - sum(bounds) + log_seats((len(a), len(b)), eta)
+            if gains[a, b] > 0.0 and (best is None or gains[a, b] > gains[best]):
+                best, in_vain = (a, b), 0
+            else:
+                in_vain += 1
+        if best is None:
+            break
+        joins.append((*best, gains[best]))
+        union = tuple(sorted(best[0] + best[1]))
+        clusters = sorted([tasks for tasks in clusters if tasks not in best] + [union])
+    return Agglomeration(tuple(clusters), references, eta, tuple(joins))
+
+
+def find_clusters(
+    sequences: Sequences,
+    emission: Emission,
+    priors: Priors,
+    n_states: int,
+    *,
+    n_starts: int = 4,
+    seed: int = 0,
+) -> Agglomeration:
+    """Cluster tasks, with hyper-parameters learnt on the way.
+
+    Parameters
+    ----------
+    sequences : Sequences
+    emission : Emission
+        Its strength is where learning starts.
+    priors : Priors
+    n_states : int
+        L, the most states that a cluster may have.
+    n_starts : int
+        Random starts of each task alone.
+    seed : int
+
+    Returns
+    -------
+    Agglomeration
+
+    Examples
+    --------
+    >>> from kinfolk.sequences.model.emissions.categorical import Categorical
+    >>> slow, fast = np.tile(np.repeat([0, 1], 10), 6), np.tile([1, 2], 60)
+    >>> codes = np.concatenate([slow, slow, fast, fast])
+    >>> sequences = Sequences((codes,), np.arange(0, 481, 120), np.arange(5))
+    >>> find_clusters(sequences, Categorical(3), Priors(), 5).partition.tolist()
+    [0, 0, 1, 1]
+    """
+    hyper = Hyper(value_of(priors.states), value_of(priors.transitions), value_of(priors.stickiness), n_states)
+    emission = emission if isinstance(priors.strength, GammaPrior) else emission.with_strength(priors.strength)
+    references = References(sequences, emission, hyper, n_starts=n_starts, seed=seed)
+    best: Agglomeration | None = None
+    for _ in range(_ROUNDS):
+        eta = value_of(priors.clusters) if best is None else best.eta
+        found = relearnt(agglomerate(references, eta), priors)
+        if best is not None and log_score(found, priors) <= log_score(best, priors):
+            break
+        settled = best is not None and found.clusters == best.clusters
+        best = found
+        if settled:
+            break
+        learnt = found.references
+        references = References(
+            sequences, learnt.emission, learnt.hyper, n_starts=n_starts, seed=seed, earlier=references
+        )
+    assert best is not None
+    return best
+
+
+def relearnt(found: Agglomeration, priors: Priors) -> Agglomeration:
+    """Learn hyper-parameters for a partition, and refine the fits of its clusters under them.
+
+    Never on tasks alone before they are joined: each of them has few states, and a γ learnt from that forbids more.
+    """
+    references, eta = found.references, found.eta
+    if isinstance(priors.clusters, GammaPrior):
+        eta = most_probable_concentration(len(found.clusters), references.sequences.n_tasks, priors.clusters)
+    for _ in range(_LEARNING_ROUNDS):
+        fits = [references.of(tasks) for tasks in found.clusters]
+        hyper, emission = learn_hyper(fits, references.emission, references.hyper, priors)
+        learnt = References(references.sequences, emission, hyper, n_starts=references.n_starts, seed=references.seed)
+        for tasks, fit in zip(found.clusters, fits, strict=True):
+            own = references.sequences.of_tasks(tasks)
+            learnt.fits[tasks] = fit_cluster(own, emission, hyper, start_of(fit), weights=fit.weights)
+        references = learnt
+    return found._replace(references=references, eta=eta)
+
+
+def log_score(found: Agglomeration, priors: Priors) -> float:
+    """Lower bound of log p(o, c, hyper-parameters), each of those on the scale of its logarithm."""
+    references, eta = found.references, found.eta
+    n_tasks = references.sequences.n_tasks
+    total = sum(fit.bound + lgamma(len(tasks)) for tasks, fit in zip(found.clusters, found.fits, strict=True))
+    total += len(found.clusters) * log(eta) + lgamma(eta) - lgamma(eta + n_tasks)
+    return total + log_prior(priors, eta, references.hyper, references.emission.strength)

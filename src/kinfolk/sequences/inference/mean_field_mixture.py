@@ -1,0 +1,263 @@
+"""The nDP-iHMM (paper 004, eq. 9) by mean field: clusters of tasks, each an infinite hidden Markov model.
+
+    q = Dir(π) ∏_k q(β_k) q(θ_k) · ∏_j q(c_j) q(s_j, W_j | c_j)
+
+A task has states and transition rows of its own for every cluster that it might be in. With ℓ_jk what they give to the
+bound of cluster k (see `variational`), q(c_j = k) ∝ exp(E log π_k + ℓ_jk), and the bound on the log evidence is
+
+    Σ_j log Σ_k exp(E log π_k + ℓ_jk) − KL(q(π) ‖ Dir(η/K)) − Σ_k KL(q(β_k)) − Σ_k KL(q(θ_k)).
+
+It starts from clusters that were found by agglomeration; all updates raise the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, gammaln, logsumexp
+
+from kinfolk.maths.compiled import compiled
+from kinfolk.sequences.inference.agglomeration import Agglomeration
+from kinfolk.sequences.inference.base_weights import base_bound
+from kinfolk.sequences.inference.mean_field import (
+    ClusterFit,
+    Floats,
+    Hyper,
+    LocalFit,
+    fit_locally,
+    reweighed,
+    usual_transitions,
+    without_states,
+)
+from kinfolk.sequences.inference.most_probable_hyper import learn_hyper, log_prior, most_probable
+from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.ndp_ihmm import Draw, Priors
+from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.sequences.model.transitions import draw_dirichlet, draw_rows
+
+# A cluster that is expected to have less of a task than this is given up, and so is a state with less of a step.
+_FEWEST_TASKS = 1e-3
+_FEWEST_VISITS = 1e-2
+# A state is one that a task uses if it is expected to hold this much of a step.
+_USED = 0.5
+# Hyper-parameters are learnt in so many of the first iterations; they settle faster than that.
+_LEARNING_ITERATIONS = 30
+
+
+class Mixture(NamedTuple):
+    """The variational posterior of the whole model.
+
+    Attributes
+    ----------
+    responsibilities : array of shape (n_tasks, T)
+        q(c_j = k) for the T ≤ K clusters in use.
+    fits : tuple of ClusterFit
+        One for each cluster, with expected transitions of *all* tasks in it.
+    n_clusters : int
+        K.
+    eta, hyper, emission
+        Hyper-parameters.
+    bound : float
+        Lower bound of the log evidence, given hyper-parameters.
+    trace : array
+        The bound at each iteration, with the log prior density of the hyper-parameters; it never falls.
+    """
+
+    responsibilities: Floats
+    fits: tuple[ClusterFit, ...]
+    n_clusters: int
+    eta: float
+    hyper: Hyper
+    emission: Emission
+    bound: float
+    trace: Floats
+
+    @property
+    def partition(self) -> NDArray[np.int64]:
+        """The most probable cluster of each task."""
+        return np.asarray(self.responsibilities.argmax(axis=1), dtype=np.int64)
+
+
+def start_mixture(found: Agglomeration, n_clusters: int) -> Mixture:
+    """Tasks in the clusters that agglomeration found, with their usual transitions in all others.
+
+    Where more clusters were found than the model has, those with the fewest tasks are left out.
+    """
+    references = found.references
+    sequences, hyper = references.sequences, references.hyper
+    n_steps = np.diff(sequences.step_bounds)
+    chosen = sorted(range(len(found.clusters)), key=lambda k: -len(found.clusters[k]))[:n_clusters]
+    fits = []
+    responsibilities = np.zeros((sequences.n_tasks, len(chosen)))
+    for place, k in enumerate(chosen):
+        tasks, fit = list(found.clusters[k]), found.fits[k]
+        counts = usual_transitions(fit.counts.sum(axis=0), n_steps)
+        counts[tasks] = fit.counts
+        fits.append(fit._replace(counts=counts, local_bounds=np.zeros(sequences.n_tasks)))
+        responsibilities[tasks, place] = 1.0
+    # Tasks of clusters that were left out are anywhere at first.
+    responsibilities[responsibilities.sum(axis=1) == 0.0] = 1.0 / len(chosen)
+    nothing = np.zeros(0)
+    return Mixture(responsibilities, tuple(fits), n_clusters, found.eta, hyper, references.emission, -np.inf, nothing)
+
+
+def fit_mixture(
+    sequences: Sequences,
+    priors: Priors,
+    start: Mixture,
+    *,
+    n_iterations: int = 200,
+    tolerance: float = 1e-2,
+) -> Mixture:
+    """Coordinate ascent from a start; hyper-parameters with a prior are learnt.
+
+    Parameters
+    ----------
+    sequences : Sequences
+    priors : Priors
+    start : Mixture
+        See `start_mixture`.
+    n_iterations : int
+    tolerance : float
+        Ends when an iteration adds less than this many nats to the bound.
+
+    Returns
+    -------
+    Mixture
+
+    Examples
+    --------
+    >>> from kinfolk.sequences.inference.agglomeration import find_clusters
+    >>> from kinfolk.sequences.model.emissions.categorical import Categorical
+    >>> slow, fast = np.tile(np.repeat([0, 1], 10), 6), np.tile([1, 2], 60)
+    >>> sequences = Sequences((np.concatenate([slow, slow, fast, fast]),), np.arange(0, 481, 120), np.arange(5))
+    >>> found = find_clusters(sequences, Categorical(3), Priors(), 5)
+    >>> mixture = fit_mixture(sequences, Priors(), start_mixture(found, 20))
+    >>> mixture.partition.tolist()
+    [0, 0, 1, 1]
+    """
+    mixture, trace = start, list(start.trace)
+    for i in range(n_iterations):
+        local = [fit_locally(sequences, mixture.emission, mixture.hyper, fit) for fit in mixture.fits]
+        mixture = with_responsibilities(mixture, np.array([one.bounds for one in local]).T)
+        trace.append(mixture.bound + log_prior(priors, mixture.eta, mixture.hyper, mixture.emission.strength))
+        if i > 0 and trace[-1] < trace[-2] + tolerance:
+            break
+        mixture = with_clusters(mixture, sequences, local)
+        if i < _LEARNING_ITERATIONS:
+            mixture = with_hyper(mixture, priors)
+    return mixture._replace(trace=np.array(trace))
+
+
+def with_responsibilities(mixture: Mixture, local_bounds: Floats) -> Mixture:
+    """Update q(c) and q(π) given what tasks add to the bound in each cluster, (J, T); the bound is set, too."""
+    share = mixture.eta / mixture.n_clusters
+    n_tasks = len(local_bounds)
+    sizes = share + mixture.responsibilities.sum(axis=0)
+    expected_log = digamma(sizes) - digamma(mixture.eta + n_tasks)
+    joint = local_bounds + expected_log
+    each = logsumexp(joint, axis=1)
+    shared = gammaln(mixture.eta) - gammaln(mixture.eta + n_tasks)
+    shared += (gammaln(sizes) - gammaln(share) - (sizes - share) * expected_log).sum()
+    for fit in mixture.fits:
+        shared += base_bound(fit.weights, mixture.hyper.gamma, mixture.hyper.n_states, 0.0)
+        shared -= mixture.emission.divergence(fit.statistics).sum()
+    return mixture._replace(
+        responsibilities=np.exp(joint - each[:, None]),
+        fits=tuple(fit._replace(local_bounds=own) for fit, own in zip(mixture.fits, local_bounds.T, strict=True)),
+        bound=float(each.sum() + shared),
+    )
+
+
+def with_clusters(mixture: Mixture, sequences: Sequences, local: Sequence[LocalFit]) -> Mixture:
+    """Update what clusters are made of, given posteriors of the steps; clusters and states without steps go."""
+    kept = mixture.responsibilities.sum(axis=0) > _FEWEST_TASKS
+    responsibilities = mixture.responsibilities[:, kept]
+    responsibilities = responsibilities / responsibilities.sum(axis=1, keepdims=True)
+    of_steps = responsibilities[sequences.task_of_step]
+    fits = []
+    for place, k in enumerate(np.flatnonzero(kept).tolist()):
+        fit, own, rho = mixture.fits[k], local[k], np.ascontiguousarray(responsibilities[:, place])
+        visits = rho @ own.counts.sum(axis=1)
+        used = (visits > _FEWEST_VISITS) | (visits == visits.max())
+        counts = without_states(own.counts, used)
+        posteriors = np.ascontiguousarray(own.posteriors[:, used] * of_steps[:, place, None])
+        statistics = mixture.emission.expected_statistics(sequences.observations, posteriors)
+        weights = reweighed(counts, fit.weights[used], mixture.hyper, task_weights=rho)
+        fits.append(ClusterFit(weights, statistics, counts, fit.bound, own.bounds))
+    return mixture._replace(responsibilities=responsibilities, fits=tuple(fits))
+
+
+def with_hyper(mixture: Mixture, priors: Priors) -> Mixture:
+    """Learn hyper-parameters for clusters that are held."""
+    columns = [np.ascontiguousarray(column) for column in mixture.responsibilities.T]
+    hyper, emission = learn_hyper(mixture.fits, mixture.emission, mixture.hyper, priors, columns)
+    sizes, n_tasks = mixture.responsibilities.sum(axis=0), len(mixture.responsibilities)
+
+    def of_clusters(eta: float) -> float:
+        share = eta / mixture.n_clusters
+        return float((gammaln(share + sizes) - gammaln(share)).sum() + gammaln(eta) - gammaln(eta + n_tasks))
+
+    eta = most_probable(of_clusters, mixture.eta, priors.clusters)
+    return mixture._replace(hyper=hyper, emission=emission, eta=eta)
+
+
+def to_draws(mixture: Mixture, n_draws: int, rng: np.random.Generator) -> list[Draw]:
+    """Draws from the variational posterior, as a sampler would keep them; ``log_joint`` is the bound.
+
+    States that are not in use come from the prior.
+    """
+    return [_draw(mixture, rng) for _ in range(n_draws)]
+
+
+def _draw(mixture: Mixture, rng: np.random.Generator) -> Draw:
+    hyper, emission, n_states = mixture.hyper, mixture.emission, mixture.hyper.n_states
+    n_tasks = len(mixture.responsibilities)
+    reached = mixture.responsibilities.cumsum(axis=1)
+    chosen = (rng.random((n_tasks, 1)) * reached[:, -1:] >= reached).sum(axis=1)
+    occupied, first_tasks, cluster = np.unique(chosen, return_index=True, return_inverse=True)
+    # Clusters are in the order of their first tasks.
+    order = np.argsort(first_tasks)
+    cluster = np.argsort(order)[cluster]
+    base_weights = np.empty((len(occupied), n_states))
+    parameters = np.empty((len(occupied), n_states, emission.n_parameters))
+    transitions = np.empty((n_tasks, n_states + 1, n_states))
+    used = np.empty(n_tasks, dtype=np.int64)
+    for k, place in enumerate(occupied[order]):
+        fit = mixture.fits[place]
+        n_used = len(fit.weights)
+        weights = np.full(n_states, hyper.gamma / n_states)
+        weights[:n_used] = fit.weights
+        draw_dirichlet(weights, base_weights[k], rng)
+        statistics = np.zeros((n_states, emission.n_statistics))
+        statistics[:n_used] = fit.statistics
+        parameters[k] = emission.draw_parameters(statistics, rng)
+        members = np.flatnonzero(cluster == k)
+        _draw_rows_of(members, fit.counts, hyper.alpha * base_weights[k], hyper.stickiness, transitions, rng)
+        used[members] = (fit.counts[members].sum(axis=1) > _USED).sum(axis=1)
+    return Draw(
+        cluster.astype(np.int64),
+        base_weights,
+        parameters,
+        transitions,
+        mixture.eta,
+        hyper.gamma,
+        hyper.alpha,
+        emission.strength,
+        mixture.bound,
+        used,
+        hyper.stickiness,
+    )
+
+
+@compiled
+def _draw_rows_of(members, counts, weights, stickiness, transitions, rng):  # type: ignore[no-untyped-def]
+    """Draw the transition rows of a cluster's tasks, states that are not in use included."""
+    n_used = counts.shape[2]
+    padded = np.zeros((len(weights) + 1, len(weights)))
+    for j in members:
+        padded[: n_used + 1, :n_used] = counts[j]
+        draw_rows(weights, stickiness, padded, transitions[j], rng)

@@ -1,0 +1,314 @@
+"""Moves that split a cluster of tasks or merge two, hidden states summed out: exact, along annealed paths.
+
+For a set U of tasks in one cluster, let x = (β, θ, W_j for j in U). A path from a reference q_U, which is a function of
+the data, to the posterior of x has a weight Ẑ_U whose mean is the evidence of U (see `annealing`). A split of U into A
+and B is accepted with probability
+
+    min(1, [p(c′)/p(c)] · Ẑ_A Ẑ_B / Ẑ_U / [q(A, B | i, j)/n_empty]),
+
+where A and B get their x at the ends of paths from q_A and q_B, and U's own x is the end of one drawn backwards; a
+merge is the inverse. On the space of all paths this is a Metropolis–Hastings step for the exact posterior, however
+short they are. A cluster may also be refreshed: its x makes way for another with probability min(1, Ẑ′_U/Ẑ_U).
+
+States of x may be numbered in any way, and q_U has one numbering. So x is first aligned: going through the states that
+the reference uses, one of x's states that are left is drawn by how well it explains the steps of the reference's state.
+With g(x) the probability that x is aligned as it is, and A states in use, a weight has the factor g(x) L!/(L − A)!.
+
+Which sets are proposed hangs on the data alone. Tasks i ≠ j are drawn, most often such as are neither surely kin nor
+surely not, by the evidence that they have in common; if they are in one cluster, i and j go to A and B, and each other
+task of it goes with the one of them that it has more evidence in common with, most of the time.
+
+Most proposals are hopeless, and paths are dear. So a proposal is first accepted or not by what the references' bounds
+say of it, with little weight, and only then by its paths, divided by that: an exact step in two stages (J. A. Christen
+and C. Fox, J. Comput. Graph. Statist. 14, 2005).
+
+A chain may be in a mode of its states that is far from the reference's, and could then only leave it by chance. So long
+as references are still *learning*, while draws are thrown away, the chain's own x is weighed by a reference that is
+fitted to it, and where that fit is the better one, it stays. After that, references are fixed, and moves exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, gammaln
+
+from kinfolk.sequences.inference.agglomeration import promise_of_joining
+from kinfolk.sequences.inference.annealing import Hypers, Particle, Reference, annealed, draw_from, reference_of
+from kinfolk.sequences.inference.mean_field import ClusterFit, Floats, fit_cluster, start_from_posteriors
+from kinfolk.sequences.inference.task_set_fits import References, TaskSet
+from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.filtering import draw_states
+from kinfolk.sequences.model.ndp_ihmm import State
+from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.sequences.model.transitions import draw_dirichlet
+
+# Nats of common evidence that make a task e times as likely to go with one anchor rather than with the other, and the
+# least probability with which it goes with either.
+_SOFTNESS, _LEAST = 5.0, 0.02
+# Nats of common evidence, more or less, at which a pair of tasks is drawn half as often as one that has none, and how
+# often any pair may be drawn.
+_DOUBTFUL, _ANY_PAIR = 20.0, 0.2
+# A fit to the chain's own states ends when an iteration adds less than this many nats.
+_ROUGHLY = 0.5
+# What a nat of the references' bounds counts at the first stage, and the most that they count in all.
+_GLANCE, _MOST_OF_GLANCE = 0.1, 10.0
+# References that are kept; others are made again from their fits, which take less room.
+_MOST_KEPT = 64
+# How often a cluster is refreshed rather than split or merged.
+_REFRESH = 0.2
+
+
+class SplitMerge:
+    """Split and merge moves for the tasks of a model; one that gets to its paths costs tens of sweeps over its tasks.
+
+    Parameters
+    ----------
+    references : References
+        Fits of sets of tasks, under any hyper-parameters; those that learn from the chain are replaced.
+
+    Examples
+    --------
+    >>> from kinfolk.sequences.model.emissions.categorical import Categorical
+    >>> from kinfolk.sequences.inference.gibbs import start_state, sweep
+    >>> from kinfolk.sequences.model.ndp_ihmm import Priors
+    >>> from kinfolk.sequences.inference.mean_field import Hyper
+    >>> rng, emission = np.random.default_rng(0), Categorical(4)
+    >>> codes = np.concatenate([np.tile([0, 1], 20), np.tile([2, 3], 20)])
+    >>> data = Sequences((codes,), np.array([0, 40, 80]), np.array([0, 1, 2]))
+    >>> moves = SplitMerge(References(data, emission, Hyper(n_states=4)))
+    >>> together = np.zeros(2, dtype=np.int64)
+    >>> state = start_state(data, emission, Priors(), n_clusters=5, n_states=4, rng=rng, cluster=together)
+    >>> for _ in range(5):
+    ...     state = sweep(moves.move(state, emission, rng), data, emission, Priors(), rng)
+    >>> bool(state.cluster[0] == state.cluster[1])
+    False
+    """
+
+    def __init__(self, references: References) -> None:
+        self._fits = references
+        self._references: dict[TaskSet, Reference] = {}
+        self._learning = False
+        n_tasks = references.sequences.n_tasks
+        self._common = np.zeros((n_tasks, n_tasks))
+        for i in range(n_tasks):
+            for j in range(i):
+                self._common[i, j] = self._common[j, i] = promise_of_joining(references, (j,), (i,))
+        self._pairs = np.column_stack(np.tril_indices(n_tasks, -1))
+        doubtful = 1.0 / (1.0 + (self._common[tuple(self._pairs.T)] / _DOUBTFUL) ** 2)
+        self._chances_of_pairs = _ANY_PAIR / max(len(doubtful), 1) + (1.0 - _ANY_PAIR) * doubtful / doubtful.sum()
+
+    def move(self, state: State, emission: Emission, rng: np.random.Generator, *, learning: bool = False) -> State:
+        """Try one split, merge or refreshment."""
+        self._learning = learning
+        n_tasks = len(state.cluster)
+        if n_tasks < 2 or state.n_clusters < 2:
+            return state
+        emission = emission.with_strength(state.strength)
+        if rng.random() < _REFRESH:
+            return self._refresh(state, emission, int(rng.integers(n_tasks)), rng)
+        first, second = self._pairs[rng.choice(len(self._pairs), p=self._chances_of_pairs)].tolist()
+        if state.cluster[first] == state.cluster[second]:
+            return self._split(state, emission, first, second, rng)
+        return self._merge(state, emission, first, second, rng)
+
+    def _refresh(self, state: State, emission: Emission, task: int, rng: np.random.Generator) -> State:
+        here = int(state.cluster[task])
+        tasks = np.flatnonzero(state.cluster == here)
+        log_own = self._log_evidence_of_current(state, emission, tasks, here, rng)
+        particle, log_fresh = self._draw(state, emission, tasks, rng)
+        if not np.log(rng.random()) < log_fresh - log_own:
+            return state
+        return _with_cluster(state, self._fits.sequences, emission, tasks, here, particle, rng)
+
+    def _split(self, state: State, emission: Emission, first: int, second: int, rng: np.random.Generator) -> State:
+        empty = np.flatnonzero(np.bincount(state.cluster, minlength=state.n_clusters) == 0)
+        if not len(empty):
+            return state
+        here = int(state.cluster[first])
+        union = np.flatnonzero(state.cluster == here)
+        beside_first = self._chances(union, first, second)
+        stays = rng.random(len(union)) < beside_first
+        log_q = float(np.log(np.where(stays, beside_first, 1.0 - beside_first)).sum()) - np.log(len(empty))
+        parts = [union[stays], union[~stays]]
+        # The part with the first task of all keeps the label, so that a merge knows which one is left.
+        parts.sort(key=lambda tasks: int(tasks[0]))
+        glance = self._glance(parts)
+        if np.log(rng.random()) >= glance:
+            return state
+        log_whole = self._log_evidence_of_current(state, emission, union, here, rng)
+        drawn = [self._draw(state, emission, part, rng) for part in parts]
+        log_ratio = sum(log_evidence for _, log_evidence in drawn) - log_whole
+        log_ratio += self._log_seats(state, len(parts[0]), len(parts[1])) - log_q - glance
+        # Written so that a ratio which floats cannot tell is no reason to move.
+        if not np.log(rng.random()) < log_ratio:
+            return state
+        new = int(rng.choice(empty))
+        for (particle, _), part, label in zip(drawn, parts, (here, new), strict=True):
+            state = _with_cluster(state, self._fits.sequences, emission, part, label, particle, rng)
+        return state
+
+    def _merge(self, state: State, emission: Emission, first: int, second: int, rng: np.random.Generator) -> State:
+        parts = [np.flatnonzero(state.cluster == state.cluster[task]) for task in (first, second)]
+        union = np.sort(np.concatenate(parts))
+        beside_first = self._chances(union, first, second)
+        stays = state.cluster[union] == state.cluster[first]
+        n_empty = state.n_clusters - len(np.unique(state.cluster)) + 1
+        log_q = float(np.log(np.where(stays, beside_first, 1.0 - beside_first)).sum()) - np.log(n_empty)
+        parts.sort(key=lambda tasks: int(tasks[0]))
+        labels = [int(state.cluster[tasks[0]]) for tasks in parts]
+        glance = -self._glance(parts)
+        if np.log(rng.random()) >= glance:
+            return state
+        log_parts = sum(
+            self._log_evidence_of_current(state, emission, part, label, rng)
+            for part, label in zip(parts, labels, strict=True)
+        )
+        particle, log_whole = self._draw(state, emission, union, rng)
+        log_ratio = log_whole - log_parts - self._log_seats(state, len(parts[0]), len(parts[1])) + log_q - glance
+        if not np.log(rng.random()) < log_ratio:
+            return state
+        state = _with_cluster(state, self._fits.sequences, emission, union, labels[0], particle, rng)
+        return _with_empty(state, emission, labels[1], rng)
+
+    def _glance(self, parts: list[NDArray[np.int64]]) -> float:
+        """What the bounds of two sets have above that of their union, as it counts at the first stage."""
+        apart = sum(self._fits.of(part.tolist()).bound for part in parts)
+        more = apart - self._fits.of(np.concatenate(parts).tolist()).bound
+        return float(np.clip(_GLANCE * more, -_MOST_OF_GLANCE, _MOST_OF_GLANCE))
+
+    def _chances(self, union: NDArray[np.int64], first: int, second: int) -> Floats:
+        """Probability that each task of a union goes with the first anchor."""
+        more = (self._common[union, first] - self._common[union, second]) / _SOFTNESS
+        chances = np.clip(expit(more), _LEAST, 1.0 - _LEAST)
+        chances[union == first], chances[union == second] = 1.0, 0.0
+        return np.asarray(chances)
+
+    def _log_seats(self, state: State, n_first: int, n_second: int) -> float:
+        """Log of p(c′)/p(c) for a split, π integrated out."""
+        share = state.eta / state.n_clusters
+        apart = gammaln(share + n_first) + gammaln(share + n_second) - gammaln(share)
+        return float(apart - gammaln(share + n_first + n_second))
+
+    def _log_evidence_of_current(
+        self, state: State, emission: Emission, tasks: NDArray[np.int64], label: int, rng: np.random.Generator
+    ) -> float:
+        """Log Ẑ of a set along a path back from the chain's own x."""
+        reference = self._reference(tasks, state.n_states)
+        if self._learning:
+            reference = self._learnt_reference(tasks, state)
+        own = Particle(state.base_weights[label], state.parameters[label], state.transitions[tasks])
+        aligned = _aligned(own, reference, emission, rng)
+        log_weight = annealed(aligned, reference, emission, _hypers(state), rng, back=True)[1]
+        return log_weight + _log_alignment(aligned, reference, emission)
+
+    def _draw(
+        self, state: State, emission: Emission, tasks: NDArray[np.int64], rng: np.random.Generator
+    ) -> tuple[Particle, float]:
+        """An x of a set at the end of a path, and log Ẑ."""
+        reference = self._reference(tasks, state.n_states)
+        start = draw_from(reference, emission, _hypers(state), rng)
+        particle, log_weight = annealed(start, reference, emission, _hypers(state), rng)
+        log_weight += _log_alignment(particle, reference, emission)
+        # States get back the arbitrary numbers that the alignment took from them.
+        return _renumbered(particle, rng.permutation(state.n_states)), log_weight
+
+    def _reference(self, tasks: NDArray[np.int64], n_states: int) -> Reference:
+        key: TaskSet = tuple(tasks.tolist())
+        if key not in self._references:
+            if len(self._references) == _MOST_KEPT:
+                del self._references[next(iter(self._references))]
+            self._references[key] = self._made_of(self._fits.of(key), key, n_states)
+        return self._references[key]
+
+    def _learnt_reference(self, tasks: NDArray[np.int64], state: State) -> Reference:
+        """A reference fitted to the chain's own states; it is the set's from now on if its bound is higher."""
+        key: TaskSet = tuple(tasks.tolist())
+        sequences = self._fits.sequences.of_tasks(key)
+        own = np.concatenate([state.states[self._fits.sequences.steps_of(task)] for task in key])
+        used, place = np.unique(own, return_inverse=True)
+        start = start_from_posteriors(sequences, self._fits.emission, np.eye(len(used))[place])
+        fit = fit_cluster(sequences, self._fits.emission, self._fits.hyper, start, tolerance=_ROUGHLY)
+        reference = self._made_of(fit, key, state.n_states)
+        if fit.bound > self._fits.of(key).bound:
+            self._fits.fits[key] = fit
+            self._references.pop(key, None)
+        return reference
+
+    def _made_of(self, fit: ClusterFit, tasks: TaskSet, n_states: int) -> Reference:
+        own = self._fits.sequences.of_tasks(tasks)
+        return reference_of(fit, own, self._fits.emission, self._fits.hyper, n_states)
+
+
+def _hypers(state: State) -> Hypers:
+    return Hypers(state.gamma, state.alpha, state.kappa)
+
+
+def _scores(particle: Particle, reference: Reference, emission: Emission) -> Floats:
+    """How well each state of x (columns) explains the steps of each state that the reference uses (rows)."""
+    rows = emission.log_densities(particle.parameters, reference.sequences.observations).rows
+    return np.asarray(reference.row_weights.T @ rows)
+
+
+def _renumbered(particle: Particle, order: NDArray[np.int64]) -> Particle:
+    """Put the state order[l] of x at place l."""
+    rows = np.concatenate([[0], order + 1])
+    moved = particle.transitions[:, rows][:, :, order]
+    return Particle(particle.base_weights[order], particle.parameters[order], np.ascontiguousarray(moved))
+
+
+def _aligned(particle: Particle, reference: Reference, emission: Emission, rng: np.random.Generator) -> Particle:
+    """Number the states of x like the reference's, drawn one after the other; the rest in any order."""
+    scores = _scores(particle, reference, emission)
+    left = list(range(scores.shape[1]))
+    order = []
+    for of_state in scores:
+        chances = np.exp(of_state[left] - of_state[left].max())
+        order.append(left.pop(int(rng.choice(len(left), p=chances / chances.sum()))))
+    return _renumbered(particle, np.array([*order, *rng.permutation(left).tolist()], dtype=np.int64))
+
+
+def _log_alignment(particle: Particle, reference: Reference, emission: Emission) -> float:
+    """Log of g(x) L!/(L − A)!: the chance to be aligned as it is, at state l those before it being gone."""
+    n_states, n_used = len(reference.tables), reference.n_used
+    scores = _scores(particle, reference, emission)
+    value = sum(of_state[place] - np.logaddexp.reduce(of_state[place:]) for place, of_state in enumerate(scores))
+    return float(value + gammaln(n_states + 1) - gammaln(n_states - n_used + 1))
+
+
+def _with_cluster(
+    state: State,
+    sequences: Sequences,
+    emission: Emission,
+    tasks: NDArray[np.int64],
+    label: int,
+    particle: Particle,
+    rng: np.random.Generator,
+) -> State:
+    """Put tasks into a cluster with the given x, and draw their states."""
+    cluster, states = state.cluster.copy(), state.states.copy()
+    base_weights, parameters = state.base_weights.copy(), state.parameters.copy()
+    transitions = state.transitions.copy()
+    cluster[tasks] = label
+    base_weights[label], parameters[label], transitions[tasks] = particle
+    for j in tasks.tolist():
+        own, steps = sequences.between(j, j + 1), sequences.steps_of(j)
+        drawn = states[steps].copy()
+        densities = emission.densities(particle.parameters, own.observations)
+        draw_states(*densities, own.bounds, transitions[j], rng.random(len(drawn)), drawn)
+        states[steps] = drawn
+    return state._replace(
+        cluster=cluster,
+        states=states,
+        base_weights=base_weights,
+        parameters=parameters,
+        transitions=transitions,
+    )
+
+
+def _with_empty(state: State, emission: Emission, label: int, rng: np.random.Generator) -> State:
+    """Draw what a cluster without tasks is made of from the prior."""
+    base_weights, parameters = state.base_weights.copy(), state.parameters.copy()
+    draw_dirichlet(np.full(state.n_states, state.gamma / state.n_states), base_weights[label], rng)
+    parameters[label] = emission.draw_parameters(np.zeros((state.n_states, emission.n_statistics)), rng)
+    return state._replace(base_weights=base_weights, parameters=parameters)

@@ -1,0 +1,183 @@
+"""Codes, θ ~ Dir(h, …, h): the codebook emissions of the nDP-iHMM (paper 004, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import lgamma
+from typing import Self
+
+import numpy as np
+from scipy.special import digamma
+
+from kinfolk.maths.compiled import compiled
+from kinfolk.sequences.model.emissions.emission import (
+    Codes,
+    Emission,
+    Floats,
+    LogDensities,
+    Observations,
+    check_strength,
+    log_gamma_draws,
+)
+
+
+@dataclass(frozen=True)
+class Categorical(Emission):
+    """Codes 0 … n_codes − 1 with a Dirichlet prior; any code above is one that the codebook does not know.
+
+    Statistics are counts of the codes. Parameters are logarithms, because a share drawn under a small h is often too
+    small for a float: of each code's share θ, then of the share of an unknown code,
+
+        h / (n h + N + h),        n codes, N steps of the state,
+
+    which is what the state would expect of one more code of the codebook that it has never shown. It is that mean in
+    every draw, and stands beside the shares, which add up to one without it: known codes are as probable as if no other
+    could be, and log p(o) of an unknown one is finite however small the draw of its share might have been. A state
+    learns nothing from an unknown code. Whoever expects new codes counts one more, shared by all of them, in
+    ``n_codes``.
+
+    Parameters
+    ----------
+    n_codes : int
+        How many codes there are.
+    strength : float, default=0.3
+        h. Over a wide codebook h = 1 makes each state costly, so that states are shared that should not be.
+
+    Examples
+    --------
+    >>> emission = Categorical(3, strength=1.0)
+    >>> codes = (np.array([0, 0, 1, -1, 2]),)
+    >>> counts = emission.statistics(codes, np.array([0, 0, 0, 1, 1]), n_states=2)
+    >>> counts
+    array([[2., 1., 0.],
+           [0., 0., 1.]])
+
+    The probability of 0, 0, 1 in this order is 1/3 · 2/4 · 1/5.
+
+    >>> bool(np.isclose(np.exp(emission.log_marginal(counts)[0]), 1 / 30))
+    True
+    """
+
+    n_codes: int
+    strength: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_strength(self.strength)
+        if self.n_codes < 1:
+            raise ValueError(f"n_codes={self.n_codes} was given, but a codebook has at least one code.")
+
+    @property
+    def n_statistics(self) -> int:
+        """How many statistics a state has: a count of each code."""
+        return self.n_codes
+
+    @property
+    def n_parameters(self) -> int:
+        """How many parameters a state has: one for each code, and one for all that are unknown."""
+        return self.n_codes + 1
+
+    def with_strength(self, strength: float) -> Self:
+        """The same codebook with another h."""
+        return replace(self, strength=float(strength))
+
+    def statistics(self, observations: Observations, states: Codes, n_states: int) -> Floats:
+        """Counts (n_states, n_codes). O(steps)."""
+        return np.asarray(_counts(observations[0], states, n_states, self.n_codes))
+
+    def expected_statistics(self, observations: Observations, posteriors: Floats) -> Floats:
+        """Expected counts (n_states, n_codes). O(steps · states)."""
+        return np.asarray(_expected_counts(observations[0], posteriors, self.n_codes))
+
+    def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
+        """Draw log shares from the Dirichlet posterior, in log space throughout."""
+        weights = log_gamma_draws(statistics + self.strength, rng)
+        shares = weights - np.logaddexp.reduce(weights, axis=-1, keepdims=True)
+        return np.concatenate([shares, self._log_unknown(statistics)], axis=-1)
+
+    def log_densities(self, parameters: Floats, observations: Observations) -> LogDensities:
+        """Log shares of the steps' codes; a row for each code, for unknown ones and for missing ones."""
+        return self._of_codes(parameters, observations)
+
+    def expected_log_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
+        """E_q log θ of the steps' codes."""
+        known = self._expected_log_shares(statistics)
+        return self._of_codes(np.concatenate([known, self._log_unknown(statistics)], axis=-1), observations)
+
+    def log_predictive_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
+        """Log E_q θ of the steps' codes."""
+        total = statistics.sum(axis=-1, keepdims=True) + self.n_codes * self.strength
+        known = np.log(statistics + self.strength) - np.log(total)
+        return self._of_codes(np.concatenate([known, self._log_unknown(statistics)], axis=-1), observations)
+
+    def log_marginal(self, statistics: Floats) -> Floats:
+        """Log probability of the codes in their order. O(cells that are not empty)."""
+        counts = np.ascontiguousarray(statistics, dtype=np.float64)
+        out = _log_marginals(counts.reshape(-1, self.n_codes), self.strength)
+        return np.asarray(out.reshape(counts.shape[:-1]))
+
+    def expected_log_likelihood(self, statistics_of_q: Floats, statistics: Floats) -> Floats:
+        """E_q Σ n log θ."""
+        return np.asarray((statistics * self._expected_log_shares(statistics_of_q)).sum(axis=-1))
+
+    def draw_observations(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> Observations:
+        """Draw known codes, by inverting their cumulative shares."""
+        reached = np.exp(parameters[:, : self.n_codes]).cumsum(axis=1)
+        # The last code takes what rounding leaves of one.
+        drawn = (rng.random(len(states))[:, None] >= reached[states, :-1]).sum(axis=1)
+        return (drawn.astype(np.int64),)
+
+    def means(self, parameters: Floats) -> tuple[Floats, ...]:
+        """The shares of the codes."""
+        return (np.exp(parameters[..., : self.n_codes]),)
+
+    def _expected_log_shares(self, statistics: Floats) -> Floats:
+        total = statistics.sum(axis=-1, keepdims=True) + self.n_codes * self.strength
+        return np.asarray(digamma(statistics + self.strength) - digamma(total))
+
+    def _log_unknown(self, statistics: Floats) -> Floats:
+        total = statistics.sum(axis=-1, keepdims=True) + (self.n_codes + 1) * self.strength
+        return np.asarray(np.log(self.strength) - np.log(total))
+
+    def _of_codes(self, log_shares: Floats, observations: Observations) -> LogDensities:
+        codes = observations[0]
+        rows = np.zeros((self.n_codes + 2, len(log_shares)))
+        rows[:-1] = log_shares.T
+        row = np.minimum(codes, self.n_codes).astype(np.int64, copy=False)
+        return LogDensities(rows, np.where(row < 0, self.n_codes + 1, row))
+
+
+@compiled
+def _counts(codes, states, n_states, n_codes):  # type: ignore[no-untyped-def]
+    counts = np.zeros((n_states, n_codes))
+    for t in range(len(codes)):
+        if 0 <= codes[t] < n_codes:
+            counts[states[t], codes[t]] += 1.0
+    return counts
+
+
+@compiled
+def _expected_counts(codes, posteriors, n_codes):  # type: ignore[no-untyped-def]
+    n_states = posteriors.shape[1]
+    # Codes first, so that a step adds to cells that lie together.
+    counts = np.zeros((n_codes, n_states))
+    for t in range(len(codes)):
+        if 0 <= codes[t] < n_codes:
+            for state in range(n_states):
+                counts[codes[t], state] += posteriors[t, state]
+    return np.ascontiguousarray(counts.T)
+
+
+@compiled
+def _log_marginals(counts, strength):  # type: ignore[no-untyped-def]
+    n_rows, n_codes = counts.shape
+    at_prior, of_all = lgamma(strength), lgamma(n_codes * strength)
+    out = np.zeros(n_rows)
+    for i in range(n_rows):
+        total = 0.0
+        for c in range(n_codes):
+            if counts[i, c] > 0.0:
+                out[i] += lgamma(strength + counts[i, c]) - at_prior
+                total += counts[i, c]
+        if total > 0.0:
+            out[i] += of_all - lgamma(n_codes * strength + total)
+    return out
