@@ -382,7 +382,7 @@ def test_rows_that_cannot_be_scored_are_refused_in_a_sentence(fitted):
         task_scorer("roc_auc")(fitted, X[:2], [None, None], task=task[:2])
     with pytest.raises(ValueError, match="a label for each of the 200 rows of X, not 3"):
         task_scorer("roc_auc")(fitted, X, y[:3], task=task)
-    with pytest.raises(ValueError, match="a task for each of the 200 rows of X, not 3"):
+    with pytest.raises(ValueError, match="task has 3 entries for 200 rows"):
         task_scorer("roc_auc")(fitted, X, y, task=task[:3])
     with pytest.raises(ValueError, match="no task"):
         task_scorer("roc_auc")(fitted, X, y)

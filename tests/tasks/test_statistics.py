@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinfolk.tasks.statistics import Layout, Rows, as_ids, count, positions, union
+from kinfolk.tasks.schema import as_ids
+from kinfolk.tasks.statistics import Layout, Rows, count, positions, union
 
 quick = settings(deadline=None, max_examples=40)
 N_VALUES = (3, 2)

@@ -1,4 +1,4 @@
-"""What each row carries besides its features: a label, or none, and the task it belongs to."""
+"""Values that rows carry, one each: missing ones, labels or none, and their codes in sorted order."""
 
 from typing import Any
 
@@ -106,66 +106,9 @@ def unlabelled_rows(y: Any, unlabelled: int | str | None = None) -> NDArray[np.b
     return without
 
 
-def tasks_of_rows(X: Any, task: Any = None, groups: Any = None, task_column: int | str | None = None) -> NDArray[Any]:
-    """Find the task of each row, which must be given in exactly one of three ways.
-
-    Parameters
-    ----------
-    X : table
-        Looked into only for `task_column`: a pandas or polars frame, or a 2-d array.
-    task, groups : array-like of shape (n_rows,), optional
-        The task of each row; `groups` is scikit-learn's word for it.
-    task_column : str or int, optional
-        Name or position of the column of `X` that holds the task. A name wins over a position.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-
-    Examples
-    --------
-    >>> tasks_of_rows([["ann", 3], ["bob", 4]], task_column=0)
-    array(['ann', 'bob'], dtype=object)
-    """
-    ways = {"task=": task, "groups=": groups, "task_column=": task_column}
-    given = [way for way, value in ways.items() if value is not None]
-    if len(given) != 1:
-        raise ValueError(
-            f"The task of each row must be given once, as task=, groups= or task_column=, "
-            f"but {' and '.join(given) or 'none of them'} came."
-        )
-    what = given[0].removesuffix("=")
-    tasks = as_column(_column(X, task_column) if task_column is not None else ways[given[0]], what)
-    without = is_missing(tasks)
-    if without.any():
-        raise ValueError(f"Every row needs a task, but {what} has none for row {int(without.argmax())}.")
-    if X is not None and n_rows(X) != len(tasks):
-        raise ValueError(f"{what} must name a task for each of the {n_rows(X)} rows of X, not {len(tasks)}.")
-    return tasks
-
-
 def n_rows(X: Any) -> int:
     """Count the rows of a frame, an array, a sparse matrix or a list."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _column(X: Any, name: int | str) -> Any:
-    columns = getattr(X, "columns", None)
-    if columns is None:
-        table = X if hasattr(X, "shape") else np.array(X, dtype=object)
-        if not isinstance(table, np.ndarray) or table.ndim != 2:
-            raise ValueError(f"task_column={name!r} needs X to be a data frame or a 2-d array.")
-        if isinstance(name, str):
-            raise ValueError(f"task_column={name!r} is a name, but X is an array without column names.")
-        names = list(range(table.shape[1]))
-    else:
-        names = list(columns)
-    position = names.index(name) if name in names else name
-    if isinstance(position, str) or not -len(names) <= position < len(names):
-        raise ValueError(f"task_column={name!r} is no column of X, whose columns are {names}.")
-    if columns is None:
-        return table[:, position]
-    return X.iloc[:, position] if hasattr(X, "iloc") else X[:, position]
 
 
 def in_order(values: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:

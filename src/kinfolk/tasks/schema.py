@@ -66,7 +66,7 @@ class Column(NamedTuple):
     def encode(self, values: NDArray[Any]) -> Codes:
         """Codes of a column's values."""
         if self.categories is not None:
-            return encode(values, self.categories)
+            return encode_alike(values, self.categories)
         assert self.edges is not None
         numbers = as_numbers(values)
         codes = np.searchsorted(self.edges, numbers, side="left").astype(np.int32)
@@ -142,7 +142,7 @@ def encode_column(column: Column, values: NDArray[Any], coded: Coded | None) -> 
     """Codes of a column's values: looked up category by category where they came coded, else value by value."""
     if coded is None or column.categories is None:
         return column.encode(values)
-    places = encode(np.array(coded.categories, dtype=object), column.categories)
+    places = encode_alike(np.array(coded.categories, dtype=object), column.categories)
     return np.append(places, np.int32(-1))[coded.codes]
 
 
@@ -172,6 +172,49 @@ def encode(values: NDArray[Any], categories: Sequence[Any]) -> Codes:
         return np.array([place.get(value, -1) for value in values.tolist()], dtype=np.int32)
     except TypeError:  # an unhashable value
         return np.array([place.get(value, -1) if _hashable(value) else -1 for value in values], dtype=np.int32)
+
+
+def encode_alike(values: NDArray[Any], categories: Sequence[Any]) -> Codes:
+    """Positions as by :func:`encode`; a value of another type than all categories is known by how it is written.
+
+    Examples
+    --------
+    >>> encode_alike(np.array([2, 3]), ("1", "2")).tolist()
+    [1, -1]
+    >>> encode_alike(np.array(["2", "two"], dtype=object), (1, 2)).tolist()
+    [1, -1]
+    """
+    codes = encode(values, categories)
+    lost = codes < 0
+    kind = _one_kind(categories) if lost.any() else None
+    if kind is None:
+        return codes
+    place = {category: code for code, category in enumerate(categories)}
+    strange = [value if _hashable(value) else None for value in values[lost].tolist()]
+    found = {value: place.get(_written_as(kind, value), -1) for value in set(strange)}
+    codes[lost] = [found[value] for value in strange]
+    return codes
+
+
+def _one_kind(categories: Sequence[Any]) -> str | None:
+    """What all categories are: text, truth values or numbers; None where they differ."""
+    for kind, types in (("text", str), ("truth", bool), ("number", int | float)):
+        if categories and all(isinstance(category, types) for category in categories):
+            return kind
+    return None
+
+
+def _written_as(kind: str, value: Any) -> Any:
+    """A value of another type as one of a kind; None where it cannot be written so, or is of that kind already."""
+    if kind == "text" and isinstance(value, int | float):
+        if isinstance(value, bool):
+            return str(value).lower()
+        return str(int(value)) if value == np.floor(value) and abs(value) < 2**53 else str(value)
+    if kind == "truth" and isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().lower())
+    if kind == "number" and isinstance(value, str) and value.strip().lstrip("+-").replace(".", "", 1).isdecimal():
+        return float(value)
+    return None
 
 
 def _hashable(value: Any) -> bool:
@@ -244,6 +287,16 @@ def _from_zero(values: NDArray[Any]) -> NDArray[np.int64]:
     """Whole numbers less their lowest, in a type that the difference fits in."""
     wide = values if values.dtype.kind == "u" else values.astype(np.int64)
     return np.asarray(wide - wide.min(), dtype=np.int64)
+
+
+def as_ids(values: list[Any]) -> NDArray[Any]:
+    """A plain array of ids: numbers or text where all are, else objects."""
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {int, bool, float, str}:
+        array = np.array(values)
+        if array.dtype.kind in "iubfU":
+            return array
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def sort_values(values: list[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import COUNT, GAUSSIAN, N_CELLS, NumberGroups, number_groups, third_cell
 from kinfolk.tasks.numbers import Number
-from kinfolk.tasks.schema import Schema, sort_values
+from kinfolk.tasks.schema import Schema, as_ids, sort_values
 
 # 4 GiB of 4-byte counts; beyond it a dense table of counts is the wrong tool.
 MAX_CELLS = 1 << 30
@@ -224,16 +224,6 @@ class Statistics(NamedTuple):
 def _whole_type(total: float) -> Any:
     """An integer type that no sum of counts leaves; floats where even 64 bits are too few."""
     return np.int32 if total < 2**31 else np.int64 if total < 2**62 else np.float64
-
-
-def as_ids(values: list[Any]) -> NDArray[Any]:
-    """A plain array of ids: numbers or text where all are, else objects."""
-    kinds = {type(value) for value in values}
-    if len(kinds) == 1 and kinds <= {int, bool, float, str}:
-        array = np.array(values)
-        if array.dtype.kind in "iubfU":
-            return array
-    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def union(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:

@@ -38,7 +38,8 @@ class Table(NamedTuple):
 
     ``names`` is None for arrays, which have no names; ``places`` are the columns' places among the ``width`` columns of
     the table that was given, which may have had a task column too. ``coded`` has, for columns of text that their frame
-    keeps as codes, these codes as well: going through text value by value takes a hundred times longer.
+    keeps as codes, these codes as well: going through text value by value takes a hundred times longer. A scipy sparse
+    matrix stays as it is, in ``sparse``, and then ``columns`` is empty.
     """
 
     names: list[str] | None
@@ -47,6 +48,12 @@ class Table(NamedTuple):
     width: int
     n_rows: int
     coded: tuple[Coded | None, ...] = ()
+    sparse: Any = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns, of a sparse matrix too."""
+        return len(self.columns) if self.sparse is None else self.width
 
     def label(self, index: int) -> str:
         """What to call a column when speaking to its owner."""
@@ -92,7 +99,12 @@ def column_names(X: Any) -> list[str] | None:
     if isinstance(X, Mapping):
         return [str(name) for name in X]
     names = _frame_names(X)
-    return names if names is not None and all(isinstance(name, str) for name in names) else None
+    if names is None or not any(isinstance(name, str) for name in names):
+        return None
+    odd = next((name for name in names if not isinstance(name, str)), None)
+    if odd is not None:
+        raise TypeError(f"the name of column {odd!r} is not text, those of others are: give all of them text for names")
+    return names
 
 
 def _frame_names(X: Any) -> list[Any] | None:
@@ -104,8 +116,20 @@ def _frame_names(X: Any) -> list[Any] | None:
     return None
 
 
-def read_table(X: Any) -> Table:
+def read_table(X: Any, *, flat: bool = False, sparse: bool = False) -> Table:
     """Read any supported table into plain columns.
+
+    Parameters
+    ----------
+    X : frame of pandas, polars or pyarrow, 2-d array, list of rows, mapping from names to columns, or sparse matrix
+    flat : bool, default=False
+        Whether a single column may come without a table around it.
+    sparse : bool, default=False
+        Whether a sparse matrix is taken, as it is.
+
+    Returns
+    -------
+    Table
 
     Examples
     --------
@@ -116,7 +140,12 @@ def read_table(X: Any) -> Table:
     if hasattr(X, "collect_schema") and hasattr(X, "collect") and not hasattr(X, "to_numpy"):
         raise ValueError("the table is lazy: call .collect() on it first")
     if hasattr(X, "toarray"):
-        raise TypeError("a sparse table is not supported: pass a dense one, X.toarray()")
+        if not sparse:
+            raise TypeError("a sparse table is not supported: pass a dense one, X.toarray()")
+        return _sparse_table(X)
+    if flat and is_flat(X):
+        column = plain_column(as_column(X, "X"), "X")
+        return Table(None, [column], [0], 1, len(column))
     names = column_names(X)
     if names is not None and len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -142,6 +171,24 @@ def read_table(X: Any) -> Table:
         plain_column(column, table.label(i)) if table.codes_of(i) is None else column for i, column in enumerate(raw)
     ]
     return table._replace(columns=plain)
+
+
+def is_flat(X: Any) -> bool:
+    """Whether a column came without a table around it."""
+    if isinstance(X, list | tuple):
+        return not X or not isinstance(X[0], list | tuple | np.ndarray)
+    # Of the type, since a lazy frame would have to find out its columns.
+    return not hasattr(type(X), "columns") and not hasattr(X, "toarray") and len(getattr(X, "shape", ())) == 1
+
+
+def _sparse_table(X: Any) -> Table:
+    """A scipy sparse matrix, by its own methods, so that nobody needs scipy who does not have such a matrix."""
+    if np.issubdtype(X.dtype, np.complexfloating):
+        raise ValueError("Complex data not supported: the sparse table holds complex numbers")
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got a sparse table with {X.ndim} dimension(s) instead")
+    n_rows, width = X.shape
+    return Table(None, [], list(range(width)), width, n_rows, sparse=X.tocsr())
 
 
 def _coded(column: Any) -> Coded | None:

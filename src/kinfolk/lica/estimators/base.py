@@ -23,8 +23,7 @@ from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.door import check_weights
 from kinfolk.tasks.frames import backend_of, make_frame
-from kinfolk.tasks.schema import encode
-from kinfolk.tasks.statistics import as_ids
+from kinfolk.tasks.schema import as_ids, encode
 from kinfolk.tasks.table import column_names
 from kinfolk.tasks.whole_fits import all_or_nothing
 

@@ -16,8 +16,7 @@ from kinfolk.lica.model.data import LinearTasks, make_linear_tasks
 from kinfolk.maths.arrays import Floats
 from kinfolk.tasks.door import check_weights, task_ids
 from kinfolk.tasks.labels import as_column, is_missing
-from kinfolk.tasks.schema import distinct, encode
-from kinfolk.tasks.statistics import as_ids
+from kinfolk.tasks.schema import as_ids, distinct, encode
 from kinfolk.tasks.table import column_names, plain_column, read_table
 
 

@@ -27,12 +27,11 @@ from kinfolk.progress import progress_bar
 from kinfolk.tasks.door import check_labels, check_weights, receive, task_ids
 from kinfolk.tasks.frames import backend_of
 from kinfolk.tasks.labels import as_column
-from kinfolk.tasks.schema import Column, Schema, check_numeric, distinct, encode, learn_schema, sort_values
+from kinfolk.tasks.schema import Column, Schema, as_ids, check_numeric, distinct, encode, learn_schema, sort_values
 from kinfolk.tasks.statistics import (
     Rows,
     Statistics,
     Values,
-    as_ids,
     count,
     layout_of,
     no_rows,

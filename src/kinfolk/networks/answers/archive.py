@@ -15,7 +15,7 @@ from kinfolk.networks.model.network import Network
 from kinfolk.networks.model.priors import penalty_of
 from kinfolk.posterior import Archive, plain, plain_names, schema_about, unplain
 from kinfolk.tasks.frames import Backend, make_frame
-from kinfolk.tasks.statistics import as_ids
+from kinfolk.tasks.schema import as_ids
 
 _ARCS = ("start", "required", "forbidden")
 

@@ -18,8 +18,7 @@ from kinfolk.networks.answers.rows import by_task, check_known, encode_part, sco
 from kinfolk.networks.model.network import Network
 from kinfolk.tasks.door import ONE_TASK, receive
 from kinfolk.tasks.frames import Backend, make_frame
-from kinfolk.tasks.schema import Column, Schema, encode
-from kinfolk.tasks.statistics import as_ids
+from kinfolk.tasks.schema import Column, Schema, as_ids, encode
 from kinfolk.tasks.table import read_table
 
 if TYPE_CHECKING:

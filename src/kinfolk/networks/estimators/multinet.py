@@ -28,8 +28,7 @@ from kinfolk.networks.model.elimination import log_probability
 from kinfolk.posterior import Archive
 from kinfolk.tasks.door import check_labels, receive
 from kinfolk.tasks.frames import backend_of, make_frame
-from kinfolk.tasks.schema import distinct, encode
-from kinfolk.tasks.statistics import as_ids
+from kinfolk.tasks.schema import as_ids, distinct, encode
 
 if TYPE_CHECKING:
     import networkx as nx

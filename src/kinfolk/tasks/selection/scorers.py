@@ -14,7 +14,8 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from kinfolk.tasks.labels import as_column, in_order, n_rows, tasks_of_rows, unlabelled_rows
+from kinfolk.tasks.labels import as_column, in_order, n_rows, unlabelled_rows
+from kinfolk.tasks.membership import tasks_of_rows
 
 _RESPONSES = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from kinfolk.tasks.labels import as_column, in_order, tasks_of_rows, unlabelled_rows
+from kinfolk.tasks.labels import as_column, in_order, unlabelled_rows
+from kinfolk.tasks.membership import tasks_of_rows
 
 Indices = NDArray[np.intp]
 

@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.schema import DEFAULT_BINS, MAX_CATEGORIES, Column, Schema, distinct
-from kinfolk.tasks.statistics import Layout, Statistics, as_ids
+from kinfolk.tasks.schema import DEFAULT_BINS, MAX_CATEGORIES, Column, Schema, as_ids, distinct
+from kinfolk.tasks.statistics import Layout, Statistics
 from kinfolk.tasks.streaming.coding import BinnedValues, NamedValues, Values
 from kinfolk.tasks.streaming.columns import Choices, Settled
 from kinfolk.tasks.streaming.counts import Counts

@@ -1,0 +1,155 @@
+"""What every estimator of kinfolk is to scikit-learn: who routes tasks, what a classifier answers, how it is scored.
+
+An estimator answers through a predictor, ``_predictor()``: the very object that :func:`kinfolk.load` gives.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score
+
+from kinfolk.tasks.answering import Known
+from kinfolk.tasks.schema import encode
+from kinfolk.tasks.training import check_labels, check_weights, flat_labels
+
+_ROUTED = ("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function", "score")
+_PASSED_ON = ("task", "lengths")
+
+
+class TaskRouting:
+    """Routes ``task``, and ``lengths`` of sequences, to every method that takes them, without further requests.
+
+    It stands before ``BaseEstimator`` among the bases, which reads the requests when a class is made.
+    """
+
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        for method in _ROUTED:
+            given = inspect.signature(getattr(cls, method)).parameters if hasattr(cls, method) else ()
+            passed_on = {name: True for name in _PASSED_ON if name in given}
+            if passed_on:
+                setattr(cls, f"__metadata_request__{method}", passed_on)
+        super().__init_subclass__(**options)
+
+    def _remember_columns(self, known: Known) -> None:
+        """Set what scikit-learn asks estimators to say of the columns that they were fitted to."""
+        self.n_features_in_ = known.n_columns
+        self.__dict__.pop("feature_names_in_", None)
+        if known.columns is not None:
+            self.feature_names_in_ = np.array(known.columns, dtype=object)
+
+
+class TaskClassifier(TaskRouting):
+    """Answers of a classifier, all of them its predictor's, and its score."""
+
+    classes_: NDArray[Any]
+    unlabelled: Any = None
+
+    def _predictor(self) -> Any:
+        """The object that answers; an error where the estimator is not fitted."""
+        raise NotImplementedError  # abstract
+
+    def predict_log_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
+        """Log probability of each label.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+
+        See Also
+        --------
+        predict_proba : The probabilities themselves.
+        """
+        found: NDArray[np.float64] = self._predictor().predict_log_proba(X, task=task)
+        return found
+
+    def predict_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
+        """Probability of each label, in the order of ``classes_``.
+
+        A task never seen gets the model's prediction for a new one; a category never seen, or a missing value, is left
+        out.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+
+        See Also
+        --------
+        predict : The most probable label alone.
+        """
+        found: NDArray[np.float64] = self._predictor().predict_proba(X, task=task)
+        return found
+
+    def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
+        """The most probable label of each row.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+
+        See Also
+        --------
+        predict_proba : How probable each label is.
+        """
+        found: NDArray[Any] = self._predictor().predict(X, task=task)
+        return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """Share of labelled rows whose label is predicted correctly.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            True labels; rows without one are left out.
+        sample_weight : array-like of shape (n_rows,), optional
+            How much each row counts.
+        task : array-like of shape (n_rows,), optional
+            The task of each row.
+
+        Returns
+        -------
+        float
+
+        See Also
+        --------
+        kinfolk.task_scorer : Any other score of scikit-learn, over all rows or task by task.
+        """
+        predicted = self.predict(X, task=task)
+        return label_accuracy(self.classes_, predicted, y, self.unlabelled, sample_weight)
+
+
+def label_accuracy(
+    classes: NDArray[Any], predicted: NDArray[Any], y: Any, unlabelled: Any = None, sample_weight: Any = None
+) -> float:
+    """Weighted share of labelled rows whose label was predicted."""
+    labels, missing = check_labels(None, flat_labels(y), len(predicted), unlabelled)
+    weights = check_weights(sample_weight, len(predicted))
+    # Compared as codes, since labels may be of types that scikit-learn does not mix.
+    known = classes.tolist()
+    truth, guess = encode(labels[~missing], known), encode(predicted[~missing], known)
+    return float(accuracy_score(truth, guess, sample_weight=None if weights is None else weights[~missing]))

@@ -1,0 +1,154 @@
+"""The door for rows to be answered: every estimator, loaded predictor and command takes a table through it.
+
+The policy, the same for all of them:
+
+- Columns are known by their names where both the model's table and this one have some. The model's columns must all be
+  there, in the order of ``fit``; columns that it does not know are left aside. Without names their number must agree.
+- A table without rows is answered by no rows, in the right shape.
+- A task that was never seen is a new one, a category that was never seen is missing; a value of another type is matched
+  by how it is written.
+- A model of several tasks must be told which one each row belongs to.
+
+Only numpy is imported here: a saved model answers without anything else installed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.tasks.lengths import check_lengths
+from kinfolk.tasks.membership import places_of, take_tasks
+from kinfolk.tasks.table import Table, read_table
+
+_MOST_NAMES_SHOWN = 5
+
+
+class Known(NamedTuple):
+    """What a model remembers of the tables and tasks that it was fitted to.
+
+    ``model`` is the estimator's name, for sentences; ``columns`` are all columns of the table, the task column among
+    them, None where they had no names.
+    """
+
+    model: str
+    columns: tuple[str, ...] | None
+    n_columns: int
+    task_column: str | int | None
+    tasks: NDArray[Any]
+
+
+class Asked(NamedTuple):
+    """Rows to be answered: their features, as ``fit`` saw them, and the place of each row's task among those known.
+
+    The place of a task never seen is the number of known ones; ``place`` is None where none was given or needed.
+    ``lengths`` are those of the sequences that the rows make, where the model is one of sequences.
+    """
+
+    table: Table
+    place: NDArray[np.int64] | None
+    lengths: NDArray[np.int64] | None = None
+
+
+def receive_rows(X: Any, known: Known, *, task: Any = None, needs_task: bool = True, sparse: bool = False) -> Asked:
+    """Rows that a fitted model is asked about, held to what it knows.
+
+    Parameters
+    ----------
+    X : frame, array, mapping from columns to values, or scipy sparse matrix
+    known : Known
+    task : array-like of shape (n_rows,), optional
+        The task of each row; it may be left out where the model knows but one, or has a column for it.
+    needs_task : bool, default=True
+        False for a model that answers for all of its tasks at once.
+    sparse : bool, default=False
+        Whether a sparse matrix is taken.
+
+    Returns
+    -------
+    Asked
+
+    Examples
+    --------
+    >>> known = Known("NoSharingNB", ("colour", "size"), 2, None, np.array(["ann", "bob"]))
+    >>> asked = receive_rows({"colour": ["red"], "size": [3], "more": [0]}, known, task=["zoe"])
+    >>> asked.table.names, asked.place.tolist()
+    (['colour', 'size'], [2])
+    """
+    table, given = _features_and_tasks(read_table(X, sparse=sparse), known, task, None)
+    return Asked(table, _places(given, known, table.n_rows, "row", needs_task))
+
+
+def receive_sequences(X: Any, known: Known, *, lengths: Any = None, task: Any = None, needs_task: bool = True) -> Asked:
+    """Sequences that a fitted model is asked about: as :func:`receive_rows`, with a task for each sequence."""
+    table = read_table(X, flat=True)
+    steps = check_lengths(lengths, table.n_rows)
+    table, given = _features_and_tasks(table, known, task, steps)
+    return Asked(table, _places(given, known, len(steps), "sequence", needs_task), steps)
+
+
+def _features_and_tasks(
+    table: Table, known: Known, task: Any, lengths: NDArray[np.int64] | None
+) -> tuple[Table, NDArray[Any] | None]:
+    column = known.task_column
+    if column is not None and task is not None and not _has(table, column, known):
+        # Told beside the table, a task need not stand in it.
+        column, names = None, known.columns
+        without = None if names is None else tuple(name for name in names if name != known.task_column)
+        known = known._replace(columns=without, n_columns=known.n_columns - 1)
+    return take_tasks(hold_columns(table, known), task, column, lengths)
+
+
+def _has(table: Table, task_column: str | int, known: Known) -> bool:
+    return task_column in table.names if table.names is not None else table.n_features >= known.n_columns
+
+
+def _places(given: NDArray[Any] | None, known: Known, n: int, each: str, needs_task: bool) -> NDArray[np.int64] | None:
+    if given is not None:
+        return places_of(given, known.tasks)
+    if not needs_task:
+        return None
+    if len(known.tasks) > 1:
+        raise ValueError(
+            f"the model was fitted to {len(known.tasks)} tasks: say which task each {each} belongs to, task=..."
+        )
+    return np.zeros(n, dtype=np.int64)
+
+
+def hold_columns(table: Table, known: Known) -> Table:
+    """The columns that a model knows, in its order; an error where the table does not have them so.
+
+    The sentences are those of scikit-learn, whose contract asks for them.
+    """
+    if known.columns is not None and table.names is not None:
+        wanted = set(known.columns)
+        kept = [i for i, name in enumerate(table.names) if name in wanted]
+        if tuple(table.names[i] for i in kept) != known.columns:
+            raise ValueError(_names_differ(table.names, list(known.columns)))
+        return table if len(kept) == len(table.names) else table.take(kept)
+    if table.n_features != known.n_columns:
+        raise ValueError(
+            f"X has {table.n_features} features, but {known.model} is expecting {known.n_columns} features as input."
+        )
+    if known.columns is not None:
+        warnings.warn(
+            f"X does not have valid feature names, but {known.model} was fitted with feature names", stacklevel=4
+        )
+    elif table.names is not None:
+        warnings.warn(f"X has feature names, but {known.model} was fitted without feature names", stacklevel=4)
+    return table
+
+
+def _names_differ(given: list[str], known: list[str]) -> str:
+    message = "The feature names should match those that were passed during fit.\n"
+    unseen, missing = sorted(set(given) - set(known)), sorted(set(known) - set(given))
+    if not missing:
+        return message + "Feature names must be in the same order as they were in fit.\n"
+    for what, names in (("unseen at fit time", unseen), ("seen at fit time, yet now missing", missing)):
+        if names:
+            shown = "".join(f"- {name}\n" for name in names[:_MOST_NAMES_SHOWN])
+            message += f"Feature names {what}:\n{shown}{'- ...' if len(names) > _MOST_NAMES_SHOWN else ''}"
+    return message

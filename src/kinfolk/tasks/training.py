@@ -1,0 +1,348 @@
+"""The door for training data: a table, its labels, tasks and weights come in, checked once; code behind it trusts them.
+
+`receive_training` is for tables with labels of categories, coded; `receive_table` for everything else that a row has,
+where a model reads labels or values in a way of its own. Both give frozen values.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+
+from kinfolk.tasks.answering import Known, hold_columns
+from kinfolk.tasks.frames import Backend, backend_of
+from kinfolk.tasks.labels import as_column, is_missing, unlabelled_rows
+from kinfolk.tasks.lengths import check_lengths
+from kinfolk.tasks.membership import places_of, take_tasks, task_ids
+from kinfolk.tasks.schema import Schema, as_ids, distinct, encode, learn_schema, sort_values
+from kinfolk.tasks.statistics import Rows, union
+from kinfolk.tasks.table import Table, column_names, declared_categories, plain_column, read_table
+
+
+class Columns(NamedTuple):
+    """How an estimator wants columns read; the words are those of its parameters."""
+
+    categorical_features: str | Sequence[Any] = "auto"
+    bins: int | Mapping[Any, Any] = 8
+    numeric: str | Mapping[Any, str] = "bin"
+
+
+class Arrival(NamedTuple):
+    """A training table: its features, what the model will remember of it, and each row's task, as a place in ``known``.
+
+    ``weights`` are None where every row counts once. Of sequences, ``lengths`` says how long each is, and ``place`` is
+    each sequence's. ``backend`` is the library of tables that it came from.
+    """
+
+    table: Table
+    known: Known
+    place: NDArray[np.int64]
+    weights: NDArray[np.float64] | None
+    backend: Backend
+    lengths: NDArray[np.int64] | None = None
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Rows that have a weight above zero."""
+        return np.ones(self.table.n_rows, dtype=bool) if self.weights is None else self.weights > 0
+
+
+class Labels(NamedTuple):
+    """The labels, sorted, and each row's place among them, −1 where it has none."""
+
+    classes: NDArray[Any]
+    codes: NDArray[np.int32]
+
+
+class Training(NamedTuple):
+    """A training table with labels, coded.
+
+    ``rows`` are all rows of this call; ``counted`` tells which of them have a weight above zero. A row that does not
+    count, of a task that no other row is of, has the number of tasks for its place.
+    """
+
+    known: Known
+    schema: Schema
+    classes: NDArray[Any]
+    rows: Rows
+    counted: NDArray[np.bool_]
+    backend: Backend
+
+
+def receive_table(
+    X: Any,
+    *,
+    model: str,
+    task: Any = None,
+    task_column: str | int | None = None,
+    sample_weight: Any = None,
+    lengths: Any = None,
+    sequences: bool = False,
+    sparse: bool = False,
+    before: Known | None = None,
+) -> Arrival:
+    """Read a training table and the task of each row, or of each sequence.
+
+    Parameters
+    ----------
+    X : frame, array, mapping from columns to values, or scipy sparse matrix
+    model : str
+        Name of the estimator, for sentences.
+    task : array-like, optional
+        The task of each row, or of each sequence. Without it, and without ``task_column``, there is one task.
+    task_column : str or int, optional
+        The column of the table that holds the task instead.
+    sample_weight : array-like of shape (n_rows,), optional
+        How much each row counts; a row of weight zero makes no task known.
+    lengths : array-like of shape (n_sequences,), optional
+        With ``sequences``: the steps of each; all rows are one sequence by default.
+    sequences : bool, default=False
+        Whether rows make sequences, and a single column may come without a table around it.
+    sparse : bool, default=False
+        Whether a sparse matrix is taken.
+    before : Known, optional
+        What earlier rows were like, which these are added to.
+
+    Returns
+    -------
+    Arrival
+
+    Examples
+    --------
+    >>> arrival = receive_table({"who": ["bob", "ann"], "size": [1, 2]}, model="NoSharingNB", task_column="who")
+    >>> arrival.known.tasks.tolist(), arrival.place.tolist(), arrival.table.names
+    (['ann', 'bob'], [1, 0], ['size'])
+    """
+    table = read_table(X, flat=sequences, sparse=sparse)
+    if sparse and table.sparse is not None and task_column is not None:
+        raise ValueError("a sparse table has no task column: give task= instead")
+    names, width = None if table.names is None else tuple(table.names), table.n_features
+    if before is not None:
+        table = hold_columns(table, before)
+        names, width = before.columns, before.n_columns
+    steps = check_lengths(lengths, table.n_rows) if sequences else None
+    features, given = take_tasks(table, task, task_column, steps)
+    need_some(features)
+    weights = check_weights(sample_weight, table.n_rows)
+    tasks = task_ids(given if given is None or weights is None else given[weights > 0])
+    if before is not None:
+        tasks = union(before.tasks, tasks)
+    n = table.n_rows if steps is None else len(steps)
+    place = np.zeros(n, dtype=np.int64) if given is None else places_of(given, tasks)
+    known = Known(model, names, width, task_column, tasks)
+    return Arrival(features, known, place, weights, backend_of(X), steps)
+
+
+def need_some(table: Table) -> None:
+    """Refuse a table without columns or rows; the sentences are scikit-learn's."""
+    for found, what in ((table.n_features, "feature"), (table.n_rows, "sample")):
+        if not found:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape=({table.n_rows}, {table.n_features})) while a minimum of 1 is "
+                "required."
+            )
+
+
+def receive_labels(
+    X: Any,
+    y: Any,
+    n_rows: int,
+    *,
+    model: str,
+    classes: Any = None,
+    before: NDArray[Any] | None = None,
+    unlabelled: Any = None,
+    counted: NDArray[np.bool_] | None = None,
+) -> Labels:
+    """Read a label of any type for each row; ``None`` or NaN, or the mark ``unlabelled``, where there is none.
+
+    Parameters
+    ----------
+    X : table
+        Looked into only to see whether the label is among its columns; None where that does not matter.
+    y : array-like of shape (n_rows,)
+    n_rows : int
+    model : str
+        Name of the estimator, for sentences.
+    classes : array-like, optional
+        All labels that there can be.
+    before : ndarray, optional
+        The labels of earlier rows, which must have all labels of these.
+    unlabelled : optional
+        A label that marks a row without one.
+    counted : ndarray of bool, optional
+        Rows that have a weight; only these make a label known.
+
+    Returns
+    -------
+    Labels
+    """
+    if y is None:
+        raise ValueError(f"This {model} estimator requires y to be passed, but the target y is None.")
+    labels, missing = check_labels(X, flat_labels(y), n_rows, unlabelled)
+    kept = ~missing if counted is None else counted & ~missing
+    if not kept.any():
+        raise ValueError("Input y contains NaN, None or weight zero everywhere: no row with a label counts")
+    found = distinct_labels(labels[kept])
+    given = None if classes is None else as_column(classes, "classes").tolist()
+    if before is None:
+        known = found if given is None else as_ids(sort_values(list(dict.fromkeys(given))))
+    else:
+        known = before
+        if given is not None and set(given) != set(known.tolist()):
+            raise ValueError(f"classes={given} differs from those of the first call, {known.tolist()}")
+    among = set(known.tolist())
+    new = next((label for label in found.tolist() if label not in among), None)
+    if new is not None:
+        raise ValueError(f"label {new!r} is not among the classes {known.tolist()}")
+    return Labels(known, np.where(missing, -1, encode(labels, known.tolist())).astype(np.int32))
+
+
+def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """The labels that occur, sorted; fractions are none."""
+    if labels.dtype.kind == "f":
+        check_classification_targets(labels)
+        return np.unique(labels)
+    return as_ids(list(distinct(labels, "y")))
+
+
+def flat_labels(y: Any) -> Any:
+    """A column of labels as one row of them, with scikit-learn's own warning."""
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
+            "for example using ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        return np.asarray(y).ravel()
+    return y
+
+
+def check_labels(X: Any, y: Any, n_rows: int, unlabelled: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Labels as a plain column, and which rows have none."""
+    name = getattr(y, "name", None)
+    names = None if X is None else column_names(X)
+    if isinstance(name, str) and names is not None and name in names:
+        column, labels = np.asarray(X[name]), np.asarray(y)
+        if len(column) == len(labels) and bool(np.all((column == labels) | (is_missing(column) & is_missing(labels)))):
+            raise ValueError(f"column {name!r} is the label and also a feature: drop it from the table")
+    labels = as_column(y, "y")
+    numbers = plain_column(labels, "y")
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {[n_rows, len(labels)]} (rows and labels)"
+        )
+    if numbers.dtype.kind == "f" and np.isinf(numbers).any():
+        raise ValueError(f"Input y contains infinity in row {int(np.argmax(np.isinf(numbers)))}")
+    missing = unlabelled_rows(labels, unlabelled)
+    if n_rows and missing.all():
+        raise ValueError("Input y contains NaN, None or the mark of an unlabelled row everywhere: no row has a label")
+    return labels, missing
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Weights as finite, non-negative floats, not all zero."""
+    if sample_weight is None:
+        return None
+    if np.isscalar(sample_weight):
+        sample_weight = np.full(n_rows, sample_weight)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must hold one number per row") from None
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array")
+    if len(weights) != n_rows:
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
+    wrong = ~np.isfinite(weights) | (weights < 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"sample_weight, row {row}: {weights[row]} is not a weight, it must be finite and not negative"
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero in every row: at least one row must count")
+    return weights
+
+
+def receive_training(
+    X: Any,
+    y: Any,
+    *,
+    model: str,
+    task: Any = None,
+    task_column: str | int | None = None,
+    sample_weight: Any = None,
+    unlabelled: Any = None,
+    classes: Any = None,
+    columns: Columns = Columns(),  # noqa: B008 - a frozen value
+    before: Training | None = None,
+) -> Training:
+    """Read a training table with labels, and code it by a schema that is learnt from it, or was before.
+
+    Parameters
+    ----------
+    X, y, task, task_column, sample_weight, unlabelled, classes
+        As the estimators take them.
+    model : str
+        Name of the estimator, for sentences.
+    columns : Columns
+        How columns are read.
+    before : Training, optional
+        What was learnt from earlier rows, which these are added to: their categories, bins and labels stay.
+
+    Returns
+    -------
+    Training
+
+    Examples
+    --------
+    >>> training = receive_training([["red"], ["blue"]], ["stop", "go"], model="NoSharingNB", task=["ann", "bob"])
+    >>> training.classes.tolist(), training.rows.codes.ravel().tolist(), training.rows.labels.tolist()
+    (['go', 'stop'], [1, 0], [1, 0])
+    """
+    if y is None:
+        raise ValueError(f"This {model} estimator requires y to be passed, but the target y is None.")
+    arrival = receive_table(
+        X,
+        model=model,
+        task=task,
+        task_column=task_column,
+        sample_weight=sample_weight,
+        before=None if before is None else before.known,
+    )
+    table, weights, counted = arrival.table, arrival.weights, arrival.counted
+    labels = receive_labels(
+        X,
+        y,
+        table.n_rows,
+        model=model,
+        classes=classes,
+        before=None if before is None else before.classes,
+        unlabelled=unlabelled,
+        counted=counted,
+    )
+    if before is None:
+        kept, kept_weights = (table, None) if weights is None else (table.rows(counted), weights[counted])
+        schema = learn_schema(
+            kept,
+            kept_weights,
+            columns.categorical_features,
+            columns.bins,
+            declared_categories(X),
+            columns.numeric,
+            labels.codes[counted],
+        )
+    else:
+        schema = before.schema
+    rows = Rows(schema.encode(table), labels.codes, arrival.place, weights, schema.encode_numbers(table))
+    backend = arrival.backend if before is None else before.backend
+    return Training(arrival.known, schema, labels.classes, rows, counted, backend)
