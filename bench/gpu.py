@@ -72,7 +72,10 @@ def fit(data: TorchCounts, batch_size: int | None = None) -> tuple[Clusters, Any
     """Clusters, and the most probable one of every task."""
     prior = Prior()
     clusters = fit_clusters(data, prior, 1.0, np.random.default_rng(0), batch_size=batch_size)
-    return clusters, data.most_probable(*expectations(clusters, prior, 1.0))
+    found = data.counts.new_empty(data.n_tasks, dtype=load_torch().int16)
+    for rows, _, share, _ in data.shares(*expectations(clusters, prior, 1.0)):
+        found[rows] = share.argmax(dim=1)
+    return clusters, found
 
 
 def placed_right(torch: Any, found: Any, truth: Any, n_found: int) -> float:

@@ -5,13 +5,14 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.special import gammaln
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, log_loss
 
 from kinfolk import ClusteredNB
 from kinfolk.datasets import make_meetings
 from kinfolk.maths.dirichlet import dirichlet_product, log_marginals
 from kinfolk.naive_bayes.inference.variational import fit_variationally
-from kinfolk.partition.variational import births_and_merges
+from kinfolk.partition.variational import births_and_merges, task_counts
 from kinfolk.partition.variational.births_and_merges import Setting, born, from_seeds, merged, misfits, spread
 from kinfolk.partition.variational.few_tasks import cluster_few
 from kinfolk.partition.variational.mean_field import Clusters, converge, divergence, expectations
@@ -135,6 +136,39 @@ def test_every_batch_raises_the_bound_of_all_tasks():
     assert bounds[-1] > bounds[0] + 100
 
 
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_a_surplus_cluster_that_nobody_is_left_in_is_dropped(in_batches):
+    counts, cluster = clustered_counts(230, 5, 12)
+    known, data = clusters_of(counts, cluster), CountsInMemory(counts)
+    nobody = known.joined(Clusters(1e3 * np.eye(6 * N_VALUES)[:1], np.full(1, 1e-9), -np.inf))
+    if in_batches:
+        memory = Memory(data, nobody.ordered(), PRODUCT, 1.0, batch_size=40)
+        memory.tidy()
+        assert len(memory.clusters.sizes) == memory.counts.shape[1] == memory.sizes.shape[1] == 5
+    found = converge_in_batches(data, nobody, PRODUCT, 1.0, 40) if in_batches else converge(data, nobody, PRODUCT, 1.0)
+    assert len(found.sizes) == 5
+    assert found.bound == pytest.approx(converge(data, known, PRODUCT, 1.0).bound, abs=1e-6)
+
+
+def test_sweeps_that_end_too_soon_are_told_from_those_that_converged():
+    counts, _ = clustered_counts(230, 5, 12)
+    data, start = CountsInMemory(counts), random_start(counts, 9)
+    for sweeps in (converge, partial(converge_in_batches, batch_size=40)):
+        assert not sweeps(data, start, PRODUCT, 1.0, max_sweeps=4).converged
+        assert sweeps(data, start, PRODUCT, 1.0).converged
+    assert fit_clusters(data, PRODUCT, 1.0, np.random.default_rng(0)).converged
+
+
+def test_the_estimator_warns_of_sweeps_that_did_not_converge(monkeypatch):
+    def ended_too_soon(*arguments):
+        return fit_clusters(*arguments)._replace(converged=False)
+
+    team = make_meetings(random_state=1)
+    monkeypatch.setattr("kinfolk.naive_bayes.inference.variational.fit_clusters", ended_too_soon)
+    with pytest.warns(ConvergenceWarning, match="still rising after 100 sweeps"):
+        ClusteredNB(inference="variational", random_state=0).fit(team.data, team.target, task=team.task)
+
+
 def test_what_batches_remember_adds_up_to_the_bound_of_whole_sweeps():
     counts, _ = clustered_counts(230, 5, 12)
     data = CountsInMemory(counts)
@@ -166,9 +200,10 @@ def test_the_merges_gain_is_that_of_the_exact_marginals():
     rng = np.random.default_rng(0)
     counts, sizes = rng.integers(0, 30, size=(5, 6 * N_VALUES)).astype(float), rng.uniform(1, 9, size=5)
     plain = dirichlet_product(PRODUCT.prior, GROUPS, 0)
-    np.testing.assert_allclose(
-        births_and_merges._log_marginals(counts, PRODUCT), log_marginals(counts, plain), rtol=1e-12
+    by_numpy = task_counts.log_marginals(
+        counts, PRODUCT.prior, PRODUCT.group_prior, task_counts.cells_in_groups(PRODUCT), gammaln
     )
+    np.testing.assert_allclose(by_numpy, log_marginals(counts, plain), rtol=1e-12)
     best = max(
         log_marginals(counts[[i]] + counts[[j]], plain)[0]
         - log_marginals(counts[[i, j]], plain).sum()
@@ -201,9 +236,9 @@ def test_tasks_that_no_cluster_explains_give_birth_to_theirs(cluster_few_too):
     known = clusters_of(counts[:-60], cluster[:-60])
     few = partial(cluster_few, groups=PRODUCT, concentration=1.0) if cluster_few_too else None
     setting, rng = Setting(PRODUCT, 1.0, few), np.random.default_rng(0)
-    babies = born(known, misfits(CountsInMemory(counts), setting, rng), 0, setting, rng)
+    newborn = born(known, misfits(CountsInMemory(counts), setting, rng), 0, setting, rng)
     missed = counts[-60:].sum(axis=0, dtype=float)
-    assert np.abs(babies.counts - missed).sum(axis=1).min() < 0.01 * missed.sum()
+    assert np.abs(newborn.counts - missed).sum(axis=1).min() < 0.01 * missed.sum()
 
 
 def test_tasks_spread_out_are_different_and_in_order():

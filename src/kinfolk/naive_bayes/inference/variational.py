@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.evidence import Evidence
 from kinfolk.maths.dirichlet import dirichlet_product
 from kinfolk.naive_bayes.model.fitted import Entry, Fitted, Problem, make_blocks
 from kinfolk.partition.crp import canonical, joining_weights
 from kinfolk.partition.variational.few_tasks import cluster_few
-from kinfolk.partition.variational.mean_field import expectations
+from kinfolk.partition.variational.mean_field import MAX_SWEEPS, expectations
 from kinfolk.partition.variational.mixture import fit_clusters
-from kinfolk.partition.variational.task_counts import CountsInMemory, Data, Floats
+from kinfolk.partition.variational.task_counts import CountsInMemory, Floats, TaskCounts
 from kinfolk.partition.variational.torch_counts import TorchCounts
 
 # Clusters that a task belongs to with less probability than this are left out of its predictions.
@@ -39,10 +41,17 @@ def fit_variationally(
     counts = statistics.feature_counts
     n_tasks = len(counts)
     product = dirichlet_product(problem.feature_prior, statistics.layout.group_start, 0)
-    data: Data = CountsInMemory(counts) if device is None else TorchCounts(counts, device)
+    data: TaskCounts = CountsInMemory(counts) if device is None else TorchCounts(counts, device)
     few = partial(cluster_few, groups=product, concentration=concentration)
     rng = np.random.default_rng(seed)
     clusters = fit_clusters(data, product, concentration, rng, few, batch_size, progress)
+    if not clusters.converged:
+        warnings.warn(
+            f"The bound was still rising after {MAX_SWEEPS} sweeps over the tasks: the clusters found are valid, but "
+            'better ones may exist; inference="randomised-bhc" needs no sweeps',
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     owner, block, weight, partition = _memberships(data, *expectations(clusters, product, concentration))
     log_rates = problem.log_rates(statistics.label_counts)
     no_rates = problem.log_rates(np.zeros_like(problem.label_prior))
@@ -68,7 +77,7 @@ def fit_variationally(
 
 
 def _memberships(
-    data: Data, log_theta: Floats, log_pi: Floats
+    data: TaskCounts, log_theta: Floats, log_pi: Floats
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, NDArray[np.int64]]:
     """Tasks, the clusters that they belong to and with what probability; and each task's most probable one."""
     owners, blocks, weights = [], [], []

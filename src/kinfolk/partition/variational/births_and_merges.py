@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from kinfolk.partition.variational.mean_field import Clusters, converge, expectations
-from kinfolk.partition.variational.task_counts import Data, Floats, Groups
+from kinfolk.partition.variational.task_counts import Floats, Groups, TaskCounts, cells_in_groups, log_marginals
 
 START_TASKS = 20_000  # tasks that a start looks at, four times as many where there seem to be many clusters
 SEEDS = 64  # clusters to start with, likewise
@@ -42,7 +42,7 @@ class Setting(NamedTuple):
 class Misfits(NamedTuple):
     """Tasks among which badly explained ones are looked for, and the log marginal of each by itself."""
 
-    tasks: Data
+    tasks: TaskCounts
     alone: Floats
 
 
@@ -52,7 +52,7 @@ def spread(n: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return rng.integers(edges[:-1], edges[1:])
 
 
-def some_of(data: Data, size: int, rng: np.random.Generator) -> Data:
+def some_of(data: TaskCounts, size: int, rng: np.random.Generator) -> TaskCounts:
     """A random part of the tasks, or all of them where they are no more than that."""
     return data if data.n_tasks <= size else data.subset(spread(data.n_tasks, size, rng))
 
@@ -63,13 +63,19 @@ def merged(clusters: Clusters, groups: Groups, concentration: float) -> Clusters
     The gain of a join is log p(N_s + N_t) − log p(N_s) − log p(N_t) + log Γ(R_s + R_t)/(Γ(R_s)Γ(R_t)) − log a.
     """
     counts, sizes = clusters.counts.copy(), clusters.sizes.copy()
-    alone = _log_marginals(counts, groups) + gammaln(sizes)
+    in_group = cells_in_groups(groups)
+
+    def log_joint(counts: Floats, sizes: Floats) -> Floats:
+        """What blocks of these counts and sizes add to the log joint."""
+        return np.asarray(log_marginals(counts, groups.prior, groups.group_prior, in_group, gammaln) + gammaln(sizes))
+
+    alone = log_joint(counts, sizes)
     n = len(sizes)
     alive = np.ones(n, dtype=bool)
     gain = np.full((n, n), -np.inf)
 
     def refresh(i: int, others: NDArray[np.int64]) -> None:
-        joined = _log_marginals(counts[i] + counts[others], groups) + gammaln(sizes[i] + sizes[others])
+        joined = log_joint(counts[i] + counts[others], sizes[i] + sizes[others])
         gain[i, others] = gain[others, i] = joined - alone[i] - alone[others] - np.log(concentration)
 
     for i in range(n - 1):
@@ -80,22 +86,14 @@ def merged(clusters: Clusters, groups: Groups, concentration: float) -> Clusters
             break
         counts[i] += counts[j]
         sizes[i] += sizes[j]
-        alone[i] = _log_marginals(counts[i : i + 1], groups)[0] + gammaln(sizes[i])
+        alone[i] = log_joint(counts[i : i + 1], sizes[i : i + 1])[0]
         alive[j] = False
         gain[j, :] = gain[:, j] = -np.inf
         refresh(i, np.flatnonzero(alive & (np.arange(n) != i)))
     return Clusters(counts[alive], sizes[alive], -np.inf)
 
 
-def _log_marginals(counts: Floats, groups: Groups) -> Floats:
-    """Log marginal of every row of counts, up to what all rows have in common with an empty one."""
-    totals = np.add.reduceat(counts, groups.group_start[:-1], axis=1)
-    cells = gammaln(counts + groups.prior).sum(axis=1) - gammaln(groups.prior).sum()
-    of_groups = gammaln(totals + groups.group_prior).sum(axis=1) - gammaln(groups.group_prior).sum()
-    return np.asarray(cells - of_groups)
-
-
-def from_seeds(data: Data, n_seeds: int, setting: Setting, rng: np.random.Generator) -> Clusters:
+def from_seeds(data: TaskCounts, n_seeds: int, setting: Setting, rng: np.random.Generator) -> Clusters:
     """Clusters that grow from single tasks: more than will be needed, merged in the end.
 
     A seed is one task's counts and some rows at the common rates. While seeds grow, clusters are weighed alike and
@@ -119,12 +117,12 @@ def from_seeds(data: Data, n_seeds: int, setting: Setting, rng: np.random.Genera
     return merged(grown, groups, setting.concentration)
 
 
-def _roughly(data: Data, clusters: Clusters, setting: Setting, max_sweeps: int) -> Clusters:
+def _roughly(data: TaskCounts, clusters: Clusters, setting: Setting, max_sweeps: int) -> Clusters:
     groups, concentration = setting.groups, setting.concentration
     return converge(data, clusters, groups, concentration, max_sweeps, ROUGHLY, setting.progress)
 
 
-def start(data: Data, setting: Setting, rng: np.random.Generator) -> Clusters:
+def start(data: TaskCounts, setting: Setting, rng: np.random.Generator) -> Clusters:
     """Clusters to start from: of seeds, or of hierarchical clustering of a sample if that has the higher bound.
 
     Hierarchical clustering needs tasks with enough rows to be told apart one by one; seeds, refined by sweeps over many
@@ -147,7 +145,7 @@ def start(data: Data, setting: Setting, rng: np.random.Generator) -> Clusters:
     return max(candidates, key=lambda clusters: clusters.bound).scaled(n / sample.n_tasks)
 
 
-def misfits(data: Data, setting: Setting, rng: np.random.Generator) -> Misfits:
+def misfits(data: TaskCounts, setting: Setting, rng: np.random.Generator) -> Misfits:
     """Prepare the search for badly explained tasks, which is done again and again."""
     tasks = some_of(data, MISFIT_TASKS, rng)
     return Misfits(tasks, tasks.own_log_marginals(setting.groups))

@@ -16,20 +16,26 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln
 
-from kinfolk.partition.variational.task_counts import Data, Floats, Groups
+from kinfolk.partition.variational.task_counts import Floats, Groups, TaskCounts
 
 MAX_SWEEPS = 100  # between two moves that change the number of clusters
 TOLERANCE = 1e-4  # nats per task; a sweep that gains less ends the sweeping
+LEAST_SHARE = 1e-6  # of the tasks that a cluster would have if all were of one size; one with less is dropped
 
 
 class Clusters(NamedTuple):
-    """The variational posterior: expected counts and sizes of the clusters, largest first, and the bound."""
+    """The variational posterior: expected counts and sizes of the clusters, largest first, and the bound.
+
+    ``converged`` says whether the last sweep gained next to nothing.
+    """
 
     counts: Floats
     sizes: Floats
     bound: float
+    converged: bool = False
 
     def ordered(self) -> Clusters:
         """Largest cluster first, which is where the stick-breaking prior expects it."""
@@ -44,6 +50,11 @@ class Clusters(NamedTuple):
     def scaled(self, factor: float) -> Clusters:
         """What the same clusters would have seen of so many times as many tasks."""
         return Clusters(self.counts * factor, self.sizes * factor, -np.inf)
+
+
+def in_use(sizes: Floats) -> NDArray[np.bool_]:
+    """Which clusters somebody is left in."""
+    return np.asarray(sizes > LEAST_SHARE * sizes.sum() / len(sizes))
 
 
 def expectations(clusters: Clusters, groups: Groups, concentration: float) -> tuple[Floats, Floats]:
@@ -79,7 +90,7 @@ def divergence(clusters: Clusters, groups: Groups, concentration: float, log_the
 
 
 def converge(
-    data: Data,
+    data: TaskCounts,
     clusters: Clusters,
     groups: Groups,
     concentration: float,
@@ -94,10 +105,10 @@ def converge(
         log_theta, log_pi = expectations(clusters, groups, concentration)
         sweep = data.sweep(log_theta, log_pi)
         before, bound = bound, sweep.log_norm - divergence(clusters, groups, concentration, log_theta)
-        kept = sweep.sizes > 1e-6 * data.n_tasks / len(sweep.sizes)
-        clusters = Clusters(sweep.counts[kept], sweep.sizes[kept], bound).ordered()
+        converged, kept = bool(bound - before < tolerance * data.n_tasks), in_use(sweep.sizes)
+        clusters = Clusters(sweep.counts[kept], sweep.sizes[kept], bound, converged).ordered()
         if progress is not None:
             progress(1)
-        if bound - before < tolerance * data.n_tasks:
+        if converged:
             break
     return clusters

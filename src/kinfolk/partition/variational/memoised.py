@@ -14,16 +14,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kinfolk.partition.variational.mean_field import MAX_SWEEPS, TOLERANCE, Clusters, converge, divergence, expectations
-from kinfolk.partition.variational.task_counts import Data, Floats, Groups
+from kinfolk.partition.variational.mean_field import (
+    MAX_SWEEPS,
+    TOLERANCE,
+    Clusters,
+    converge,
+    divergence,
+    expectations,
+    in_use,
+)
+from kinfolk.partition.variational.task_counts import Floats, Groups, TaskCounts
 
 
 class Memory:
     """What every batch has put into the clusters: counts, sizes and the entropy of its tasks' responsibilities."""
 
-    def __init__(self, data: Data, clusters: Clusters, groups: Groups, concentration: float, batch_size: int) -> None:
+    def __init__(
+        self, data: TaskCounts, clusters: Clusters, groups: Groups, concentration: float, batch_size: int
+    ) -> None:
         self.batches = data.parts(batch_size)
         self.groups = groups
         self.concentration = concentration
@@ -57,9 +66,10 @@ class Memory:
         )
 
     def tidy(self) -> None:
-        """Put the largest cluster first, and add up anew what rounding has blurred."""
-        order: NDArray[np.int64] = np.argsort(-self.clusters.sizes, kind="stable")
-        if (np.diff(order) != 1).any():
+        """Put the largest cluster first, drop those that nobody is left in, and add up what rounding has blurred."""
+        order = np.argsort(-self.clusters.sizes, kind="stable")
+        order = order[in_use(self.clusters.sizes[order])]
+        if len(order) < len(self.clusters.sizes) or (np.diff(order) != 1).any():
             self.counts, self.sizes = self.counts[:, order], self.sizes[:, order]
         self.clusters = self._sum()
 
@@ -72,7 +82,7 @@ class Memory:
 
 
 def converge_in_batches(
-    data: Data,
+    data: TaskCounts,
     clusters: Clusters,
     groups: Groups,
     concentration: float,
@@ -83,7 +93,7 @@ def converge_in_batches(
 ) -> Clusters:
     """Pass over the batches until the bound stands still; the bound returned is that of a last, whole sweep."""
     memory = Memory(data, clusters.ordered(), groups, concentration, batch_size)
-    bound = memory.bound()
+    bound, converged = memory.bound(), False
     # The pass that fills the memory and the whole sweep at the end are two of them.
     for _ in range(max_sweeps - 2):
         for batch in range(len(memory.batches)):
@@ -92,6 +102,8 @@ def converge_in_batches(
         before, bound = bound, memory.bound()
         if progress is not None:
             progress(1)
-        if bound - before < tolerance * data.n_tasks:
+        converged = bound - before < tolerance * data.n_tasks
+        if converged:
             break
-    return converge(data, memory.clusters, groups, concentration, max_sweeps=1, progress=progress)
+    last = converge(data, memory.clusters, groups, concentration, max_sweeps=1, progress=progress)
+    return last._replace(converged=converged)

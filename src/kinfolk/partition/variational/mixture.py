@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kinfolk.partition.variational.births_and_merges import START_TASKS, Setting, born, merged, misfits, some_of, start
 from kinfolk.partition.variational.mean_field import MAX_SWEEPS, TOLERANCE, Clusters, converge
 from kinfolk.partition.variational.memoised import converge_in_batches
-from kinfolk.partition.variational.task_counts import Data, Groups
+from kinfolk.partition.variational.task_counts import Groups, TaskCounts
 
 MAX_ROUNDS = 9  # of births and merges
 MAX_FAILURES = 2  # rounds in a row that raise the bound by nothing worth having
@@ -25,7 +25,7 @@ CANDIDATE_SWEEPS = 6  # at most that a candidate gets to show that it is better
 
 
 def fit_clusters(
-    data: Data,
+    data: TaskCounts,
     groups: Groups,
     concentration: float,
     rng: np.random.Generator,
@@ -40,7 +40,7 @@ def fit_clusters(
 
     Parameters
     ----------
-    data : Data
+    data : TaskCounts
         Counts of the tasks, on the processor or a device.
     groups : Groups
         Prior of the rates.
@@ -67,7 +67,7 @@ def fit_clusters(
 
 
 def _settled(
-    data: Data,
+    data: TaskCounts,
     clusters: Clusters,
     setting: Setting,
     batch_size: int | None,
@@ -82,7 +82,7 @@ def _settled(
 
 
 def _grown(
-    data: Data, clusters: Clusters, setting: Setting, rng: np.random.Generator, batch_size: int | None
+    data: TaskCounts, clusters: Clusters, setting: Setting, rng: np.random.Generator, batch_size: int | None
 ) -> Clusters:
     """Merges and births as long as they raise the bound."""
 
@@ -108,11 +108,11 @@ def _grown(
 
 
 def _with(
-    clusters: Clusters, babies: Clusters, tried: Callable[[Clusters], Clusters], setting: Setting
+    clusters: Clusters, newborn: Clusters, tried: Callable[[Clusters], Clusters], setting: Setting
 ) -> Clusters | None:
     """Clusters and those born beside them, after they have found their tasks; None where nothing new was born."""
     groups, concentration = setting.groups, setting.concentration
-    candidate = merged(clusters.joined(babies), groups, concentration)
+    candidate = merged(clusters.joined(newborn), groups, concentration)
     if len(candidate.sizes) <= len(clusters.sizes):
         return None
     candidate = tried(candidate)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -30,6 +32,18 @@ class Groups(Protocol):
         """Sum of the pseudo-counts of every group."""
 
 
+def cells_in_groups(groups: Groups) -> Floats:
+    """The matrix (cells, groups) with a one where a cell belongs to a group: counts times it are groups' totals."""
+    widths = np.diff(groups.group_start)
+    return np.repeat(np.eye(len(widths)), widths, axis=0)
+
+
+def log_marginals(counts: Any, prior: Any, group_prior: Any, in_group: Any, log_gamma: Callable[[Any], Any]) -> Any:
+    """Log marginal of every row of counts, by any library of arrays; ``in_group`` is as `cells_in_groups` gives it."""
+    empty = log_gamma(group_prior).sum() - log_gamma(prior).sum()
+    return log_gamma(counts + prior).sum(1) - log_gamma(counts @ in_group + group_prior).sum(1) + empty
+
+
 class Sweep(NamedTuple):
     """What one pass over all tasks gives: new counts and sizes of the clusters, and the log normalisers' sum."""
 
@@ -38,118 +52,136 @@ class Sweep(NamedTuple):
     log_norm: float
 
 
-class Data(Protocol):
-    """Counts of many tasks, wherever they are held."""
+class TaskCounts(ABC):
+    """Counts (tasks, cells) of any integer or float type, wherever they are held; ``block`` tasks are taken at a time.
+
+    A subclass says how arrays get there and back, and how scores become shares; products are of type ``dtype``, and
+    sums over tasks of type ``double``.
+    """
+
+    counts: Any
+    block: int
+    dtype: Any
+    double: Any
 
     @property
     def n_tasks(self) -> int:
         """Number of tasks."""
+        return int(self.counts.shape[0])
+
+    def shares(self, log_theta: Floats, log_pi: Floats) -> Iterator[tuple[slice, Any, Any, Any]]:
+        """Tasks, their counts, responsibilities (tasks, clusters) and log normalisers, block by block, held there."""
+        weights, offset = self._floats(self._there(log_theta.T)), self._floats(self._there(log_pi))
+        for first in range(0, self.n_tasks, self.block):
+            rows = slice(first, min(first + self.block, self.n_tasks))
+            block = self._floats(self.counts[rows])
+            yield rows, block, *self._soften(block, weights, offset)
 
     def sweep(self, log_theta: Floats, log_pi: Floats) -> Sweep:
-        """Add every task to the clusters by its responsibilities."""
+        """Add every task to the clusters by its responsibilities. O(tasks · cells · clusters)."""
+        # Sums over blocks are kept in double precision, and where the counts are until all blocks are done.
+        counts, sizes = self._there(np.zeros(log_theta.shape)), self._there(np.zeros(len(log_pi)))
+        log_norm = self._there(np.zeros(1))
+        for _, block, share, log_norms in self.shares(log_theta, log_pi):
+            log_norm += log_norms.sum(dtype=self.double)
+            counts += share.T @ block
+            sizes += share.sum(0, dtype=self.double)
+        return Sweep(self._here(counts), self._here(sizes), float(log_norm[0]))
 
     def log_norms(self, log_theta: Floats, log_pi: Floats) -> Floats:
         """Log normaliser of each task: how well the clusters explain it."""
+        out = np.empty(self.n_tasks)
+        for rows, _, _, log_norms in self.shares(log_theta, log_pi):
+            out[rows] = self._here(log_norms)
+        return out
 
     def responsibilities(self, log_theta: Floats, log_pi: Floats) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Responsibilities (tasks, clusters), block by block."""
-
-    def own_log_marginals(self, groups: Groups) -> Floats:
-        """Log marginal of each task by itself."""
+        """Responsibilities (tasks, clusters) as numpy arrays, block by block."""
+        for rows, _, share, _ in self.shares(log_theta, log_pi):
+            yield rows, self._here(share)
 
     def sample(self, tasks: NDArray[np.int64]) -> NDArray[Any]:
         """Counts of some tasks, as a numpy array of a type that sums of them fit in."""
+        chosen = self._here(self.counts[self._there(tasks)])
+        if chosen.dtype.kind not in "iu":
+            return chosen.astype(np.float64)
+        return chosen.astype(np.int32 if int(chosen.sum(dtype=np.int64)) < 1 << 31 else np.int64)
 
     def subset(self, tasks: NDArray[np.int64]) -> Self:
         """Some tasks, held where these are."""
+        return self._holding(self.counts[self._there(tasks)])
 
-    def parts(self, size: int) -> Sequence[Self]:
+    def parts(self, size: int) -> list[Self]:
         """All tasks in parts of at most ``size``, none of them a copy."""
+        return [self._holding(self.counts[first : first + size]) for first in range(0, self.n_tasks, size)]
+
+    def _holding(self, counts: Any) -> Self:
+        other = copy(self)
+        other.counts = counts
+        return other
+
+    @abstractmethod
+    def own_log_marginals(self, groups: Groups) -> Floats:
+        """Log marginal of each task by itself."""
+
+    @abstractmethod
+    def _there(self, array: NDArray[Any]) -> Any:
+        """An array of numpy, taken to where the counts are."""
+
+    @abstractmethod
+    def _here(self, array: Any) -> NDArray[Any]:
+        """An array from where the counts are, as one of numpy."""
+
+    @abstractmethod
+    def _floats(self, array: Any) -> Any:
+        """An array there, of the type of the products."""
+
+    @abstractmethod
+    def _soften(self, block: Any, weights: Any, offset: Any) -> tuple[Any, Any]:
+        """Rows of block · weights + offset, exponentiated and made to add up to one; and the rows' log normalisers."""
 
 
-class CountsInMemory:
-    """Counts as a numpy array (a memory map is one), of any integer or float type."""
+class CountsInMemory(TaskCounts):
+    """Counts as a numpy array (a memory map is one)."""
+
+    double = np.float64
 
     def __init__(self, counts: NDArray[Any], block: int = 8_192, dtype: Any = None) -> None:
         self.counts = counts
         self.block = block
         self.dtype = dtype or (np.float64 if counts.size <= MAX_DOUBLE else np.float32)
 
-    @property
-    def n_tasks(self) -> int:
-        """Number of tasks."""
-        return len(self.counts)
-
-    def _scores(self, log_theta: Floats, log_pi: Floats) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
-        weights: NDArray[Any] = np.ascontiguousarray(log_theta.T, dtype=self.dtype)
-        offset: NDArray[Any] = log_pi.astype(self.dtype)
-        for first in range(0, self.n_tasks, self.block):
-            rows = slice(first, first + self.block)
-            block: NDArray[Any] = self.counts[rows].astype(self.dtype)
-            scores = block @ weights
-            scores += offset
-            yield rows, block, scores
-
-    def sweep(self, log_theta: Floats, log_pi: Floats) -> Sweep:
-        """Add every task to the clusters by its responsibilities. O(tasks · cells · clusters)."""
-        counts = np.zeros(log_theta.shape)
-        sizes = np.zeros(len(log_pi))
-        log_norm = 0.0
-        for _, block, scores in self._scores(log_theta, log_pi):
-            log_norm += float(_soften(scores).sum(dtype=np.float64))
-            counts += scores.T @ block
-            sizes += scores.sum(axis=0, dtype=np.float64)
-        return Sweep(counts, sizes, log_norm)
-
-    def log_norms(self, log_theta: Floats, log_pi: Floats) -> Floats:
-        """Log normaliser of each task."""
-        out = np.empty(self.n_tasks)
-        for rows, _, scores in self._scores(log_theta, log_pi):
-            out[rows] = _soften(scores)
-        return out
-
-    def responsibilities(self, log_theta: Floats, log_pi: Floats) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Responsibilities (tasks, clusters), block by block."""
-        for rows, _, scores in self._scores(log_theta, log_pi):
-            _soften(scores)
-            yield rows, scores
-
     def own_log_marginals(self, groups: Groups) -> Floats:
         """Log marginal of each task by itself."""
         # Here, so that clustering counts on a device needs no compiler.
-        from kinfolk.maths.dirichlet import dirichlet_product, log_marginals
+        from kinfolk.maths import dirichlet
 
         largest = 0
         if self.counts.dtype.kind in "iu" and self.counts.size:
             # No group has seen more than all its cells could hold.
             widest = int(np.diff(groups.group_start).max(initial=0))
             largest = int(self.counts.max()) * widest
-        product = dirichlet_product(groups.prior, groups.group_start, largest)
-        own: Floats = log_marginals(self.counts, product)
+        product = dirichlet.dirichlet_product(groups.prior, groups.group_start, largest)
+        own: Floats = dirichlet.log_marginals(self.counts, product)
         return own
 
-    def sample(self, tasks: NDArray[np.int64]) -> NDArray[Any]:
-        """Counts of some tasks, of a type that sums of them fit in."""
-        chosen = self.counts[tasks]
-        if chosen.dtype.kind not in "iu":
-            return chosen.astype(np.float64)
-        return chosen.astype(np.int32 if int(chosen.sum(dtype=np.int64)) < 2**31 else np.int64)
+    def _there(self, array: NDArray[Any]) -> NDArray[Any]:
+        return np.ascontiguousarray(array)
 
-    def subset(self, tasks: NDArray[np.int64]) -> CountsInMemory:
-        """Some tasks."""
-        return CountsInMemory(self.counts[tasks], self.block, self.dtype)
+    def _here(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array
 
-    def parts(self, size: int) -> list[CountsInMemory]:
-        """All tasks in parts of at most ``size``."""
-        starts = range(0, self.n_tasks, size)
-        return [CountsInMemory(self.counts[i : i + size], self.block, self.dtype) for i in starts]
+    def _floats(self, array: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(array.astype(self.dtype))
 
-
-def _soften(scores: NDArray[Any]) -> NDArray[Any]:
-    """Turn rows of scores into probabilities, in place; returns the rows' log normalisers."""
-    highest = scores.max(axis=1, keepdims=True)
-    scores -= highest
-    np.exp(scores, out=scores)
-    total = scores.sum(axis=1, keepdims=True)
-    scores /= total
-    return np.asarray((highest + np.log(total))[:, 0])
+    def _soften(
+        self, block: NDArray[Any], weights: NDArray[Any], offset: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        scores = block @ weights
+        scores += offset
+        highest = scores.max(axis=1, keepdims=True)
+        scores -= highest
+        np.exp(scores, out=scores)
+        total = scores.sum(axis=1, keepdims=True)
+        scores /= total
+        return scores, (highest + np.log(total))[:, 0]
