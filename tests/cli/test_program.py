@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from importlib.metadata import EntryPoint
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +15,8 @@ import polars as pl
 import pytest
 
 import kinfolk
+from kinfolk.cli.app import app
+from kinfolk.cli.fit import MODELS, RunOptions, TableOptions
 from tests.cli.conftest import Run, write
 
 PROGRAM = [sys.executable, "-c", "from kinfolk.cli import main; main()"]
@@ -260,3 +264,19 @@ def test_json_of_all_commands_is_one_document_with_names_as_they_are(run: Run, m
         assert isinstance(json.loads(result.stdout), dict), arguments
         assert result.stderr == ""
     assert "größe" in run("inspect", "m.kin", "--json").stdout
+
+
+def test_help_of_fit_lists_options_under_the_models_that_have_them(run: Run) -> None:
+    text = run("fit", "--help").stdout
+    common, naive_bayes, networks = (text.index(f"\n{heading}:") for heading in (
+        "Options", "Options of naive Bayes models", "Options of Bayes nets"
+    ))  # fmt: skip
+    assert common < text.index("--seed") < naive_bayes < text.index("--temper") < networks < text.index("--tabu")
+
+
+def test_every_option_of_fit_belongs_to_a_model_or_to_all(run: Run) -> None:
+
+    (command,) = (c for c in app.registered_commands if c.name == "fit")
+    read = set(signature(command.callback).parameters)
+    for_all = {field.name for group in (TableOptions, RunOptions) for field in fields(group)}
+    assert read == for_all.union(*(kind.options for kind in MODELS.values()))

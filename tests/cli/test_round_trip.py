@@ -266,8 +266,8 @@ def test_a_large_table_is_counted_and_gives_the_same_model(
 ) -> None:
     small = run("fit", table, *ROLES, *arguments, "-o", "small.kin", "--json")
     assert small.exit_code == 0, small.stderr
-    monkeypatch.setattr("kinfolk.cli.fit_large.LARGE_ROWS", 1)
-    monkeypatch.setattr("kinfolk.cli.fit_large.LARGE_BYTES", 1)
+    monkeypatch.setattr("kinfolk.cli.fit_naive_bayes.LARGE_ROWS", 1)
+    monkeypatch.setattr("kinfolk.cli.fit_naive_bayes.LARGE_BYTES", 1)
     monkeypatch.setattr("kinfolk.cli.training.read_table", None)
     large = run("fit", table, *ROLES, *arguments, "-o", "large.kin", "--json")
     assert large.exit_code == 0, large.stderr
@@ -280,7 +280,7 @@ def test_a_large_table_is_counted_and_gives_the_same_model(
 def test_a_large_table_with_unlabelled_rows_is_read_where_the_model_learns_from_them(
     run: Run, meetings: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kinfolk.cli.fit_large.LARGE_BYTES", 1)
+    monkeypatch.setattr("kinfolk.cli.fit_naive_bayes.LARGE_BYTES", 1)
     meetings.loc[:3, "answer"] = None
     write(meetings, tmp_path / "train.csv")
     result = run("fit", "train.csv", *ROLES, "--model", "no-sharing", "-o", "team.kin", "--json")

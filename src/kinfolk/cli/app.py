@@ -12,7 +12,7 @@ import typer
 
 import kinfolk
 from kinfolk.cli import bif, decide, fit, inspection, music, predict, sample, studies
-from kinfolk.cli.commands import Commands
+from kinfolk.cli.commands import Commands, PanelledCommand
 
 app = typer.Typer(
     name="kinfolk",
@@ -28,7 +28,7 @@ Example:
 
 Set KINFOLK_TRACEBACK=1 to see where in the code an error arose.""",
 )
-app.command("fit", epilog=fit.EXAMPLE)(fit.fit)
+app.command("fit", cls=PanelledCommand, epilog=fit.EXAMPLE)(fit.fit)
 app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
 app.command("decide", epilog=decide.EXAMPLE)(decide.decide)
 app.command("inspect", epilog=inspection.EXAMPLE)(inspection.inspect)

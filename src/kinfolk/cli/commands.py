@@ -75,6 +75,22 @@ class Commands(TyperGroup):
         sys.exit(run(command))
 
 
+class PanelledCommand(TyperCommand):
+    """A command of many options, which its help lists under several headings, in plain text."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments first, then the options of no panel, then each panel's."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                of_its_kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                sections.setdefault(getattr(parameter, "rich_help_panel", None) or of_its_kind, []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
 def _load(entry: EntryPoint) -> Any:
     """Import another package's command."""
     try:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -55,91 +56,71 @@ class Tables(StrEnum):
     shared = "shared"
 
 
-class NetworkOptions(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class NetworkOptions:
     """What was asked for; None where nothing was said."""
 
-    sharing: Sharing | None
-    prior: Prior | None
-    penalty: str | None
-    criterion: Criterion | None
-    ess: float | None
-    max_parents: int | None
-    tabu: int | None
-    restarts: int | None
-    search: Search | None
-    missing: Missing | None
-    tables: Tables | None
-    bootstrap: int | None
-    require: list[str] | None
-    forbid: list[str] | None
-    start: Path | None
-    expert: Path | None
-    expert_factor: float | None
+    PANEL: ClassVar[str] = "Options of Bayes nets"
 
-
-SharingOption = Annotated[
-    Sharing | None,
-    typer.Option(
-        help="Bayes nets: structures that differ no more than the data ask for, each task for itself, one structure "
-        "for all, or all rows as one table.  [default: joint]"
-    ),
-]
-PriorOption = Annotated[
-    Prior | None,
-    typer.Option(help="Bayes nets: differences from what tasks have in common, or between pairs.  [default: edit]"),
-]
-PenaltyOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DELTA",
-        help="Bayes nets: penalty of a difference between structures, from 0 (separate) to 1 (identical); or learn, or "
-        "validate on rows held out.  [default: learn]",
-    ),
-]
-CriterionOption = Annotated[Criterion | None, typer.Option(help="Bayes nets: score of structures.  [default: bdeu]")]
-EssOption = Annotated[float | None, typer.Option(metavar="X", help="Bayes nets: equivalent sample size.  [default: 1]")]
-MaxParentsOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Bayes nets: most parents of a variable.  [default: any number]")
-]
-TabuOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Bayes nets: steps to go on past an optimum.  [default: 10]")
-]
-RestartsOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Bayes nets: how often to disturb and search again.  [default: 0]")
-]
-SearchOption = Annotated[
-    Search | None,
-    typer.Option(help="Bayes nets: search equivalence classes first, or climb at once.  [default: auto]"),
-]
-MissingOption = Annotated[
-    Missing | None,
-    typer.Option(help="Bayes nets: refuse empty fields, or learn by structural EM.  [default: error]"),
-]
-TablesOption = Annotated[
-    Tables | None,
-    typer.Option(help="Bayes nets: whether tasks share probabilities too.  [default: independent]"),
-]
-BootstrapOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Bayes nets: resamples to find every arc's confidence with.  [default: 0]"),
-]
-RequireOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="A->B", help="Bayes nets: an arc that every structure must have; repeatable."),
-]
-ForbidOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="A->B", help="Bayes nets: an arc that no structure may have; repeatable."),
-]
-StartOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Bayes nets: a BIF file whose structure the search starts from.")
-]
-ExpertOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Bayes nets: a BIF file whose structure is thought near the truth.")
-]
-ExpertFactorOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="X", help="Bayes nets: how much less likely each difference from --expert is.  [default: 0.5]"
-    ),
-]
+    sharing: Annotated[
+        Sharing | None,
+        typer.Option(
+            help="Structures that differ no more than the data ask for, each task for itself, one structure "
+            "for all, or all rows as one table.  [default: joint]"
+        ),
+    ] = None
+    prior: Annotated[
+        Prior | None,
+        typer.Option(help="Differences from what tasks have in common, or between pairs.  [default: edit]"),
+    ] = None
+    penalty: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DELTA",
+            help="Penalty of a difference between structures, from 0 (separate) to 1 (identical); or learn, or "
+            "validate on rows held out.  [default: learn]",
+        ),
+    ] = None
+    criterion: Annotated[Criterion | None, typer.Option(help="Score of structures.  [default: bdeu]")] = None
+    ess: Annotated[float | None, typer.Option(metavar="X", help="Equivalent sample size.  [default: 1]")] = None
+    max_parents: Annotated[
+        int | None, typer.Option(metavar="N", help="Most parents of a variable.  [default: any number]")
+    ] = None
+    tabu: Annotated[int | None, typer.Option(metavar="N", help="Steps to go on past an optimum.  [default: 10]")] = None
+    restarts: Annotated[
+        int | None, typer.Option(metavar="N", help="How often to disturb and search again.  [default: 0]")
+    ] = None
+    search: Annotated[
+        Search | None,
+        typer.Option(help="Search equivalence classes first, or climb at once.  [default: auto]"),
+    ] = None
+    missing: Annotated[
+        Missing | None,
+        typer.Option(help="Refuse empty fields, or learn by structural EM.  [default: error]"),
+    ] = None
+    tables: Annotated[
+        Tables | None,
+        typer.Option(help="Whether tasks share probabilities too.  [default: independent]"),
+    ] = None
+    bootstrap: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Resamples to find every arc's confidence with.  [default: 0]"),
+    ] = None
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A->B", help="An arc that every structure must have; repeatable."),
+    ] = None
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A->B", help="An arc that no structure may have; repeatable."),
+    ] = None
+    start: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A BIF file whose structure the search starts from.")
+    ] = None
+    expert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A BIF file whose structure is thought near the truth.")
+    ] = None
+    expert_factor: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="How much less likely each difference from --expert is.  [default: 0.5]"),
+    ] = None

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from kinfolk.cli.tables import need_columns, need_plain_types, present, read_table
 
-NO_LABEL = "--label is needed, the column to be predicted: only --model bayesnets goes without"
-
 
 class Roles(NamedTuple):
     """Which column of a table is what; ``features`` or ``drop`` may be empty, meaning all others and none.
@@ -56,8 +54,7 @@ def read_variables(path: Path, roles: Roles) -> pl.DataFrame:
 
 def read_training(path: Path, roles: Roles, unlabelled: str | None) -> Training:
     """Read a table and take it apart."""
-    if roles.label is None:
-        raise ValueError(NO_LABEL)
+    assert roles.label is not None
     frame = read_table(path)
     features = features_of(frame, roles, path)
     need_plain_types(frame.select(roles.task, roles.label, *features), path)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 import kinfolk
-from kinfolk.cli.errors import say, told_by
-from kinfolk.cli.network_options import NetworkOptions
+from kinfolk.cli.fit import Learnt
 from kinfolk.cli.network_structures import describe_networks, penalty_text
-from kinfolk.cli.results import fact_lines, json_text
 from kinfolk.cli.tables import shown
 from kinfolk.cli.training import Roles, read_variables
 from kinfolk.networks.answers.bif import read_bif
+
+if TYPE_CHECKING:
+    from kinfolk.cli.fit import RunOptions, TableOptions
+    from kinfolk.cli.network_options import NetworkOptions
 
 Arcs = list[tuple[str, str]]
 
@@ -26,49 +26,30 @@ EXPERT_FACTOR = 0.5
 _MOST_TASKS_TOLD = 8
 
 
-def fit_networks(
-    table: Path,
-    roles: Roles,
-    options: NetworkOptions,
-    bins: int,
-    seed: int,
-    jobs: int,
-    output: Path,
-    as_json: bool,
-) -> None:
-    """Learn a network for every task of a table, save them, and say what was learnt."""
+def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptions) -> Learnt:
+    """Learn a network for every task of a table, and tell what was found."""
     graphs = _graphs(options)
-    frame = read_variables(table, roles)
-    variables = [name for name in frame.columns if name != roles.task]
-    estimator = kinfolk.BayesNets(
+    frame = read_variables(table.table, Roles(table.task, None, None, table.feature or (), table.drop or ()))
+    variables = [column for column in frame.columns if column != table.task]
+    estimator = getattr(kinfolk, name)(
         **_parameters(options, variables),
         **graphs,
-        bins=bins,
-        task_column=roles.task,
-        random_state=seed,
-        n_jobs=jobs,
+        bins=table.bins,
+        task_column=table.task,
+        random_state=run.seed,
+        n_jobs=run.jobs,
         verbose=sys.stderr.isatty(),
     )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        estimator.fit(frame)
-    for warning in told_by(caught):
-        say(warning)
-    estimator.set_params(verbose=False)
-    kinfolk.save(estimator, output)
+    estimator.fit(frame)
     about = describe_networks(estimator)
-    if as_json:
-        typer.echo(json_text({"file": str(output), "rows": frame.height, **about}), nl=False)
-    else:
-        typer.echo(_report(about, frame.height, output), nl=False)
+    return Learnt(estimator, {"rows": frame.height, **about}, _facts(about, frame.height), [])
 
 
 def _parameters(options: NetworkOptions, variables: Sequence[str]) -> dict[str, Any]:
     """Parameters of the estimator, as far as options say anything about them."""
-    named = options._asdict()
-    for name in ("start", "expert", "expert_factor", "require", "forbid"):
-        del named[name]
-    parameters = {name: value for name, value in named.items() if value is not None}
+    elsewhere = ("start", "expert", "expert_factor", "require", "forbid")
+    own = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in elsewhere}
+    parameters = {name: value for name, value in own.items() if value is not None}
     if options.penalty is not None:
         parameters["penalty"] = _penalty(options.penalty)
     for name, option, arcs in (
@@ -130,14 +111,15 @@ def _arcs_of(file: Path) -> Arcs:
     return [(names[p], names[v]) for v, parents in enumerate(network.parents) for p in parents]
 
 
-def _report(about: dict[str, Any], n_rows: int, output: Path) -> str:
+def _facts(about: dict[str, Any], n_rows: int) -> list[tuple[str, str]]:
+    """What was learnt, to be read."""
     tasks = about["tasks"]
     numbers = [task["arcs"] for task in tasks]
     if len(tasks) <= _MOST_TASKS_TOLD:
         arcs = ", ".join(f"{shown(task['task'])} {task['arcs']:,}" for task in tasks)
     else:
         arcs = f"{min(numbers):,} to {max(numbers):,} per task, {sum(numbers) / len(numbers):,.1f} on average"
-    facts = [
+    return [
         ("model", f"{about['model']} ({about['sharing']})"),
         ("rows", f"{n_rows:,}"),
         ("tasks", f"{len(tasks):,}"),
@@ -146,6 +128,4 @@ def _report(about: dict[str, Any], n_rows: int, output: Path) -> str:
         ("common arcs", f"{about['common_arcs']:,} of {len(about['arcs']):,} different ones"),
         ("penalty", penalty_text(about)),
         ("log score", f"{about['log_score']:,.3f}"),
-        ("saved in", str(output)),
     ]
-    return fact_lines(facts)
