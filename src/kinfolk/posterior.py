@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.files import whole_file
+from kinfolk.tasks.answering import Known
 from kinfolk.tasks.numbers import FAMILIES, Number
-from kinfolk.tasks.schema import Column, Schema
+from kinfolk.tasks.schema import Column, Schema, as_ids
 
 FORMAT_VERSION = 1
 _MODEL_FILE = "model.json"
@@ -234,15 +235,6 @@ def unplain(value: Any) -> Any:
     return value
 
 
-def ids(values: list[Any]) -> NDArray[Any]:
-    """Labels or tasks as an array, of objects where numpy would mix their types up."""
-    if not values or len({type(value) for value in values}) > 1 or not isinstance(values[0], bool | int | float | str):
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        return array
-    return np.array(values)
-
-
 def names_from(values: Any, what: str) -> list[Any]:
     """Labels, tasks or categories of a saved model: different from each other, and none of them nested."""
     if not isinstance(values, list) or not all(isinstance(value, bool | int | float | str) for value in values):
@@ -250,6 +242,31 @@ def names_from(values: Any, what: str) -> list[Any]:
     if len(set(values)) < len(values):
         raise ValueError(f"one of its {what} stands there twice")
     return values
+
+
+def known_about(known: Known) -> dict[str, Any]:
+    """What a model remembers of tables and tasks, as JSON holds it; its task column is among its parameters."""
+    return {
+        "estimator": known.model,
+        "tasks": plain_names(known.tasks, "a task"),
+        "n_features_in": int(known.n_columns),
+        "feature_names_in": None if known.columns is None else list(known.columns),
+    }
+
+
+def known_from(archive: Archive) -> Known:
+    """What a saved model remembers of tables and tasks, if it can be."""
+    about = archive.about
+    tasks, names, width = names_from(about["tasks"], "tasks"), about.get("feature_names_in"), about["n_features_in"]
+    if not tasks:
+        raise ValueError("it has no tasks")
+    if not isinstance(width, int) or width < 1:
+        raise ValueError(f"its number of columns is {width!r}")
+    if names is not None and (len(names) != width or not all(isinstance(name, str) for name in names)):
+        raise ValueError("the names of its columns are not text, or not one for each")
+    column = about["params"].get("task_column")
+    columns = None if names is None else tuple(names)
+    return Known(_named(archive, "estimator", _ESTIMATORS), columns, width, column, as_ids(tasks))
 
 
 def schema_about(schema: Schema) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ from kinfolk.lica.answers.new_task import moments_of_rows
 from kinfolk.lica.model.prior import Reach, TaskPosterior, TaskPrior
 from kinfolk.lica.model.row_products import SparseRows, dense, row_products, take
 from kinfolk.maths.arrays import Floats
-from kinfolk.posterior import Archive, ids, names_from
-from kinfolk.tasks.schema import encode
+from kinfolk.posterior import Archive, names_from
+from kinfolk.tasks.schema import as_ids, encode
 
 _LINKS = ("logistic", "probit", "gaussian")
 
@@ -39,7 +39,7 @@ class LICAPredictor:
         self._prior, self._posteriors = prior, posteriors
         self._link, self._is_matrix = about["link"], bool(about["is_matrix"])
         self._task_column = about["params"]["task_column"]
-        self.tasks_ = ids(tasks_from(archive))
+        self.tasks_ = as_ids(tasks_from(archive))
         self.classes_ = classes_from(archive)
         self.feature_names_in_ = features_from(archive, prior.n_features)
         self.coef_ = np.array([posterior.weights for posterior in posteriors])
@@ -170,7 +170,7 @@ def classes_from(archive: Archive) -> NDArray[Any] | None:
     labels = names_from(classes, "labels")
     if not 1 <= len(labels) <= 2:
         raise ValueError(f"it has {len(labels)} labels: 1 or 2 can be")
-    return ids(labels)
+    return as_ids(labels)
 
 
 def features_from(archive: Archive, n_features: int) -> list[str] | None:

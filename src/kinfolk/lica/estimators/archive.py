@@ -16,8 +16,9 @@ from kinfolk.lica.answers.predictor import classes_from, features_from, posterio
 from kinfolk.lica.inference.infer import Learnt
 from kinfolk.lica.inference.number_of_sources import Choice
 from kinfolk.lica.model.row_products import SparseRows
-from kinfolk.posterior import Archive, ids, plain, plain_names, unplain
+from kinfolk.posterior import Archive, plain, plain_names, unplain
 from kinfolk.tasks.frames import Backend
+from kinfolk.tasks.schema import as_ids
 
 if TYPE_CHECKING:
     from kinfolk.lica.estimators.base import SharedWeights
@@ -108,7 +109,7 @@ def from_archive(model_class: type[Model], archive: Archive) -> Model:
     model = model_class(**{name: unplain(value) for name, value in about["params"].items()})
     model._check_parameters()
     prior, classes = prior_from(archive), classes_from(archive)
-    model.tasks_, model._is_matrix = ids(tasks_from(archive)), bool(about["is_matrix"])
+    model.tasks_, model._is_matrix = as_ids(tasks_from(archive)), bool(about["is_matrix"])
     if model._link() != about["link"]:
         raise ValueError(f"its link {about['link']!r} is not that of its parameters")
     if classes is not None:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.model.densities import Densities
 from kinfolk.naive_bayes.model.mixture import MAX_TEMPER, Mixture
-from kinfolk.posterior import Archive, ids, names_from, schema_from
+from kinfolk.posterior import Archive, names_from, schema_from
 from kinfolk.tasks.labels import as_column, is_missing
-from kinfolk.tasks.schema import Schema, encode
+from kinfolk.tasks.schema import Schema, as_ids, encode
 from kinfolk.tasks.table import read_table
 
 
@@ -41,8 +41,8 @@ class NaiveBayesPredictor:
         self._temper = temper
         self._averaged = averaged
         self._task_column = task_column
-        self.classes_ = ids(classes)
-        self.tasks_ = ids(tasks)
+        self.classes_ = as_ids(classes)
+        self.tasks_ = as_ids(tasks)
         self.feature_names_in_ = schema.names
 
     @classmethod

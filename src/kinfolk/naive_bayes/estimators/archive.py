@@ -13,7 +13,8 @@ from kinfolk.naive_bayes.answers.predictor import mixture_arrays, mixture_from, 
 from kinfolk.naive_bayes.model.fitted import Behind, Blocks, Fitted
 from kinfolk.partition.crp import canonical
 from kinfolk.partition.tree import TaskTree
-from kinfolk.posterior import Archive, ids, names_from, plain, plain_names, schema_about, schema_from, unplain
+from kinfolk.posterior import Archive, names_from, plain, plain_names, schema_about, schema_from, unplain
+from kinfolk.tasks.schema import as_ids
 from kinfolk.tasks.statistics import Layout, Rows, Statistics, layout_of, no_rows
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ def from_archive(model_class: type[Model], archive: Archive) -> Model:
     about = archive.about
     model = model_class(**{name: unplain(value) for name, value in about["params"].items()})
     model._schema = schema_from(archive)
-    model.classes_ = ids(names_from(about["classes"], "labels"))
-    model.tasks_ = ids(names_from(about["tasks"], "tasks"))
+    model.classes_ = as_ids(names_from(about["classes"], "labels"))
+    model.tasks_ = as_ids(names_from(about["tasks"], "tasks"))
     model.n_features_in_ = int(about["n_features_in"])
     if about["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)

@@ -12,9 +12,9 @@ from kinfolk.networks.answers.bif import MOST_VARIABLES
 from kinfolk.networks.answers.rows import by_task, check_known, encode_part, names_of, score_rows
 from kinfolk.networks.model.data import states_of
 from kinfolk.networks.model.network import Codes, Network, make_network
-from kinfolk.posterior import Archive, ids, names_from, schema_from
+from kinfolk.posterior import Archive, names_from, schema_from
 from kinfolk.tasks.labels import as_column, is_missing
-from kinfolk.tasks.schema import Column, Schema, encode
+from kinfolk.tasks.schema import Column, Schema, as_ids, encode
 from kinfolk.tasks.table import Table, read_table
 
 # Rows of saved tables sum to one but for rounding; whatever is further off was not saved by us.
@@ -39,7 +39,7 @@ class NetworksPredictor:
     ) -> None:
         self._schema = schema
         self._task_column = task_column
-        self.tasks_ = ids(tasks)
+        self.tasks_ = as_ids(tasks)
         self.networks_ = networks
         self.feature_names_in_ = schema.names
 

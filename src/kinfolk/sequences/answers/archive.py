@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.posterior import Archive, ids, plain, plain_names, unplain
+from kinfolk.posterior import Archive, plain, plain_names, unplain
 from kinfolk.sequences.answers.predictor import (
     clusters_and_seed_from,
     draws_from,
@@ -28,6 +28,7 @@ from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
 from kinfolk.sequences.model.emissions.poisson import Poisson
 from kinfolk.sequences.model.fitted import HYPER_PARAMETERS, Fitted, Traces, judge
 from kinfolk.sequences.model.ndp_ihmm import Draw
+from kinfolk.tasks.schema import as_ids
 
 _MADE_OF = {
     "categorical": Categorical,
@@ -111,7 +112,7 @@ def from_archive(model_class: type[Any], archive: Archive) -> Any:
     about = archive.about
     model = model_class(**{name: unplain(value) for name, value in about["params"].items()})
     model._check_parameters()
-    model.tasks_, model._layout = ids(tasks_from(archive)), layout_from(archive)
+    model.tasks_, model._layout = as_ids(tasks_from(archive)), layout_from(archive)
     n_clusters, model._seed = clusters_and_seed_from(archive)
     if n_clusters != model._n_clusters():
         raise ValueError(f"it has room for {n_clusters} clusters, its parameters for {model._n_clusters()}")

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.posterior import ids
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.tasks.labels import as_column, is_missing
 from kinfolk.tasks.numbers import as_numbers, is_count
-from kinfolk.tasks.schema import Column, check_finite, distinct, encode, encode_column, learn_schema
+from kinfolk.tasks.schema import Column, as_ids, check_finite, distinct, encode, encode_column, learn_schema
 from kinfolk.tasks.table import Table, declared_categories, plain_column, read_table
 
 KINDS = ("categorical", "gaussian", "gaussian-full", "poisson")
@@ -78,7 +77,7 @@ class Layout(NamedTuple):
                 for place, column in enumerate(channel.columns):
                     columns[column] = steps[:, place]
             else:
-                named = ids([*channel.symbols])
+                named = as_ids([*channel.symbols])
                 gone = (steps < 0) | (steps >= len(channel.symbols))
                 if gone.any():
                     named = np.append(named.astype(object), [None])
@@ -316,7 +315,7 @@ def place_tasks(arrival: Arrival) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The distinct tasks of training sequences, sorted, and each sequence's place among them."""
     if arrival.task is None:
         return np.array([ONE_TASK]), np.zeros(len(arrival.lengths), dtype=np.int64)
-    tasks = ids(list(distinct(arrival.task, "task", limit=1 << 30)))
+    tasks = as_ids(list(distinct(arrival.task, "task", limit=1 << 30)))
     return tasks, encode(arrival.task, tasks.tolist()).astype(np.int64)
 
 

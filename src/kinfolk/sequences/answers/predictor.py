@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.posterior import Archive, ids, names_from
+from kinfolk.posterior import Archive, names_from
 from kinfolk.sequences.answers.door import KINDS, Arranged, Channel, Layout, arrange, known_places, receive
 from kinfolk.sequences.answers.new_tasks import Empty
 from kinfolk.sequences.answers.plain_filters import PlainFilters, n_parameters
 from kinfolk.sequences.answers.prediction import Kept, log_predictive, log_predictive_of_tasks, smooth
+from kinfolk.tasks.schema import as_ids
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ class SequencesPredictor:
     """
 
     def __init__(self, archive: Archive) -> None:
-        self.tasks_ = ids(tasks_from(archive))
+        self.tasks_ = as_ids(tasks_from(archive))
         self._layout = layout_from(archive)
         filters = PlainFilters(families_from(archive, self._layout))
         self._kept = Kept(draws_from(archive), empty_from(archive), *clusters_and_seed_from(archive), filters)
