@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, overload
 
 import numba
+
+from kinfolk.maths.kernel_cache import KernelCache
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -19,7 +22,9 @@ def compiled(kernel: None = None, **options: Any) -> Callable[[Kernel], Kernel]:
 
 
 def compiled(kernel: Any = None, **options: Any) -> Any:
-    """Compile a kernel, keep it in numba's cache, and let other threads run meanwhile.
+    """Compile a kernel, keep its code for later runs, and let other threads run meanwhile.
+
+    Code is kept for as long as neither the kernel nor anything that it reaches has changed (``kernel_cache``).
 
     Parameters
     ----------
@@ -36,5 +41,9 @@ def compiled(kernel: Any = None, **options: Any) -> Any:
     >>> doubled.py_func(4)
     8
     """
-    decorate = numba.njit(cache=True, nogil=True, **options)
-    return decorate if kernel is None else decorate(kernel)
+    if kernel is None:
+        return partial(compiled, **options)
+    dispatcher = numba.njit(nogil=True, **options)(kernel)
+    if dispatcher is not kernel:  # as it is where NUMBA_DISABLE_JIT is set
+        dispatcher._cache = KernelCache(dispatcher)
+    return dispatcher
