@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
@@ -100,8 +99,12 @@ def enumerated(rows, y, task, concentration, number_of):
 class TestEnumeration:
     """Everything that a sum over all partitions says."""
 
-    MODEL = ClusteredNB(**PLAIN, inference="exact", concentration=0.7, numeric=FAMILIES).fit(ROWS, LABELS, task=TASKS)
-    JOINT = enumerated(ROWS, LABELS, TASKS, 0.7, numbers_of(MODEL))
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def fitted(cls):
+        model = ClusteredNB(**PLAIN, inference="exact", concentration=0.7, numeric=FAMILIES)
+        cls.MODEL = model.fit(ROWS, LABELS, task=TASKS)
+        cls.JOINT = enumerated(ROWS, LABELS, TASKS, 0.7, numbers_of(model))
 
     def test_the_evidence_is_that_of_the_raw_numbers(self):
         assert self.MODEL.log_evidence_ == pytest.approx(logsumexp(list(self.JOINT.values())), abs=1e-8)
@@ -342,7 +345,11 @@ print(model.predict_proba(table, task=[0])[0, 1])
 class TestFindings:
     """Tables and explanations."""
 
-    MODEL = CompleteSharingNB(**PLAIN, share_labels=False, numeric=FAMILIES).fit(ROWS, LABELS, task=TASKS)
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def fitted(cls):
+        model = CompleteSharingNB(**PLAIN, share_labels=False, numeric=FAMILIES)
+        cls.MODEL = model.fit(ROWS, LABELS, task=TASKS)
 
     def test_numeric_rates_are_shrunk_means_and_deviations(self):
         height = numbers_of(self.MODEL)["height"]
@@ -404,9 +411,11 @@ class TestFindings:
 class TestLeavingOut:
     """Rows taken out of a fit, and powers chosen by them."""
 
-    MODEL = CompleteSharingNB(share_labels=False, numeric=FAMILIES, **PLAIN | {"temper": "learn"}).fit(
-        ROWS, LABELS, task=TASKS
-    )
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def fitted(cls):
+        model = CompleteSharingNB(share_labels=False, numeric=FAMILIES, **PLAIN | {"temper": "learn"})
+        cls.MODEL = model.fit(ROWS, LABELS, task=TASKS)
 
     def test_a_rows_own_numbers_are_gone(self):
         left_out = self.MODEL._left_out(self.MODEL._rows)
@@ -475,8 +484,3 @@ def test_other_ways_of_sharing_say_that_they_take_no_numbers(option):
 def test_the_prototype_model_goes_on_binning():
     assert "numeric" not in PrototypeNB().get_params()
     assert PrototypeNB().numeric == "bin"
-
-
-@parametrize_with_checks([ClusteredNB(numeric="gaussian"), NoSharingNB(numeric="auto")])
-def test_scikit_learns_own_checks_pass_with_numbers(estimator, check):
-    check(estimator)

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from scipy.special import gammaln, logsumexp, softmax
 from scipy.stats import t as student
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
@@ -568,11 +567,6 @@ class TestLimits:
         one = PrototypeNB(random_state=0, n_draws=400).fit(case.x, case.y, task=case.task)
         error = math.hypot(both.log_evidence_error_, one.log_evidence_error_)
         assert abs(both.log_evidence_ - one.log_evidence_) < 4 * error
-
-
-@parametrize_with_checks([PrototypeNB(n_chains=2, n_burn_in=2, n_draws=3, random_state=0)])
-def test_scikit_learns_own_checks_pass(estimator, check):
-    check(estimator)
 
 
 class TestEstimator:
