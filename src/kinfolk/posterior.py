@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from kinfolk.files import whole_file
 from kinfolk.tasks.answering import Known
 from kinfolk.tasks.numbers import FAMILIES, Number
-from kinfolk.tasks.schema import Column, Schema, as_ids
+from kinfolk.tasks.schema import Column, Schema
+from kinfolk.tasks.values import as_ids
 
 FORMAT_VERSION = 1
 _MODEL_FILE = "model.json"

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-Backend = Literal["pandas", "polars", "pyarrow"]
-
-
-def backend_of(X: Any) -> Backend:
-    """Name of the library that a table came from; polars for arrays, which have no tables of their own."""
-    library = type(X).__module__.partition(".")[0]
-    return library if library in ("pandas", "pyarrow") else "polars"  # type: ignore[return-value]
+from kinfolk.tasks.table import Backend
 
 
 def make_frame(columns: dict[str, Any], backend: Backend) -> Any:

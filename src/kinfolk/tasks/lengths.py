@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.labels import as_column
-from kinfolk.tasks.table import plain_column
+from kinfolk.tasks.values import as_column, plain_column
 
 
 def check_lengths(lengths: Any, n_rows: int) -> NDArray[np.int64]:

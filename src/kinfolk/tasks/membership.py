@@ -11,9 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.labels import as_column, is_missing, n_rows
-from kinfolk.tasks.schema import as_ids, check_finite, distinct, encode_alike
-from kinfolk.tasks.table import Table, column_names, plain_column
+from kinfolk.tasks.table import Table, column_names
+from kinfolk.tasks.values import (
+    as_column,
+    as_ids,
+    check_finite,
+    distinct,
+    encode_alike,
+    is_missing,
+    n_rows,
+    plain_column,
+)
 
 # What the task is called where none was named.
 ONE_TASK = 0

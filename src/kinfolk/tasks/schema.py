@@ -14,18 +14,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.labels import is_missing
 from kinfolk.tasks.numbers import Number, as_numbers, learn_number
 from kinfolk.tasks.table import Coded, Table
+from kinfolk.tasks.values import (
+    MAX_CATEGORIES,
+    MAX_SPAN,
+    Codes,
+    check_finite,
+    distinct,
+    encode_alike,
+    few_enough,
+    from_zero,
+    is_missing,
+)
 
 MAX_INTEGER_CATEGORIES = 64
 # Whole numbers of at most so many values are never weighed against Gaussians, whose density between so few points says
 # nothing about probabilities.
 FEW_CATEGORIES = 16
-MAX_CATEGORIES = 65_536
-_MAX_SPAN = 1 << 20
-
-Codes = NDArray[np.int32]
 
 
 class Column(NamedTuple):
@@ -146,167 +152,6 @@ def encode_column(column: Column, values: NDArray[Any], coded: Coded | None) -> 
     return np.append(places, np.int32(-1))[coded.codes]
 
 
-def check_finite(values: NDArray[Any], label: str) -> None:
-    """Refuse infinite numbers, with their place."""
-    if values.dtype.kind == "f":
-        infinite = np.isinf(values)
-        if infinite.any():
-            raise ValueError(f"{label}, row {int(np.argmax(infinite))}: infinity is not a value to learn from")
-
-
-def encode(values: NDArray[Any], categories: Sequence[Any]) -> Codes:
-    """Position of every value among the categories; −1 where it is missing or not one of them.
-
-    Examples
-    --------
-    >>> encode(np.array(["b", None, "z"], dtype=object), ("a", "b")).tolist()
-    [1, -1, -1]
-    """
-    if not len(categories):
-        return np.full(len(values), -1, dtype=np.int32)
-    if values.dtype.kind in "iuf" and all(isinstance(c, int | float) for c in categories):
-        known = np.asarray(categories)
-        return _encode_numbers(values, known.astype(np.int64) if known.dtype == bool else known)
-    place = {category: code for code, category in enumerate(categories)}
-    try:
-        return np.array([place.get(value, -1) for value in values.tolist()], dtype=np.int32)
-    except TypeError:  # an unhashable value
-        return np.array([place.get(value, -1) if _hashable(value) else -1 for value in values], dtype=np.int32)
-
-
-def encode_alike(values: NDArray[Any], categories: Sequence[Any]) -> Codes:
-    """Positions as by :func:`encode`; a value of another type than all categories is known by how it is written.
-
-    Examples
-    --------
-    >>> encode_alike(np.array([2, 3]), ("1", "2")).tolist()
-    [1, -1]
-    >>> encode_alike(np.array(["2", "two"], dtype=object), (1, 2)).tolist()
-    [1, -1]
-    """
-    codes = encode(values, categories)
-    lost = codes < 0
-    kind = _one_kind(categories) if lost.any() else None
-    if kind is None:
-        return codes
-    place = {category: code for code, category in enumerate(categories)}
-    strange = [value if _hashable(value) else None for value in values[lost].tolist()]
-    found = {value: place.get(_written_as(kind, value), -1) for value in set(strange)}
-    codes[lost] = [found[value] for value in strange]
-    return codes
-
-
-def _one_kind(categories: Sequence[Any]) -> str | None:
-    """What all categories are: text, truth values or numbers; None where they differ."""
-    for kind, types in (("text", str), ("truth", bool), ("number", int | float)):
-        if categories and all(isinstance(category, types) for category in categories):
-            return kind
-    return None
-
-
-def _written_as(kind: str, value: Any) -> Any:
-    """A value of another type as one of a kind; None where it cannot be written so, or is of that kind already."""
-    if kind == "text" and isinstance(value, int | float):
-        if isinstance(value, bool):
-            return str(value).lower()
-        return str(int(value)) if value == np.floor(value) and abs(value) < 2**53 else str(value)
-    if kind == "truth" and isinstance(value, str):
-        return {"true": True, "false": False}.get(value.strip().lower())
-    if kind == "number" and isinstance(value, str) and value.strip().lstrip("+-").replace(".", "", 1).isdecimal():
-        return float(value)
-    return None
-
-
-def _hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def _encode_numbers(values: NDArray[Any], known: NDArray[Any]) -> Codes:
-    order = np.argsort(known, kind="stable")
-    ordered = known[order]
-    whole = values.dtype.kind in "iu" and ordered.dtype.kind in "iu"
-    span = int(ordered[-1]) - int(ordered[0]) + 1 if whole else _MAX_SPAN + 1
-    if span <= _MAX_SPAN:
-        # A table of all integers in range is several times faster than a binary search.
-        low, high = ordered[0], ordered[-1]
-        table = np.full(span, -1, dtype=np.int32)
-        table[(ordered - low).astype(np.int64)] = order
-        inside = (values >= low) & (values <= high)
-        codes = table[(np.where(inside, values, low) - low).astype(np.int64)]
-        return np.where(inside, codes, np.int32(-1))
-    place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    return np.where(ordered[place] == values, order[place], -1).astype(np.int32)
-
-
-def distinct(values: NDArray[Any], label: str, limit: int = MAX_CATEGORIES) -> tuple[Any, ...]:
-    """The distinct values of a column, sorted, missing ones left out; an error where there are too many."""
-    if values.dtype.kind in "iu" and len(values):
-        low, high = int(values.min()), int(values.max())
-        if high - low < _MAX_SPAN:
-            steps = np.flatnonzero(np.bincount(_from_zero(values)))
-            found: list[Any] = [low + step for step in steps.tolist()]
-        else:
-            found = np.unique(values).tolist()
-    elif values.dtype.kind == "f":
-        present = np.unique(values[~np.isnan(values)])
-        # Integers with missing values arrive as floats, and are called 1, not 1.0.
-        whole = (present == np.floor(present)).all() and (np.abs(present) < 2**53).all()
-        found = (present.astype(np.int64) if whole else present).tolist()
-    else:
-        seen: set[Any] = set()
-        try:
-            for start in range(0, len(values), 1 << 16):
-                seen.update(values[start : start + (1 << 16)].tolist())
-                if len(seen) > limit + 1:
-                    break
-        except TypeError as error:
-            raise TypeError(
-                f"{label} holds a value that cannot be a category: argument must be a string or a number ({error})"
-            ) from None
-        found = list(seen)
-        if len(found) <= limit + 1:
-            missing = is_missing(found)
-            found = sort_values([value for value, gone in zip(found, missing, strict=True) if not gone])
-    return _few_enough(found, label, limit)
-
-
-def _few_enough(found: list[Any], label: str, limit: int = MAX_CATEGORIES) -> tuple[Any, ...]:
-    if len(found) > limit:
-        raise ValueError(
-            f"{label} has more than {limit:,} different values: too many to be categories; leave it out, group it, "
-            "or make it numeric so that it is binned"
-        )
-    return tuple(found)
-
-
-def _from_zero(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Whole numbers less their lowest, in a type that the difference fits in."""
-    wide = values if values.dtype.kind == "u" else values.astype(np.int64)
-    return np.asarray(wide - wide.min(), dtype=np.int64)
-
-
-def as_ids(values: list[Any]) -> NDArray[Any]:
-    """A plain array of ids: numbers or text where all are, else objects."""
-    kinds = {type(value) for value in values}
-    if len(kinds) == 1 and kinds <= {int, bool, float, str}:
-        array = np.array(values)
-        if array.dtype.kind in "iubfU":
-            return array
-    return np.fromiter(values, dtype=object, count=len(values))
-
-
-def sort_values(values: list[Any]) -> list[Any]:
-    """Sort values of any types: by value where they compare, else by the name of their type first."""
-    try:
-        return sorted(values)
-    except TypeError:
-        return sorted(values, key=lambda value: (type(value).__name__, str(value)))
-
-
 def learn_schema(
     table: Table,
     weights: NDArray[np.float64] | None,
@@ -358,7 +203,7 @@ def learn_schema(
             if place in declared:
                 categories = tuple(declared[place])
             else:
-                categories = distinct(values, label) if coded is None else _few_enough(sorted(coded.used()), label)
+                categories = distinct(values, label) if coded is None else few_enough(sorted(coded.used()), label)
             if len(categories) > MAX_CATEGORIES:
                 raise ValueError(f"{label} declares {len(categories):,} categories: at most {MAX_CATEGORIES:,} fit")
             columns.append(Column(name, categories, None))
@@ -432,7 +277,7 @@ def _is_categorical(index: int, values: NDArray[Any], declares: bool, chosen: se
         if not bool((present == np.floor(present)).all()):
             return False
         # Halves, because the whole span of the largest floats overflows.
-        if len(present) and present.max() / 2 - present.min() / 2 >= _MAX_SPAN / 2:
+        if len(present) and present.max() / 2 - present.min() / 2 >= MAX_SPAN / 2:
             return len(np.unique(present)) <= MAX_INTEGER_CATEGORIES
         values = present.astype(np.int64)
     if not len(values):
@@ -440,8 +285,8 @@ def _is_categorical(index: int, values: NDArray[Any], declares: bool, chosen: se
     span = int(values.max()) - int(values.min())
     if span < MAX_INTEGER_CATEGORIES:
         return True
-    if span < _MAX_SPAN:
-        found = np.count_nonzero(np.bincount(_from_zero(values)))
+    if span < MAX_SPAN:
+        found = np.count_nonzero(np.bincount(from_zero(values)))
         return int(found) <= MAX_INTEGER_CATEGORIES
     return len(np.unique(values)) <= MAX_INTEGER_CATEGORIES
 

@@ -6,14 +6,15 @@ values, the declared categories of a categorical column, is asked for at fit tim
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.labels import as_column, is_missing
+from kinfolk.tasks.values import as_column, plain_column
+
+Backend = Literal["pandas", "polars", "pyarrow"]
 
 
 class Coded(NamedTuple):
@@ -238,44 +239,6 @@ def _two_dimensional(X: Any) -> NDArray[Any]:
     return array
 
 
-def plain_column(column: NDArray[Any], label: str) -> NDArray[Any]:
-    """Numbers where all values are numbers, else objects with None for missing."""
-    kind = column.dtype.kind
-    if kind in "iuf":
-        return column
-    if kind == "c":
-        raise ValueError(f"Complex data not supported: {label} holds complex numbers")
-    if kind in "mM":
-        raise ValueError(f"{label} holds dates or times: turn it into numbers or categories first")
-    if kind in "bUS":
-        return column.astype(object)
-    missing = is_missing(column)
-    objects = column.astype(object)
-    present = objects[~missing]
-    kinds = {type(value) for value in present.tolist()}
-    if any(issubclass(each, _TIMES) for each in kinds):
-        raise ValueError(f"{label} holds dates or times: turn it into numbers or categories first")
-    if kinds and all(issubclass(each, _NUMBERS) and each is not bool for each in kinds):
-        whole = all(issubclass(each, _WHOLE_NUMBERS) for each in kinds)
-        numbers = np.full(len(column), np.nan)
-        try:
-            if whole and not missing.any():
-                return objects.astype(np.int64)
-            numbers[~missing] = present.astype(np.float64)
-        except OverflowError:  # whole numbers beyond 64 bits are names of things
-            return objects
-        return numbers
-    if missing.any():
-        objects = objects.copy()
-        objects[missing] = None
-    return objects
-
-
-_WHOLE_NUMBERS = (int, np.integer)
-_NUMBERS = (*_WHOLE_NUMBERS, float, np.floating)
-_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-
-
 def declared_categories(X: Any) -> dict[int, list[Any]]:
     """Categories that a frame's categorical columns declare, whether or not a row has them, by the columns' places.
 
@@ -296,3 +259,9 @@ def declared_categories(X: Any) -> dict[int, list[Any]]:
         for i, found in enumerate(categories)
         if found is not None
     }
+
+
+def backend_of(X: Any) -> Backend:
+    """Name of the library that a table came from; polars for arrays, which have no tables of their own."""
+    library = type(X).__module__.partition(".")[0]
+    return library if library in ("pandas", "pyarrow") else "polars"  # type: ignore[return-value]

@@ -16,13 +16,21 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from kinfolk.tasks.answering import Known, hold_columns
-from kinfolk.tasks.frames import Backend, backend_of
-from kinfolk.tasks.labels import as_column, is_missing, unlabelled_rows
 from kinfolk.tasks.lengths import check_lengths
 from kinfolk.tasks.membership import places_of, take_tasks, task_ids
-from kinfolk.tasks.schema import Schema, as_ids, distinct, encode, learn_schema, sort_values
+from kinfolk.tasks.schema import Schema, learn_schema
 from kinfolk.tasks.statistics import Rows, union
-from kinfolk.tasks.table import Table, column_names, declared_categories, plain_column, read_table
+from kinfolk.tasks.table import Backend, Table, backend_of, column_names, declared_categories, read_table
+from kinfolk.tasks.values import (
+    as_column,
+    as_ids,
+    distinct,
+    encode,
+    is_missing,
+    plain_column,
+    sort_values,
+    unlabelled_rows,
+)
 
 
 class Columns(NamedTuple):

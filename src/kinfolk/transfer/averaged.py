@@ -27,8 +27,8 @@ from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
 from kinfolk.posterior import Archive, plain, schema_about, unplain
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.door import check_labels, check_weights
-from kinfolk.tasks.schema import encode
 from kinfolk.tasks.streaming.counts import Counts
+from kinfolk.tasks.values import encode
 from kinfolk.tasks.whole_fits import all_or_nothing
 from kinfolk.transfer.folds import Rows, as_indexable, make_folds
 from kinfolk.transfer.predictor import member_archives

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.tasks.labels import as_column, is_missing
-from kinfolk.tasks.table import plain_column, read_table
+from kinfolk.tasks.table import read_table
+from kinfolk.tasks.values import as_column, is_missing, plain_column
 
 
 class Features(NamedTuple):

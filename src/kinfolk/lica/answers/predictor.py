@@ -14,7 +14,7 @@ from kinfolk.lica.model.prior import Reach, TaskPosterior, TaskPrior
 from kinfolk.lica.model.row_products import SparseRows, dense, row_products, take
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive, names_from
-from kinfolk.tasks.schema import as_ids, encode
+from kinfolk.tasks.values import as_ids, encode
 
 _LINKS = ("logistic", "probit", "gaussian")
 

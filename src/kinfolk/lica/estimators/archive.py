@@ -17,8 +17,8 @@ from kinfolk.lica.inference.infer import Learnt
 from kinfolk.lica.inference.number_of_sources import Choice
 from kinfolk.lica.model.row_products import SparseRows
 from kinfolk.posterior import Archive, plain, plain_names, unplain
-from kinfolk.tasks.frames import Backend
-from kinfolk.tasks.schema import as_ids
+from kinfolk.tasks.table import Backend
+from kinfolk.tasks.values import as_ids
 
 if TYPE_CHECKING:
     from kinfolk.lica.estimators.base import SharedWeights

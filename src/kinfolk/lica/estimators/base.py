@@ -22,9 +22,9 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.door import check_weights
-from kinfolk.tasks.frames import backend_of, make_frame
-from kinfolk.tasks.schema import as_ids, encode
-from kinfolk.tasks.table import column_names
+from kinfolk.tasks.frames import make_frame
+from kinfolk.tasks.table import backend_of, column_names
+from kinfolk.tasks.values import as_ids, encode
 from kinfolk.tasks.whole_fits import all_or_nothing
 
 _CHOICES = {

@@ -15,9 +15,8 @@ from kinfolk.lica.answers.features import Features, is_number
 from kinfolk.lica.model.data import LinearTasks, make_linear_tasks
 from kinfolk.maths.arrays import Floats
 from kinfolk.tasks.door import check_weights, task_ids
-from kinfolk.tasks.labels import as_column, is_missing
-from kinfolk.tasks.schema import as_ids, distinct, encode
-from kinfolk.tasks.table import column_names, plain_column, read_table
+from kinfolk.tasks.table import column_names, read_table
+from kinfolk.tasks.values import as_column, as_ids, distinct, encode, is_missing, plain_column
 
 
 class Targets(NamedTuple):

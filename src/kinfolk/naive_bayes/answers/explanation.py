@@ -14,8 +14,9 @@ from scipy.special import logsumexp
 
 from kinfolk.naive_bayes.answers.parameters import label_pair
 from kinfolk.naive_bayes.model.fitted import Blocks
-from kinfolk.tasks.frames import Backend, make_frame
+from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.statistics import Layout, Values
+from kinfolk.tasks.table import Backend
 
 
 class Explanation(NamedTuple):

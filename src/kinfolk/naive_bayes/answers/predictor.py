@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from kinfolk.naive_bayes.model.densities import Densities
 from kinfolk.naive_bayes.model.mixture import MAX_TEMPER, Mixture
 from kinfolk.posterior import Archive, names_from, schema_from
-from kinfolk.tasks.labels import as_column, is_missing
-from kinfolk.tasks.schema import Schema, as_ids, encode
+from kinfolk.tasks.schema import Schema
 from kinfolk.tasks.table import read_table
+from kinfolk.tasks.values import as_column, as_ids, encode, is_missing
 
 
 class NaiveBayesPredictor:

@@ -14,8 +14,8 @@ from kinfolk.naive_bayes.model.fitted import Behind, Blocks, Fitted
 from kinfolk.partition.crp import canonical
 from kinfolk.partition.tree import TaskTree
 from kinfolk.posterior import Archive, names_from, plain, plain_names, schema_about, schema_from, unplain
-from kinfolk.tasks.schema import as_ids
 from kinfolk.tasks.statistics import Layout, Rows, Statistics, layout_of, no_rows
+from kinfolk.tasks.values import as_ids
 
 if TYPE_CHECKING:
     from kinfolk.naive_bayes.estimators.base import SharingNB

@@ -25,9 +25,7 @@ from kinfolk.partition.concentration import GammaPrior
 from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.door import check_labels, check_weights, receive, task_ids
-from kinfolk.tasks.frames import backend_of
-from kinfolk.tasks.labels import as_column
-from kinfolk.tasks.schema import Column, Schema, as_ids, check_numeric, distinct, encode, learn_schema, sort_values
+from kinfolk.tasks.schema import Column, Schema, check_numeric, learn_schema
 from kinfolk.tasks.statistics import (
     Rows,
     Statistics,
@@ -39,7 +37,8 @@ from kinfolk.tasks.statistics import (
     statistics_from_counts,
 )
 from kinfolk.tasks.streaming.counts import Counts
-from kinfolk.tasks.table import declared_categories
+from kinfolk.tasks.table import backend_of, declared_categories
+from kinfolk.tasks.values import as_column, as_ids, distinct, encode, sort_values
 from kinfolk.tasks.whole_fits import all_or_nothing
 
 

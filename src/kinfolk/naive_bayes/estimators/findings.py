@@ -21,10 +21,10 @@ from kinfolk.naive_bayes.answers.parameters import (
     nulls,
 )
 from kinfolk.naive_bayes.model.fitted import Fitted, Problem
-from kinfolk.tasks.frames import Backend, make_frame
-from kinfolk.tasks.labels import as_column
-from kinfolk.tasks.schema import encode
+from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.statistics import add_expected
+from kinfolk.tasks.table import Backend
+from kinfolk.tasks.values import as_column, encode
 
 if TYPE_CHECKING:
     from kinfolk.tasks.schema import Schema

@@ -13,9 +13,9 @@ from kinfolk.networks.answers.rows import by_task, check_known, encode_part, nam
 from kinfolk.networks.model.data import states_of
 from kinfolk.networks.model.network import Codes, Network, make_network
 from kinfolk.posterior import Archive, names_from, schema_from
-from kinfolk.tasks.labels import as_column, is_missing
-from kinfolk.tasks.schema import Column, Schema, as_ids, encode
+from kinfolk.tasks.schema import Column, Schema
 from kinfolk.tasks.table import Table, read_table
+from kinfolk.tasks.values import as_column, as_ids, encode, is_missing
 
 # Rows of saved tables sum to one but for rounding; whatever is further off was not saved by us.
 _ROUNDING = 1e-9

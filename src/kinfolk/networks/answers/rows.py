@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from kinfolk.networks.model.elimination import log_probability
 from kinfolk.networks.model.network import Codes, Network
-from kinfolk.tasks.schema import Schema, check_finite, encode_column
+from kinfolk.tasks.schema import Schema, encode_column
 from kinfolk.tasks.table import Table
+from kinfolk.tasks.values import check_finite
 
 
 def by_task(X: Any) -> bool:

@@ -17,9 +17,10 @@ from kinfolk.networks.answers.pgmpy_model import to_pgmpy
 from kinfolk.networks.answers.rows import by_task, check_known, encode_part, score_rows
 from kinfolk.networks.model.network import Network
 from kinfolk.tasks.door import ONE_TASK, receive
-from kinfolk.tasks.frames import Backend, make_frame
-from kinfolk.tasks.schema import Column, Schema, as_ids, encode
-from kinfolk.tasks.table import read_table
+from kinfolk.tasks.frames import make_frame
+from kinfolk.tasks.schema import Column, Schema
+from kinfolk.tasks.table import Backend, read_table
+from kinfolk.tasks.values import as_ids, encode
 
 if TYPE_CHECKING:
     import networkx as nx

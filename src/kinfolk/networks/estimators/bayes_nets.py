@@ -27,7 +27,8 @@ from kinfolk.networks.model.data import Data, check_overlap, first_missing
 from kinfolk.networks.model.priors import check_costs, penalty_of, strength, structure_log_odds
 from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.frames import backend_of, make_frame
+from kinfolk.tasks.frames import make_frame
+from kinfolk.tasks.table import backend_of
 from kinfolk.tasks.whole_fits import all_or_nothing
 
 _CHOICES = {

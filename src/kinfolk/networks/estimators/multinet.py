@@ -27,8 +27,9 @@ from kinfolk.networks.estimators.bayes_nets import BayesNets
 from kinfolk.networks.model.elimination import log_probability
 from kinfolk.posterior import Archive
 from kinfolk.tasks.door import check_labels, receive
-from kinfolk.tasks.frames import backend_of, make_frame
-from kinfolk.tasks.schema import as_ids, distinct, encode
+from kinfolk.tasks.frames import make_frame
+from kinfolk.tasks.table import backend_of
+from kinfolk.tasks.values import as_ids, distinct, encode
 
 if TYPE_CHECKING:
     import networkx as nx

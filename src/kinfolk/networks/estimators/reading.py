@@ -12,9 +12,9 @@ from kinfolk.networks.answers.rows import by_task, encode_part, names_of
 from kinfolk.networks.model.cases import MOST_STATES
 from kinfolk.networks.model.data import Data
 from kinfolk.tasks.door import receive, task_ids
-from kinfolk.tasks.labels import as_column
-from kinfolk.tasks.schema import encode, learn_schema
+from kinfolk.tasks.schema import learn_schema
 from kinfolk.tasks.table import Table, declared_categories, read_table
+from kinfolk.tasks.values import as_column, encode
 
 
 def learn_tables_of(

@@ -28,7 +28,7 @@ from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
 from kinfolk.sequences.model.emissions.poisson import Poisson
 from kinfolk.sequences.model.fitted import HYPER_PARAMETERS, Fitted, Traces, judge
 from kinfolk.sequences.model.ndp_ihmm import Draw
-from kinfolk.tasks.schema import as_ids
+from kinfolk.tasks.values import as_ids
 
 _MADE_OF = {
     "categorical": Categorical,

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.tasks.labels import as_column, is_missing
 from kinfolk.tasks.numbers import as_numbers, is_count
-from kinfolk.tasks.schema import Column, as_ids, check_finite, distinct, encode, encode_column, learn_schema
-from kinfolk.tasks.table import Table, declared_categories, plain_column, read_table
+from kinfolk.tasks.schema import Column, encode_column, learn_schema
+from kinfolk.tasks.table import Table, declared_categories, read_table
+from kinfolk.tasks.values import as_column, as_ids, check_finite, distinct, encode, is_missing, plain_column
 
 KINDS = ("categorical", "gaussian", "gaussian-full", "poisson")
 # What the task is called where none was named.

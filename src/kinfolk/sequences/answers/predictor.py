@@ -14,7 +14,7 @@ from kinfolk.sequences.answers.door import KINDS, Arranged, Channel, Layout, arr
 from kinfolk.sequences.answers.new_tasks import Empty
 from kinfolk.sequences.answers.plain_filters import PlainFilters, n_parameters
 from kinfolk.sequences.answers.prediction import Kept, log_predictive, log_predictive_of_tasks, smooth
-from kinfolk.tasks.schema import as_ids
+from kinfolk.tasks.values import as_ids
 
 Floats = NDArray[np.float64]
 

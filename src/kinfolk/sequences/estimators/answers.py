@@ -19,8 +19,7 @@ from kinfolk.sequences.answers.prediction import Kept, log_predictive, log_predi
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.fitted import Fitted
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.tasks.labels import as_column
-from kinfolk.tasks.schema import encode
+from kinfolk.tasks.values import as_column, encode
 
 Floats = NDArray[np.float64]
 

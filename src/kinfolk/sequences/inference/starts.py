@@ -24,7 +24,7 @@ from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.filtering import most_probable_states
 from kinfolk.sequences.model.ndp_ihmm import Draw, Priors, State, kept
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.tasks.labels import as_column, is_missing
+from kinfolk.tasks.values import as_column, is_missing
 
 # Splits and merges tried in each sweep at first, when they have most to find.
 _MOVES_WHILE_LEARNING = 4

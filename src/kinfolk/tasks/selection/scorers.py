@@ -14,8 +14,8 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from kinfolk.tasks.labels import as_column, in_order, n_rows, unlabelled_rows
 from kinfolk.tasks.membership import tasks_of_rows
+from kinfolk.tasks.values import Codes, as_column, in_order, n_rows, unlabelled_rows
 
 _RESPONSES = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 
@@ -149,7 +149,7 @@ class TaskScorer:
             return self._mean_over_tasks(scorer, test, in_order(tasks[rows])[1])
         return float(test.score(scorer, np.arange(len(rows))))
 
-    def _mean_over_tasks(self, scorer: Any, test: "_TestRows", codes: NDArray[np.intp]) -> float:
+    def _mean_over_tasks(self, scorer: Any, test: "_TestRows", codes: Codes) -> float:
         scores = [test.score(scorer, rows) for rows in self._scorable(test, codes)]
         defined = [score for score in scores if not np.isnan(score)]
         if not defined:
@@ -161,7 +161,7 @@ class TaskScorer:
             return float("nan")
         return float(np.mean(defined))
 
-    def _scorable(self, test: "_TestRows", codes: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    def _scorable(self, test: "_TestRows", codes: Codes) -> Iterator[NDArray[np.intp]]:
         n_classes = 1
         if _metric_name(self._scorer) in _NEED_EVERY_CLASS:
             n_classes = max(2, len(getattr(test.estimator, "classes_", ())))

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from kinfolk.tasks.labels import as_column, in_order, unlabelled_rows
 from kinfolk.tasks.membership import tasks_of_rows
+from kinfolk.tasks.values import as_column, in_order, unlabelled_rows
 
 Indices = NDArray[np.intp]
 

@@ -9,16 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kinfolk.tasks.schema import (
-    DEFAULT_BINS,
-    MAX_CATEGORIES,
-    MAX_INTEGER_CATEGORIES,
-    Column,
-    learn_schema,
-    sort_values,
-)
+from kinfolk.tasks.schema import DEFAULT_BINS, MAX_INTEGER_CATEGORIES, Column, learn_schema
 from kinfolk.tasks.streaming.coding import BinnedValues, NamedValues, NumberValues, Values
 from kinfolk.tasks.table import Table
+from kinfolk.tasks.values import MAX_CATEGORIES, sort_values
 
 
 class Settled(NamedTuple):

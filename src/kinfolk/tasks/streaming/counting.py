@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.schema import DEFAULT_BINS, MAX_CATEGORIES, Column, Schema, as_ids, distinct
+from kinfolk.tasks.schema import DEFAULT_BINS, Column, Schema
 from kinfolk.tasks.statistics import Layout, Statistics
 from kinfolk.tasks.streaming.coding import BinnedValues, NamedValues, Values
 from kinfolk.tasks.streaming.columns import Choices, Settled
@@ -20,6 +20,7 @@ from kinfolk.tasks.streaming.growing import GrowingTables
 from kinfolk.tasks.streaming.quantiles import N_PASSES, QuantileSearch
 from kinfolk.tasks.streaming.reading import MOST_NAMES, NamedColumn, Reader, label_column, task_column
 from kinfolk.tasks.streaming.scanning import Scan, scan
+from kinfolk.tasks.values import MAX_CATEGORIES, as_ids, distinct
 
 _MOST_32_BIT_ROWS = 2**31 - 1
 _TASKS_AT_ONCE = 1 << 14

@@ -9,12 +9,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kinfolk.tasks.schema import Schema, encode
+from kinfolk.tasks.schema import Schema
 from kinfolk.tasks.statistics import Layout, Rows, no_rows
 from kinfolk.tasks.streaming.coding import NamedValues, NumberValues, Values
 from kinfolk.tasks.streaming.growing import CodedBatch
 from kinfolk.tasks.streaming.scanning import Scan
 from kinfolk.tasks.table import read_table
+from kinfolk.tasks.values import encode
 
 MOST_NAMES = 2**31 - 1
 
