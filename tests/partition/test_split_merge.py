@@ -170,3 +170,32 @@ def test_the_same_seed_gives_the_same_moves():
         split_and_merge(seating, np.random.default_rng(4), 50)
         seats.append(seating.seat.copy())
     np.testing.assert_array_equal(*seats)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_chain_goes_on_from_what_was_written_down_as_if_it_had_never_stopped(whole):
+    rng = np.random.default_rng(5)
+    kinds = rng.dirichlet(np.ones(5), size=3)
+    counts = np.array([rng.multinomial(6, kinds[task % 3]) for task in range(40)]).astype(np.int32)
+    product = dirichlet_product(np.ones(5), GROUP_START, int(counts.sum()) if whole else 0)
+    counts = counts if whole else counts * rng.uniform(0.5, 1.5, size=counts.shape)
+
+    def go_on(seating: Seating, rng: np.random.Generator) -> list[list[int]]:
+        seats = []
+        for _ in range(20):
+            seating.sweep(rng.random(len(counts)))
+            split_and_merge(seating, rng)
+            seating.concentration = rng.gamma(1.0 + seating.n_clusters)
+            seats.append(seating.seat.tolist())
+        return seats
+
+    seating = Seating(counts, product, CONCENTRATION)
+    go_on(seating, rng)
+    # What is written down: seats, concentration and the state of the generator.
+    written = seating.seat.tolist(), seating.concentration, rng.bit_generator.state
+    went_on = go_on(seating, rng)
+    again, generator = Seating(counts, product, written[1]), np.random.default_rng()
+    again.place(np.array(written[0]))
+    generator.bit_generator.state = written[2]
+    assert go_on(again, generator) == went_on
+    assert len({tuple(seats) for seats in went_on}) > 1

@@ -2,8 +2,7 @@
 
 Next to it are those in which one task sits elsewhere, and those in which two clusters are one. A cluster has a name,
 the exclusive or of random numbers of its tasks, and a partition a key, the sum of hashes of its clusters' names: both
-follow a move in constant time. Where names of the nodes of a tree are given (``has_tree``, ``nodes`` being sorted),
-partitions made of nodes alone are passed over.
+follow a move in constant time. Where there is a tree, partitions made of its nodes alone are passed over.
 
 Log joints are without the normaliser of the Chinese restaurant process: a cluster of n tasks adds log a + logΓ(n) and
 its log marginal.
@@ -12,11 +11,34 @@ its log marginal.
 from __future__ import annotations
 
 from math import lgamma
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import log_marginal_of_sum
+from kinfolk.maths.draws import draw_index
+from kinfolk.partition.gibbs import n_places, sit_down, stand_up
+
+Keys = NDArray[np.uint64]
+
+
+class Names(NamedTuple):
+    """A random number for every task, what each cluster is called by them (zero where nobody sits), and the tree's
+    nodes, sorted; there are none where there is no tree.
+    """
+
+    task: Keys
+    cluster: Keys
+    nodes: Keys
+
+
+class Neighbours(NamedTuple):
+    """Room for the partitions that are met: their keys and log joints."""
+
+    keys: Keys
+    log_joint: NDArray[np.float64]
 
 
 @compiled
@@ -43,63 +65,37 @@ def _term(size, log_marginal, log_concentration):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _whole(size, log_marginal, log_concentration, block_names, nodes):  # type: ignore[no-untyped-def]
+def _whole(seats, names):  # type: ignore[no-untyped-def]
     """Key, log joint and number of blocks outside the tree of a partition."""
     key, log_joint, n_outside = np.uint64(0), 0.0, 0
-    for k in range(len(size)):
-        if size[k] > 0:
-            key += _hash(block_names[k])
-            log_joint += _term(size[k], log_marginal[k], log_concentration)
-            n_outside += _outside(block_names[k], nodes)
+    for k in range(len(seats.cluster_size)):
+        if seats.cluster_size[k] > 0:
+            key += _hash(names.cluster[k])
+            log_joint += _term(seats.cluster_size[k], seats.cluster_log_marginal[k], seats.log_concentration)
+            n_outside += _outside(names.cluster[k], names.nodes)
     return key, log_joint, n_outside
 
 
 @compiled
-def weigh_seats(  # type: ignore[no-untyped-def]
-    seat,
-    cluster_counts,
-    cluster_size,
-    cluster_log_marginal,
-    counts,
-    task_log_marginal,
-    product,
-    log_concentration,
-    names,
-    block_names,
-    nodes,
-    has_tree,
-    uniforms,
-    greedy,
-    first,
-    last,
-    keys,
-    log_joints,
-):
+def weigh_seats(seats, names, uniforms, greedy, first, last, met):  # type: ignore[no-untyped-def]
     """Reseat tasks first … last − 1 one after another; note the partitions that each choice was between."""
+    # By names of their own, because taking an array out of a tuple in a loop counts a reference each time.
+    counts, cluster_counts, product = seats.counts, seats.cluster_counts, seats.product
+    cluster_size, cluster_log_marginal = seats.cluster_size, seats.cluster_log_marginal
+    block_names, nodes, log_concentration = names.cluster, names.nodes, seats.log_concentration
     n, cells = counts.shape
     nothing = np.zeros(cells, dtype=counts.dtype)
     joined = np.empty(n + 1)
     scores = np.empty(n + 1)
-    noted, in_use = 0, 0
-    for k in range(n):
-        if cluster_size[k] > 0:
-            in_use = k + 1
-    key, log_joint, n_outside = _whole(cluster_size, cluster_log_marginal, log_concentration, block_names, nodes)
+    noted, in_use = 0, n_places(seats)
+    key, log_joint, n_outside = _whole(seats, names)
     for u in range(first, last):
-        k = seat[u]
+        k, name = seats.seat[u], names.task[u]
         key -= _hash(block_names[k])
         log_joint -= _term(cluster_size[k], cluster_log_marginal[k], log_concentration)
         n_outside -= _outside(block_names[k], nodes)
-        cluster_size[k] -= 1
-        block_names[k] ^= names[u]
-        for c in range(cells):
-            cluster_counts[k, c] -= counts[u, c]
-        if cluster_size[k] > 0:
-            cluster_log_marginal[k] = log_marginal_of_sum(cluster_counts[k], nothing, product)
-        else:
-            # Fractional weights may leave rounding dust in an empty cluster.
-            cluster_counts[k, :] = 0
-            cluster_log_marginal[k] = 0.0
+        stand_up(seats, u, nothing)
+        block_names[k] ^= name
         key += _hash(block_names[k])
         log_joint += _term(cluster_size[k], cluster_log_marginal[k], log_concentration)
         n_outside += _outside(block_names[k], nodes)
@@ -110,74 +106,51 @@ def weigh_seats(  # type: ignore[no-untyped-def]
                 joined[k] = log_marginal_of_sum(cluster_counts[k], counts[u], product)
             elif free < 0:
                 free = k
-                joined[k] = task_log_marginal[u]
+                joined[k] = seats.task_log_marginal[u]
             else:
                 continue
             scores[k] = _term(cluster_size[k] + 1, joined[k], log_concentration)
             scores[k] -= _term(cluster_size[k], cluster_log_marginal[k], log_concentration)
             if best < 0 or scores[k] > scores[best]:
                 best = k
-            outside = n_outside - _outside(block_names[k], nodes) + _outside(block_names[k] ^ names[u], nodes)
-            if outside > 0 or not has_tree:
-                keys[noted] = key - _hash(block_names[k]) + _hash(block_names[k] ^ names[u])
-                log_joints[noted] = log_joint + scores[k]
+            outside = n_outside - _outside(block_names[k], nodes) + _outside(block_names[k] ^ name, nodes)
+            if outside > 0 or len(nodes) == 0:
+                met.keys[noted] = key - _hash(block_names[k]) + _hash(block_names[k] ^ name)
+                met.log_joint[noted] = log_joint + scores[k]
                 noted += 1
-        chosen = best
-        if not greedy:
-            total = 0.0
-            for k in range(in_use + 1):
-                total += np.exp(scores[k] - scores[best])
-            left = uniforms[u] * total
-            for k in range(in_use + 1):
-                if scores[k] > -np.inf:
-                    chosen = k
-                    left -= np.exp(scores[k] - scores[best])
-                    if left < 0.0:
-                        break
+        chosen = best if greedy else draw_index(scores, in_use + 1, uniforms[u])
         key -= _hash(block_names[chosen])
         n_outside -= _outside(block_names[chosen], nodes)
-        block_names[chosen] ^= names[u]
+        block_names[chosen] ^= name
         key += _hash(block_names[chosen])
         n_outside += _outside(block_names[chosen], nodes)
         log_joint += scores[chosen]
-        seat[u] = chosen
         in_use = max(in_use, chosen + 1)
-        cluster_size[chosen] += 1
-        for c in range(cells):
-            cluster_counts[chosen, c] += counts[u, c]
-        cluster_log_marginal[chosen] = joined[chosen]
+        sit_down(seats, u, chosen, joined[chosen])
     return noted
 
 
 @compiled
-def weigh_mergers(  # type: ignore[no-untyped-def]
-    in_use,
-    i,
-    cluster_counts,
-    cluster_size,
-    cluster_log_marginal,
-    product,
-    log_concentration,
-    block_names,
-    nodes,
-    has_tree,
-    log_joint,
-    keys,
-    log_joints,
-):
+def weigh_mergers(seats, names, in_use, i, met):  # type: ignore[no-untyped-def]
     """Note the partitions in which the i-th cluster in use joins one of those before it."""
-    key, _, n_outside = _whole(cluster_size, cluster_log_marginal, log_concentration, block_names, nodes)
+    cluster_counts, cluster_size, block_names, nodes = (
+        seats.cluster_counts,
+        seats.cluster_size,
+        names.cluster,
+        names.nodes,
+    )
+    key, log_joint, n_outside = _whole(seats, names)
     k, noted = in_use[i], 0
-    own = _term(cluster_size[k], cluster_log_marginal[k], log_concentration)
+    own = _term(cluster_size[k], seats.cluster_log_marginal[k], seats.log_concentration)
     for j in range(i):
         other = in_use[j]
         name = block_names[k] ^ block_names[other]
         outside = n_outside - _outside(block_names[k], nodes) - _outside(block_names[other], nodes)
-        if outside + _outside(name, nodes) > 0 or not has_tree:
-            both = log_marginal_of_sum(cluster_counts[k], cluster_counts[other], product)
-            gain = _term(cluster_size[k] + cluster_size[other], both, log_concentration) - own
-            gain -= _term(cluster_size[other], cluster_log_marginal[other], log_concentration)
-            keys[noted] = key - _hash(block_names[k]) - _hash(block_names[other]) + _hash(name)
-            log_joints[noted] = log_joint + gain
+        if outside + _outside(name, nodes) > 0 or len(nodes) == 0:
+            both = log_marginal_of_sum(cluster_counts[k], cluster_counts[other], seats.product)
+            gain = _term(cluster_size[k] + cluster_size[other], both, seats.log_concentration) - own
+            gain -= _term(cluster_size[other], seats.cluster_log_marginal[other], seats.log_concentration)
+            met.keys[noted] = key - _hash(block_names[k]) - _hash(block_names[other]) + _hash(name)
+            met.log_joint[noted] = log_joint + gain
             noted += 1
     return noted

@@ -27,11 +27,10 @@ from kinfolk.evidence import Evidence
 from kinfolk.maths.dirichlet import DirichletProduct
 from kinfolk.partition.crp import canonical, log_normaliser
 from kinfolk.partition.gibbs import Seating
-from kinfolk.partition.neighbours import weigh_mergers, weigh_seats
+from kinfolk.partition.neighbours import Keys, Names, Neighbours, weigh_mergers, weigh_seats
 from kinfolk.partition.split_merge import split_and_merge
 from kinfolk.partition.tree import TaskTree
 
-Keys = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 
 # Partitions this far below the best one on the log scale are left out: millions of them would not matter.
@@ -114,7 +113,7 @@ def search_partitions(
     n_tasks = len(counts)
     rng = np.random.default_rng(seed)
     names = rng.integers(1, np.iinfo(np.uint64).max, size=n_tasks, dtype=np.uint64)
-    walk = _Walk(Seating(counts, product, concentration), names, _node_names(tree, names), tree is not None)
+    walk = _Walk(Seating(counts, product, concentration), names, _node_names(tree, names))
     if starts is None:
         starts = [np.zeros(n_tasks, dtype=np.int64), np.arange(n_tasks)]
         starts = starts if tree is None else [tree.partition(), *starts]
@@ -179,11 +178,11 @@ class _Walk:
     """A partition on its way, which notes all partitions that it could become.
 
     ``names`` has a random number for every task; a block is called by the exclusive or of those of its tasks. Blocks
-    called as one of ``nodes`` belong to a tree, and partitions of such blocks alone are left to it if ``has_tree``.
+    called as one of ``nodes`` belong to a tree, and partitions of such blocks alone are left to it.
     """
 
-    def __init__(self, seating: Seating, names: Keys, nodes: Keys, has_tree: bool) -> None:
-        self.seating, self.names, self.nodes, self.has_tree = seating, names, nodes, has_tree
+    def __init__(self, seating: Seating, names: Keys, nodes: Keys) -> None:
+        self.seating, self.names, self.nodes = seating, names, nodes
         self.visited = _Visited()
         self.best, self.highest = np.zeros(len(names), dtype=np.int64), -np.inf
 
@@ -204,58 +203,23 @@ class _Walk:
         seating = self.seating
         n_tasks = len(self.names)
         at_once = max(1, _MOST_AT_ONCE // (n_tasks + 1))
-        block_names = _block_names(seating.seat, self.names)
+        names = Names(self.names, _block_names(seating.seat, self.names), self.nodes)
         for first in range(0, n_tasks, at_once):
             last = min(first + at_once, n_tasks)
-            keys = np.empty((last - first) * (n_tasks + 1), dtype=np.uint64)
-            log_joint = np.empty(len(keys))
-            n = weigh_seats(
-                seating.seat,
-                seating.cluster_counts,
-                seating.cluster_size,
-                seating.cluster_log_marginal,
-                seating.counts,
-                seating.task_log_marginal,
-                seating.product,
-                seating.log_concentration,
-                self.names,
-                block_names,
-                self.nodes,
-                self.has_tree,
-                uniforms,
-                greedy,
-                first,
-                last,
-                keys,
-                log_joint,
-            )
-            self.visited.add(keys[:n], log_joint[:n])
+            met = _room((last - first) * (n_tasks + 1))
+            n = weigh_seats(seating.seats, names, uniforms, greedy, first, last, met)
+            self.visited.add(met.keys[:n], met.log_joint[:n])
         if self.log_joint > self.highest:
             self.best, self.highest = seating.seat.copy(), self.log_joint
-        self._weigh_mergers(block_names)
-
-    def _weigh_mergers(self, block_names: Keys) -> None:
-        seating = self.seating
         in_use = np.flatnonzero(seating.cluster_size)
-        keys = np.empty(len(in_use), dtype=np.uint64)
-        log_joint = np.empty(len(in_use))
+        met = _room(len(in_use))
         for i in range(1, len(in_use)):
-            n = weigh_mergers(
-                in_use,
-                i,
-                seating.cluster_counts,
-                seating.cluster_size,
-                seating.cluster_log_marginal,
-                seating.product,
-                seating.log_concentration,
-                block_names,
-                self.nodes,
-                self.has_tree,
-                self.log_joint,
-                keys,
-                log_joint,
-            )
-            self.visited.add(keys[:n], log_joint[:n])
+            n = weigh_mergers(seating.seats, names, in_use, i, met)
+            self.visited.add(met.keys[:n], met.log_joint[:n])
+
+
+def _room(n: int) -> Neighbours:
+    return Neighbours(np.empty(n, dtype=np.uint64), np.empty(n))
 
 
 def _node_names(tree: TaskTree | None, names: Keys) -> Keys:

@@ -56,35 +56,17 @@ def split_and_merge(seating: Seating, rng: np.random.Generator, n_moves: int | N
     n_tasks = len(seating.seat)
     if n_tasks < 2:
         return 0
-    return int(
-        _move(
-            seating.seat,
-            seating.cluster_counts,
-            seating.cluster_size,
-            seating.cluster_log_marginal,
-            seating.counts,
-            seating.product,
-            seating.log_concentration,
-            temper,
-            max(_FEWEST_MOVES, n_tasks // 2) if n_moves is None else n_moves,
-            rng,
-        )
-    )
+    tried = max(_FEWEST_MOVES, n_tasks // 2) if n_moves is None else n_moves
+    return int(_move(seating.seats, temper, tried, rng))
 
 
 @compiled
-def _move(  # type: ignore[no-untyped-def]
-    seat,
-    cluster_counts,
-    cluster_size,
-    cluster_log_marginal,
-    counts,
-    product,
-    log_concentration,
-    temper,
-    n_moves,
-    rng,
-):
+def _move(seats, temper, n_moves, rng):  # type: ignore[no-untyped-def]
+    """Try moves, and count those that were accepted."""
+    # By names of their own, because taking an array out of a tuple in a loop counts a reference each time.
+    seat, counts, product, log_concentration = seats.seat, seats.counts, seats.product, seats.log_concentration
+    cluster_counts, cluster_size = seats.cluster_counts, seats.cluster_size
+    cluster_log_marginal = seats.cluster_log_marginal
     n, cells = counts.shape
     nothing = np.zeros(cells, dtype=counts.dtype)
     members = np.empty(n, dtype=np.int64)

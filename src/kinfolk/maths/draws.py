@@ -1,0 +1,33 @@
+"""Draws from discrete distributions, compiled; randomness comes in as uniform numbers or as a seeded generator."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kinfolk.maths.compiled import compiled
+
+
+@compiled
+def draw_index(log_weights, n, uniform):  # type: ignore[no-untyped-def]
+    """One of the first n indices, with probabilities proportional to the exponentials of their log weights.
+
+    Examples
+    --------
+    >>> draw_index(np.log(np.array([0.5, 0.0, 0.5])), 3, 0.51)
+    2
+    """
+    highest = -np.inf
+    for k in range(n):
+        highest = max(highest, log_weights[k])
+    total = 0.0
+    for k in range(n):
+        total += np.exp(log_weights[k] - highest)
+    left = uniform * total
+    chosen = 0
+    for k in range(n):
+        if log_weights[k] > -np.inf:
+            chosen = k
+            left -= np.exp(log_weights[k] - highest)
+            if left < 0.0:
+                break
+    return chosen
