@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-Floats = NDArray[np.float64]
+from kinfolk.maths.arrays import Floats
 
 # The paper asks for 1.01, of chains of thousands of draws; those of a few hundred are told from the same distribution
 # no better than this.

@@ -5,9 +5,9 @@ import pytest
 from scipy import special
 from scipy.stats import dirichlet
 
-from kinfolk.maths.digamma import digamma
+from kinfolk.maths.digamma import digamma, trigamma
 from kinfolk.sequences.inference.base_weights import base_bound, geometric_means, weigh_states
-from kinfolk.sequences.inference.local_posteriors import log_rising, trigamma
+from kinfolk.sequences.inference.local_posteriors import log_rising
 from kinfolk.sequences.inference.mean_field import Hyper, first_weights, fit_cluster, start_from_posteriors, start_of
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.sequences import Sequences

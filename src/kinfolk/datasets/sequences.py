@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.datasets.networks import Seed, check_count, seed_of
+from kinfolk.maths.arrays import Floats
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # Section 4.1: start, transition and emission probabilities of the three clusters, and how many tasks each has.

@@ -1,9 +1,11 @@
 """Pure functions and compiled kernels that more than one part of kinfolk uses.
 
-compiled     the one decorator of all kernels
+arrays       the kinds of arrays that functions take and give
+compiled     the one decorator of all kernels; kernel_cache, kernel_sources: what it keeps, and for how long
 dirichlet    marginals of Dirichlet-multinomial counts laid side by side, with numbers beside them
 conjugate    marginals and predictive densities of numbers: Gaussian, and Poisson counts
 draws        draws from discrete distributions, for kernels
-digamma      the derivative of lgamma, for kernels
+gamma_draws  logarithms of Gamma draws, with numpy alone
+digamma      the first two derivatives of lgamma, for kernels
 blas         optimisation of few parameters without the threads of BLAS
 """

@@ -24,14 +24,13 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from kinfolk.evidence import Evidence
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.dirichlet import DirichletProduct
 from kinfolk.partition.crp import canonical, log_normaliser
 from kinfolk.partition.gibbs import Seating
 from kinfolk.partition.neighbours import Keys, Names, Neighbours, weigh_mergers, weigh_seats
 from kinfolk.partition.split_merge import split_and_merge
 from kinfolk.partition.tree import TaskTree
-
-Floats = NDArray[np.float64]
 
 # Partitions this far below the best one on the log scale are left out: millions of them would not matter.
 _NEGLIGIBLE = 40.0
@@ -85,7 +84,8 @@ def search_evidence(
 
     Examples
     --------
-    >>> from kinfolk.maths.dirichlet import dirichlet_product
+    >>> from kinfolk.maths.arrays import Floats
+    from kinfolk.maths.dirichlet import dirichlet_product
     >>> from kinfolk.partition.exact import exact_partitions
     >>> counts = np.array([[9, 1], [1, 9], [8, 2]], dtype=np.int32)
     >>> product = dirichlet_product(np.ones(2), np.array([0, 2]), 30)

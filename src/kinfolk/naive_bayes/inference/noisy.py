@@ -33,12 +33,13 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kinfolk.maths.dirichlet import dirichlet_product
+from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.naive_bayes.inference.gibbs import Schedule, arrange, convergence_of_draws
 from kinfolk.naive_bayes.inference.noisy_blocks import Draw, blocks_of_partitions, mean_prototypes
 from kinfolk.naive_bayes.inference.noisy_kernels import draw_votes, log_likelihood, redraw_strengths
 from kinfolk.naive_bayes.inference.prototype import noise_model
 from kinfolk.naive_bayes.model.fitted import Behind, Fitted, Problem
-from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, log_gamma_draws
+from kinfolk.naive_bayes.model.noisy_copies import NoiseModel
 from kinfolk.naive_bayes.model.tallies import Floats
 from kinfolk.partition.agreement import central_partition
 from kinfolk.partition.concentration import GammaPrior, draw_concentration

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from scipy.special import betaln, expit, gammaln, log_expit
 
 from kinfolk.evidence import Annealed, Evidence, annealed_evidence
+from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.naive_bayes.inference.gibbs import Schedule, arrange
 from kinfolk.naive_bayes.inference.prototype import sample_group
 from kinfolk.naive_bayes.inference.prototype_unlabelled import PrototypeChain
 from kinfolk.naive_bayes.model.fitted import Problem
-from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, log_gamma_draws, log_likelihoods
+from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, log_likelihoods
 from kinfolk.naive_bayes.model.tallies import Floats, Tallies, tally
 
 # Chains, sweeps thrown away and draws of the runs that evidence is estimated from.

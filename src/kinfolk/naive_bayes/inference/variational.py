@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.evidence import Evidence
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.dirichlet import dirichlet_product
 from kinfolk.naive_bayes.model.fitted import Entry, Fitted, Problem, make_blocks
 from kinfolk.partition.crp import canonical, joining_weights
 from kinfolk.partition.variational.few_tasks import cluster_few
 from kinfolk.partition.variational.mean_field import MAX_SWEEPS, expectations
 from kinfolk.partition.variational.mixture import fit_clusters
-from kinfolk.partition.variational.task_counts import CountsInMemory, Floats, TaskCounts
+from kinfolk.partition.variational.task_counts import CountsInMemory, TaskCounts
 from kinfolk.partition.variational.torch_counts import TorchCounts
 
 # Clusters that a task belongs to with less probability than this are left out of its predictions.

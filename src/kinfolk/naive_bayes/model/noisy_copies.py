@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from kinfolk.maths.compiled import compiled
+from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.naive_bayes.model.tallies import Floats, Tallies, log_risings
 
 _NARROWEST, _WIDEST = 1e-3, 1e3
@@ -92,11 +93,6 @@ class State(NamedTuple):
     def log_likelihood(self, model: NoiseModel, tallies: Tallies) -> float:
         """Log probability of the data given strengths and prototypes, task by task integrated over their rates."""
         return float(_log_likelihood_of_all(model, tallies, self))
-
-
-def log_gamma_draws(shape: Floats, rng: np.random.Generator) -> Floats:
-    """Logs of Gamma(shape, 1) draws, which for small shapes are too near zero to be taken the log of."""
-    return np.asarray(np.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential(shape.shape) / shape)
 
 
 @compiled

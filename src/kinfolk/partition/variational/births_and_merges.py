@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.partition.variational.mean_field import Clusters, converge, expectations
-from kinfolk.partition.variational.task_counts import Floats, Groups, TaskCounts, cells_in_groups, log_marginals
+from kinfolk.partition.variational.task_counts import Groups, TaskCounts, cells_in_groups, log_marginals
 
 START_TASKS = 20_000  # tasks that a start looks at, four times as many where there seem to be many clusters
 SEEDS = 64  # clusters to start with, likewise

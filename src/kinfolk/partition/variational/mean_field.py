@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln
 
-from kinfolk.partition.variational.task_counts import Floats, Groups, TaskCounts
+from kinfolk.maths.arrays import Floats
+from kinfolk.partition.variational.task_counts import Groups, TaskCounts
 
 MAX_SWEEPS = 100  # between two moves that change the number of clusters
 TOLERANCE = 1e-4  # nats per task; a sweep that gains less ends the sweeping

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.partition.variational.mean_field import (
     MAX_SWEEPS,
     TOLERANCE,
@@ -24,7 +25,7 @@ from kinfolk.partition.variational.mean_field import (
     expectations,
     in_use,
 )
-from kinfolk.partition.variational.task_counts import Floats, Groups, TaskCounts
+from kinfolk.partition.variational.task_counts import Groups, TaskCounts
 
 
 class Memory:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from kinfolk.maths.arrays import Floats
 
 # Up to this many counts double precision costs nothing. Beyond, single precision is off by about 1e-4 nats a task.
 MAX_DOUBLE = 4_000_000

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.partition.variational.task_counts import (
     MAX_DOUBLE,
-    Floats,
     Groups,
     TaskCounts,
     cells_in_groups,

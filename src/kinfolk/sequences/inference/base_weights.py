@@ -17,8 +17,8 @@ from math import exp, lgamma
 import numpy as np
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.maths.digamma import digamma
-from kinfolk.sequences.inference.local_posteriors import log_rising, trigamma
+from kinfolk.maths.digamma import digamma, trigamma
+from kinfolk.sequences.inference.local_posteriors import log_rising
 
 _SHORTEST_STEP = 1e-3
 

@@ -24,18 +24,6 @@ NO_COUNT = 1e-12
 
 
 @compiled
-def trigamma(x):  # type: ignore[no-untyped-def]
-    """ψ′(x) for x above zero."""
-    value = 0.0
-    while x < 8.0:
-        value += 1.0 / (x * x)
-        x += 1.0
-    y = 1.0 / (x * x)
-    series = y * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * (5 / 66 - y * 691 / 2730)))))
-    return value + 0.5 * y + (1.0 + series) / x
-
-
-@compiled
 def _expect_transitions(base, alpha, stickiness, counts, out):  # type: ignore[no-untyped-def]
     """Fill in exp E log W of a task's rows; returns the divergence of q(W) from its prior."""
     n_states = len(base)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import digamma
 
 from kinfolk.maths.compiled import compiled
+from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.sequences.model.emissions.emission import (
     Codes,
     Emission,
@@ -17,7 +18,6 @@ from kinfolk.sequences.model.emissions.emission import (
     LogDensities,
     Observations,
     check_strength,
-    log_gamma_draws,
 )
 
 

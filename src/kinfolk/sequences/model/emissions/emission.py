@@ -160,14 +160,6 @@ def _subtract_largest(rows):  # type: ignore[no-untyped-def]
     return largest
 
 
-def log_gamma_draws(shape: Floats, rng: np.random.Generator) -> Floats:
-    """Logarithms of Gamma(shape) draws, which for a small shape are themselves too small for a float.
-
-    A Gamma(a) draw is one of Gamma(a + 1) times U^{1/a}.
-    """
-    return np.asarray(np.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential(shape.shape) / shape)
-
-
 def check_strength(strength: float) -> None:
     """Refuse a strength that is no weight."""
     if not 0.0 < strength < np.inf:

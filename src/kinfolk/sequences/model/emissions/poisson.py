@@ -8,13 +8,13 @@ from typing import Self
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.sequences.model.emissions.emission import (
     Codes,
     Floats,
     LogDensities,
     Observations,
     check_strength,
-    log_gamma_draws,
 )
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
 
