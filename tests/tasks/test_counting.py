@@ -335,11 +335,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         ({}, {"batch_rows": 0}, "^batch_rows=0: a whole number of at least 1 is needed$"),
         ({}, {"sample_rows": -1}, "^sample_rows=-1: a whole number of at least 0 is needed$"),
         ({"weight": pl.lit(0.0)}, {"weight": "weight"}, "^weight column 'weight' is zero in every row with a label"),
-        ({"weight": pl.lit(-1.0)}, {"weight": "weight"}, r"^weight column 'weight', row 0: -1.0 is no weight"),
+        ({"weight": pl.lit(-1.0)}, {"weight": "weight"}, r"^weight column 'weight', row 0: -1.0 is not a weight"),
         (
             {"weight": pl.lit(None, pl.Int8)},
             {"weight": "weight"},
-            "^weight column 'weight', row 0: missing is no weight",
+            "^weight column 'weight', row 0: nan is not a weight",
         ),
         ({}, {"weight": "sky"}, "^weight column 'sky' holds String values: weights are numbers$"),
     ],

@@ -103,11 +103,16 @@ def check_tasks(task: Any, label: str, n_of_rows: int, lengths: NDArray[np.int64
         raise ValueError(f"{label} has {len(tasks)} entries for {n} {each}s{hint}")
     missing = is_missing(tasks)
     if missing.any():
-        raise ValueError(f"{label}, {each} {int(np.argmax(missing))}: a task is missing, every {each} needs one")
+        raise ValueError(no_task(label, int(np.argmax(missing)), each))
     check_finite(tasks, label)
     whole = tasks.dtype.kind == "f" and (tasks == np.floor(tasks)).all() and (np.abs(tasks) < 2**53).all()
     # So that 3.0 and 3 name the same task.
     return tasks.astype(np.int64) if whole else tasks
+
+
+def no_task(label: str, place: int, each: str = "row") -> str:
+    """What to say of a row or a sequence without a task."""
+    return f"{label}, {each} {place}: a task is missing, every {each} needs one"
 
 
 def task_ids(task: NDArray[Any] | None) -> NDArray[Any]:

@@ -256,14 +256,19 @@ def _chosen_columns(table: Table, categorical_features: str | Sequence[Any]) -> 
     """Indices of the columns that the user calls categorical; None for "auto"."""
     if isinstance(categorical_features, str) and categorical_features == "auto":
         return None
-    if isinstance(categorical_features, str) or not hasattr(categorical_features, "__iter__"):
-        raise ValueError(f'categorical_features={categorical_features!r}: give "auto" or a list of columns')
+    check_listed(categorical_features)
     given = list(categorical_features)
     if given and all(isinstance(flag, bool | np.bool_) for flag in given):
         if len(given) != table.width:
             raise ValueError(f"categorical_features has {len(given)} flags for {table.width} columns")
         return {i for i, place in enumerate(table.places) if given[place]}
     return {table.position(column) for column in given}
+
+
+def check_listed(categorical_features: Any) -> None:
+    """Refuse what is no list of columns."""
+    if isinstance(categorical_features, str) or not hasattr(categorical_features, "__iter__"):
+        raise ValueError(f'categorical_features={categorical_features!r}: give "auto" or a list of columns')
 
 
 def _is_categorical(index: int, values: NDArray[Any], declares: bool, chosen: set[int] | None) -> bool:

@@ -28,6 +28,7 @@ from kinfolk.tasks.values import (
     encode,
     is_missing,
     plain_column,
+    refuse_wrong_weights,
     sort_values,
     unlabelled_rows,
 )
@@ -270,12 +271,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array")
     if len(weights) != n_rows:
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
-    wrong = ~np.isfinite(weights) | (weights < 0)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"sample_weight, row {row}: {weights[row]} is not a weight, it must be finite and not negative"
-        )
+    refuse_wrong_weights(weights, "sample_weight")
     if not weights.any():
         raise ValueError("sample_weight is zero in every row: at least one row must count")
     return weights

@@ -168,6 +168,16 @@ def check_finite(values: NDArray[Any], label: str) -> None:
             raise ValueError(f"{label}, row {int(np.argmax(infinite))}: infinity is not a value to learn from")
 
 
+def refuse_wrong_weights(weights: NDArray[np.float64], label: str, first_row: int = 0) -> None:
+    """Refuse weights that are missing, infinite or negative, with their place."""
+    wrong = ~np.isfinite(weights) | (weights < 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"{label}, row {first_row + row}: {weights[row]} is not a weight, it must be finite and not negative"
+        )
+
+
 def encode(values: NDArray[Any], categories: Sequence[Any]) -> Codes:
     """Position of every value among the categories; −1 where it is missing or not one of them.
 
@@ -291,11 +301,16 @@ def distinct(values: NDArray[Any], label: str, limit: int = MAX_CATEGORIES) -> t
 def few_enough(found: list[Any], label: str, limit: int = MAX_CATEGORIES) -> tuple[Any, ...]:
     """Categories of a column, unless they are too many."""
     if len(found) > limit:
-        raise ValueError(
-            f"{label} has more than {limit:,} different values: too many to be categories; leave it out, group it, "
-            "or make it numeric so that it is binned"
-        )
+        raise ValueError(too_many(label, limit))
     return tuple(found)
+
+
+def too_many(label: str, limit: int = MAX_CATEGORIES) -> str:
+    """What to say of a column with more values than categories can be."""
+    return (
+        f"{label} has more than {limit:,} different values: too many to be categories; leave it out, group it, "
+        "or make it numeric so that it is binned"
+    )
 
 
 def from_zero(values: NDArray[Any]) -> NDArray[np.int64]:

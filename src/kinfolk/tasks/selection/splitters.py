@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from kinfolk.tasks.selection.splitting import Indices, RowsByTask, TaskSplitter, check_whole
+from kinfolk.parameters import check_whole
+from kinfolk.tasks.selection.splitting import Indices, RowsByTask, TaskSplitter
 
 
 class _FewExamples(TaskSplitter):

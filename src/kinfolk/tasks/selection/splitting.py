@@ -1,7 +1,6 @@
 """What the task-aware splitters share: reading the tasks and labels of rows, and training on what is not tested."""
 
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -117,9 +116,3 @@ class TaskSplitter(BaseCrossValidator):
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Refuse a parameter that is not a whole number of at least ``least``."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}.")

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kinfolk.tasks.schema import DEFAULT_BINS, MAX_INTEGER_CATEGORIES, Column, learn_schema
+from kinfolk.tasks.schema import DEFAULT_BINS, MAX_INTEGER_CATEGORIES, Column, check_listed, learn_schema
 from kinfolk.tasks.streaming.coding import BinnedValues, NamedValues, NumberValues, Values
 from kinfolk.tasks.table import Table
-from kinfolk.tasks.values import MAX_CATEGORIES, sort_values
+from kinfolk.tasks.values import MAX_CATEGORIES, sort_values, too_many
 
 
 class Settled(NamedTuple):
@@ -33,8 +33,8 @@ class Choices:
         bins: int | Mapping[str, Any],
     ) -> None:
         auto = isinstance(categorical_features, str) and categorical_features == "auto"
-        if not auto and isinstance(categorical_features, str):
-            raise ValueError(f'categorical_features={categorical_features!r}: give "auto" or a list of columns')
+        if not auto:
+            check_listed(categorical_features)
         own = bins if isinstance(bins, Mapping) else {}
         self._chosen = None if auto else set(categorical_features)
         for what, given in (("categories", categories), ("categorical_features", self._chosen or ()), ("bins", own)):
@@ -82,10 +82,7 @@ class Choices:
     def n_bins(self, name: str) -> int:
         """Number of bins of a column of many different numbers."""
         if self._is_category(name):
-            raise ValueError(
-                f"column {name!r} has more than {MAX_CATEGORIES:,} different values: too many to be categories; leave "
-                "it out, group it, or let it be binned"
-            )
+            raise ValueError(too_many(f"column {name!r}"))
         return int(self._own_bins.get(name, self._default_bins))
 
     def _is_category(self, name: str) -> bool:

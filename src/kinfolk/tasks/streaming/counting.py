@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kinfolk.parameters import check_whole
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.schema import DEFAULT_BINS, Column, Schema
 from kinfolk.tasks.statistics import Layout, Statistics
@@ -20,7 +21,7 @@ from kinfolk.tasks.streaming.growing import GrowingTables
 from kinfolk.tasks.streaming.quantiles import N_PASSES, QuantileSearch
 from kinfolk.tasks.streaming.reading import MOST_NAMES, NamedColumn, Reader, label_column, task_column
 from kinfolk.tasks.streaming.scanning import Scan, scan
-from kinfolk.tasks.values import MAX_CATEGORIES, as_ids, distinct
+from kinfolk.tasks.values import MAX_CATEGORIES, as_ids, distinct, too_many
 
 _MOST_32_BIT_ROWS = 2**31 - 1
 _TASKS_AT_ONCE = 1 << 14
@@ -92,9 +93,8 @@ def count_rows(
     >>> NoSharingNB().fit_statistics(counts).predict({"sky": ["red", "red"]}, task=["ann", "bob"]).tolist()
     [1, 0]
     """
-    for name, given, least in (("batch_rows", batch_rows, 1), ("sample_rows", sample_rows, 0)):
-        if not isinstance(given, int | np.integer) or given < least:
-            raise ValueError(f"{name}={given!r}: a whole number of at least {least} is needed")
+    check_whole("batch_rows", batch_rows, 1)
+    check_whole("sample_rows", sample_rows, 0)
     table = scan(source)
     names = _check_columns(table, label, task, weight, features)
     kinds = table.schema
@@ -143,7 +143,7 @@ def _count(
             tables.add(batch, again)
             for f, own in values.items():
                 if isinstance(own, NamedValues) and tables.features[f].shape[1] > MAX_CATEGORIES:
-                    raise ValueError(_too_many(reader.names[f]))
+                    raise ValueError(too_many(f"column {reader.names[f]!r}"))
             unlabelled = batch.label < 0
             weight = float(batch.weights[~unlabelled].sum()) if len(batch.weights) else float((~unlabelled).sum())
             tally = _Tally(
@@ -205,13 +205,6 @@ def _sorted(named: NamedColumn, weights: NDArray[np.float64]) -> tuple[NDArray[n
     plain = values.tolist()
     order = np.array(sorted(range(len(plain)), key=plain.__getitem__), dtype=np.intp)
     return codes[order], as_ids(list(distinct(values, named.label, limit=MOST_NAMES)))
-
-
-def _too_many(name: str) -> str:
-    return (
-        f"column {name!r} has more than {MAX_CATEGORIES:,} different values: too many to be categories; leave it out, "
-        "group it, or make it numeric so that it is binned"
-    )
 
 
 def _check_columns(table: Scan, label: str, task: str, weight: str | None, features: Sequence[str] | None) -> list[str]:

@@ -9,13 +9,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kinfolk.tasks.membership import no_task
 from kinfolk.tasks.schema import Schema
 from kinfolk.tasks.statistics import Layout, Rows, no_rows
 from kinfolk.tasks.streaming.coding import NamedValues, NumberValues, Values
 from kinfolk.tasks.streaming.growing import CodedBatch
 from kinfolk.tasks.streaming.scanning import Scan
 from kinfolk.tasks.table import read_table
-from kinfolk.tasks.values import encode
+from kinfolk.tasks.values import encode, refuse_wrong_weights
 
 MOST_NAMES = 2**31 - 1
 
@@ -49,8 +50,7 @@ class Reader(NamedTuple):
             counted = None if self.weight is None else weights > 0
             tasks = self.task.values.encode(batch["task"], first_row)
             if (tasks < 0).any():
-                row = first_row + int((tasks < 0).argmax())
-                raise ValueError(f"{self.task.label}, row {row}: a task is missing, every row needs one")
+                raise ValueError(no_task(self.task.label, first_row + int((tasks < 0).argmax())))
             labels = self.label.values.encode(batch["label"], first_row)
             features = {f: own.encode(batch[f"feature {f}"], first_row, counted) for f, own in values.items()}
             yield CodedBatch(tasks, labels, features, weights)
@@ -69,14 +69,7 @@ class Reader(NamedTuple):
         if self.weight is None:
             return np.empty(0)
         weights = batch["weight of row"].to_numpy()
-        wrong = ~(np.isfinite(weights) & (weights >= 0))
-        if wrong.any():
-            row = int(wrong.argmax())
-            given = "missing" if np.isnan(weights[row]) else weights[row]
-            raise ValueError(
-                f"weight column {self.weight!r}, row {first_row + row}: {given} is no weight, it must be finite and "
-                "not negative"
-            )
+        refuse_wrong_weights(weights, f"weight column {self.weight!r}", first_row)
         return weights
 
     def sample(self, schema: Schema, tasks: NDArray[Any], classes: NDArray[Any], n_kept: int, n_rows: int) -> Rows:
