@@ -94,6 +94,8 @@ def _one_column(X: Any, column: int | str) -> Any:
 
 def check_tasks(task: Any, label: str, n_of_rows: int, lengths: NDArray[np.int64] | None = None) -> NDArray[Any]:
     """One task for each row or sequence: none missing, and floats that are whole numbers as integers."""
+    if isinstance(task, str):
+        raise ValueError(f"task={task!r} is a name and not a task for each row: say task_column={task!r} for a column")
     tasks = plain_column(as_column(task, label), label)
     each, n = ("row", n_of_rows) if lengths is None else ("sequence", len(lengths))
     if len(tasks) != n:

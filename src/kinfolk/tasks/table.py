@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.values import as_column, plain_column
+from kinfolk.tasks.values import as_column, plain_column, unmasked
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 
@@ -226,7 +226,7 @@ def _two_dimensional(X: Any) -> NDArray[Any]:
         odd = next((i for i, row in enumerate(X) if len(row) != len(X[0])), None)
         if odd is not None:
             raise ValueError(f"row {odd} has {len(X[odd])} values where row 0 has {len(X[0])}")
-    array = np.asarray(X)
+    array = unmasked(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
     if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
         # numpy alone would turn ["yes", nan] into the two strings "yes" and "nan".
         array = np.array(X, dtype=object)

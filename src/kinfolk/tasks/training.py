@@ -243,6 +243,8 @@ def check_labels(X: Any, y: Any, n_rows: int, unlabelled: Any) -> tuple[NDArray[
         column, labels = np.asarray(X[name]), np.asarray(y)
         if len(column) == len(labels) and bool(np.all((column == labels) | (is_missing(column) & is_missing(labels)))):
             raise ValueError(f"column {name!r} is the label and also a feature: drop it from the table")
+    if str(getattr(y, "dtype", "")).startswith(("Int", "UInt")) and hasattr(y, "to_list"):
+        y = y.to_list()  # numpy would make floats of whole numbers with gaps, polars' among them
     labels = as_column(y, "y")
     numbers = plain_column(labels, "y")
     if len(labels) != n_rows:

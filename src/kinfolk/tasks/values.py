@@ -39,6 +39,8 @@ def as_column(values: Any, what: str = "y") -> NDArray[Any]:
     if hasattr(values, "to_pylist") and str(values.type).startswith("dictionary"):
         # pyarrow's own conversion reads a null as the last entry of the dictionary.
         values = values.to_pylist()
+    if isinstance(values, np.ma.MaskedArray):
+        values = unmasked(values)
     if isinstance(values, list | tuple):
         # numpy alone would turn ["yes", nan] into the two strings "yes" and "nan".
         return np.fromiter(values, dtype=object, count=len(values))
@@ -46,6 +48,15 @@ def as_column(values: Any, what: str = "y") -> NDArray[Any]:
     if column.ndim != 1:
         raise ValueError(f"{what} must hold one value per row, but its shape is {column.shape}.")
     return column
+
+
+def unmasked(values: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
+    """A masked array with None where it is masked."""
+    if not np.ma.is_masked(values):
+        return np.asarray(values.data)
+    plain = values.data.astype(object)
+    plain[np.ma.getmaskarray(values)] = None
+    return plain
 
 
 def is_missing(values: Any) -> NDArray[np.bool_]:
