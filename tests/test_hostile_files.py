@@ -140,8 +140,9 @@ def test_a_zip_of_other_things_is_refused(path):
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
-    assert_refused(tmp_path / "nowhere.kin", "does not exist$")
-    assert_refused(tmp_path / "no" / "where.kin", "does not exist$")
+    for nowhere in (tmp_path / "nowhere.kin", tmp_path / "no" / "where.kin"):
+        with pytest.raises(FileNotFoundError, match=f"^{re.escape(str(nowhere))} does not exist$"):
+            kinfolk.load(nowhere)
     assert_refused(tmp_path, "is a folder, not a model file$")
 
 

@@ -57,6 +57,9 @@ _HOME = {
     "task_scorer": "kinfolk.tasks.selection.scorers",
 }
 
+# Folders that users look into by name.
+_FOLDERS = ("datasets", "plots")
+
 __all__ = [
     "AveragedNB",
     "BayesMultinet",
@@ -91,8 +94,10 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value
         return value
+    if name in _FOLDERS:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_FOLDERS})

@@ -159,7 +159,7 @@ def read_archive(path: str | os.PathLike[str]) -> Archive:
                 if name != _MODEL_FILE:
                     arrays[name.removesuffix(".npy")] = _array(packed.read(name), name, where)
     except FileNotFoundError:
-        raise ValueError(f"{where} does not exist") from None
+        raise FileNotFoundError(f"{where} does not exist") from None
     except IsADirectoryError:
         raise ValueError(f"{where} is a folder, not a model file") from None
     except PermissionError:
