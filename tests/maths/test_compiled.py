@@ -41,7 +41,7 @@ def calls_through_a_module(x):
 def is_handed(kernel, x):
     return 10.0 * kernel(x)
 
-@compiled
+@compiled(fastmath={"contract", "reassoc", "nsz", "arcp"})  # a set: in another order in every process
 def scales(x):
     return FACTOR * x
 

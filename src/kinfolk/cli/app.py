@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import kinfolk
-from kinfolk.cli import bif, decide, fit, inspection, music, predict, sample, studies
+from kinfolk.cli import bif, decide, fit, inspection, music, predict, sample, studies, warm_up
 from kinfolk.cli.commands import Commands, PanelledCommand
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ app.command("sample", epilog=sample.EXAMPLE)(sample.sample)
 app.command("music", epilog=music.EXAMPLE)(music.music)
 app.command("demo", epilog=studies.DEMO_EXAMPLE)(studies.demo)
 app.command("reproduce", epilog=studies.REPRODUCE_EXAMPLE)(studies.reproduce)
+app.command("warm-up", epilog=warm_up.EXAMPLE)(warm_up.command)
 
 
 @app.callback(invoke_without_command=True)

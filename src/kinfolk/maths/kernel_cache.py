@@ -97,6 +97,7 @@ class KernelCache(_Cache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep compiled code, in one step, and remove what it supersedes."""
+        _compiled.append(self._name)
         if not self._enabled:
             return
         if data.library.has_dynamic_globals:
@@ -209,7 +210,13 @@ def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
+_compiled: list[str] = []
 _told: list[str] = []
+
+
+def n_compiled() -> int:
+    """Count what this process had to compile so far: kernels, for each types of arguments."""
+    return len(_compiled)
 
 
 def _tell_once(kept_in: Path | None) -> None:

@@ -50,7 +50,7 @@ def fingerprint(kernel: Any) -> str:
 def _node(function: Any) -> _Node:
     options = ""
     if isinstance(function, Dispatcher):
-        options = repr(sorted((name, repr(value)) for name, value in function.targetoptions.items()))
+        options = repr(sorted((name, _constant(value)) for name, value in function.targetoptions.items()))
         function = function.py_func
     leads_to: list[Any] = []
     used = [f"{name}={_say(value, function, leads_to)}" for name, value in _names(function)]
@@ -71,7 +71,7 @@ def _code(code: CodeType, docstring: str | None = None) -> str:
 
 def _constant(value: Any) -> str:
     # The order of a set changes from process to process.
-    return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
+    return repr(sorted(map(repr, value))) if isinstance(value, set | frozenset) else repr(value)
 
 
 def _names(function: FunctionType) -> Iterator[tuple[str, Any]]:
@@ -114,7 +114,7 @@ def _say(value: Any, user: FunctionType, leads_to: list[Any]) -> str:
         if _package(definition.__module__) == _package(user.__module__):
             leads_to += [definition, *_overloads(definition)]
         return _full_name(definition)
-    text = repr(value)
+    text = _constant(value)
     return text if " at 0x" not in text else _full_name(type(value))
 
 
