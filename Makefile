@@ -9,7 +9,7 @@ BENCH_READY := $(VENV)/.bench-ready
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist worksteal --durations 25
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench constraints clean
+.PHONY: help demo test test-slow mutants lint bench constraints clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -34,6 +34,11 @@ test: $(READY) ## Run the tests (under ten minutes on two cores)
 test-slow: $(READY) ## Run the long statistical checks as well
 	$(PYTEST) --timeout 3600
 
+mutants: $(READY) ## Change small things in the code and see whether a test notices (hours; goes on where it stopped)
+	$(BIN)/python -m scripts.mutants cover .mutants
+	$(BIN)/python -m scripts.mutants run .mutants
+	$(BIN)/python -m scripts.mutants report .mutants
+
 lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/ruff check src tests bench
 	$(BIN)/ruff format --check src tests bench
@@ -44,5 +49,5 @@ bench: $(BENCH_READY) ## Compare speed with named peers; writes bench/RESULTS.md
 	$(BIN)/python -m bench
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

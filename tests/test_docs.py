@@ -7,11 +7,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PLACES = re.findall(r"`(kinfolk[\w.]*):(\w+)`", (ROOT / "docs" / "equations.md").read_text(encoding="utf-8"))
+PLACE = r"`(kinfolk[\w.]*):(\w+)`"
+EQUATIONS = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8")
+ROWS = [row for row in re.findall(r"^\| (.*) \|$", EQUATIONS, flags=re.MULTILINE) if row[:3] not in ("---", "equ")]
+PLACES = re.findall(PLACE, EQUATIONS)
 
 
-def test_the_equation_index_is_not_empty():
-    assert len(PLACES) > 15
+def test_every_row_of_the_equation_index_names_a_place():
+    assert [row for row in ROWS if not re.search(PLACE, row)] == []
+
+
+def test_all_papers_are_in_the_equation_index():
+    assert {paper for row in ROWS for paper in re.findall(r"\b00\d\b", row.partition("|")[0])} == {
+        "000",
+        "001",
+        "002",
+        "003",
+        "004",
+    }
 
 
 @pytest.mark.parametrize(("module", "name"), PLACES)
@@ -38,5 +51,7 @@ def test_the_readme_names_the_two_commands_and_its_picture_is_there():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make demo" in readme
     assert "make test" in readme
-    for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", readme):
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", readme)
+    assert pictures
+    for picture in pictures:
         assert (ROOT / picture).is_file()

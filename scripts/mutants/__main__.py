@@ -5,9 +5,9 @@
     python -m scripts.mutants report FOLDER             the share that was noticed, and what was not, line by line
 
 FOLDER holds a copy of the sources and the tests as they were when ``cover`` began, so that work can go on meanwhile,
-and the results, one line of JSON a mutant. Each mutant is tested in a process of its own by the tests that enter its
-function (``choosing``), until the first one fails; a mutant that runs several times longer than the tests do, or that
-ends the process, is noticed as well. One mutant is tested at a time.
+and the results, one line of JSON a mutant; without FOLDER everything begins anew. Each mutant is tested in a process of
+its own by the tests that enter its function (``choosing``), until the first one fails; a mutant that runs several times
+longer than the tests do, or that ends the process, is noticed as well. One mutant is tested at a time.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def main() -> None:
 def cover(given: argparse.Namespace) -> None:
     """Copy the repository and run the tests of the rooms, watched."""
     base = given.folder / "base"
-    unwanted = shutil.ignore_patterns(".git", ".venv", ".hypothesis", "*_cache")
-    if not base.exists():
-        shutil.copytree(ROOT, base, ignore=unwanted)
+    if base.exists():
+        return
+    shutil.copytree(ROOT, base, ignore=shutil.ignore_patterns(".git", ".venv", ".mutants", ".hypothesis", "*_cache"))
     covering = (given.folder / "covering.jsonl").resolve()
     for room in ROOMS:
         options = ["-p", "scripts.mutants.covering", "--covering", str(covering), "-p", "no:cacheprovider"]
