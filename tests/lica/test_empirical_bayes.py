@@ -7,15 +7,15 @@ import pytest
 from scipy import sparse
 from scipy.stats import multivariate_normal
 
-from kinfolk.lica.inference.designs import Designs
 from kinfolk.lica.inference.eb import fit_empirical_bayes, fit_task
-from kinfolk.lica.inference.expectation import Family, fresh_states, update_tasks, variances_of_weights
+from kinfolk.lica.inference.expectation import Family, Sweeps, fresh_states, update_tasks, variances_of_weights
+from kinfolk.lica.inference.layout import lay_out
 from kinfolk.lica.inference.maximisation import Shrinkage, maximise, weights_of_tasks
 from kinfolk.lica.model.data import make_linear_tasks
 from kinfolk.lica.model.prior import TaskPrior
-from kinfolk.lica.model.sites import match
 from kinfolk.lica.model.task_posterior import predictive_moments
 from tests.lica.oracle import dense_posterior, divergence, exact_log_evidence, source_terms
+from tests.lica.sweeps import each
 
 LINKS = ["logistic", "probit", "gaussian"]
 WIDE, TALL = (12, 30), (40, 5)  # rows and features of a task: handled by rows, by features
@@ -44,8 +44,8 @@ def a_prior(n_features, isotropic=True, seed=1, n_sources=2):
     return TaskPrior(rng.normal(size=(n_features, n_sources)) * 0.5, noise, residual_variance=0.8)
 
 
-def weights_and_variances(designs, prior, states):
-    return weights_of_tasks(designs, prior, states), np.array(variances_of_weights(designs, prior, states))
+def weights_and_variances(layout, prior, states):
+    return weights_of_tasks(layout, prior, states), np.array(variances_of_weights(layout, prior, states))
 
 
 @pytest.mark.parametrize("bound", ["average", "tangent"])
@@ -55,15 +55,15 @@ def weights_and_variances(designs, prior, states):
 def test_bound_of_a_task_is_that_of_full_matrices(link, shape, isotropic, bound):
     problem = related_tasks(*shape, link).compact()
     prior, family = a_prior(shape[1], isotropic), Family(link, "laplace", bound)
-    designs = Designs(problem, isotropic)
-    states = update_tasks(designs, prior, fresh_states(problem, prior, family), family, n_sweeps=3, n_jobs=1)
-    for k, state in enumerate(states):
+    layout = lay_out(problem, isotropic)
+    states = update_tasks(layout, prior, fresh_states(layout, prior, family), family, Sweeps(3), n_jobs=1)
+    for k, state in enumerate(each(layout, states)):
         X = problem.X[problem.rows[k]]
-        q = dense_posterior(prior, X, state.sites.precision, state.sites.shift, state.mean)
+        q = dense_posterior(prior, X, state.precision, state.shift, state.mean)
         full = np.hstack([X, np.ones((len(X), 1))])
         predictor, variance = full @ q.mean, np.diag(full @ q.covariance @ full.T)
-        _, likelihood = match(family.rows(problem, k, prior.residual_variance), predictor, variance)
-        expected = likelihood - divergence(q) + source_terms(prior, state.mean, state.spread)
+        sites = family.match(problem.y[k], problem.weights[k], prior.residual_variance, predictor, variance)
+        expected = sites.value.sum() - divergence(q) + source_terms(prior, state.mean, state.spread)
         assert state.bound == pytest.approx(expected, rel=1e-9)
 
 
@@ -73,8 +73,9 @@ def test_bound_lies_below_the_exact_log_evidence_and_close_to_it(link, bound):
     prior = TaskPrior(np.array([[1.2]]), np.array([0.5]), intercept_variance=1.5, residual_variance=0.6)
     x, y, weights = np.array([0.8, -1.5, 0.3]), np.array([1.0, -1.0, 1.0]), np.array([1.0, 1.0, 2.0])
     problem, family = make_linear_tasks(x[:, None], [np.arange(3)], [y], [weights]), Family(link, "laplace", bound)
-    designs = Designs(problem, True)
-    state = update_tasks(designs, prior, fresh_states(problem, prior, family), family, n_sweeps=200, n_jobs=1)[0]
+    layout = lay_out(problem, True)
+    states = update_tasks(layout, prior, fresh_states(layout, prior, family), family, Sweeps(200), n_jobs=1)
+    state = each(layout, states)[0]
     exact = exact_log_evidence(prior, link, x, y, weights)
     assert state.bound < exact
     # Independence of θ and s costs the most here; a tangent to the probit adds more than half a nat of its own.
@@ -89,12 +90,13 @@ def test_plain_em_with_tangents_never_lowers_the_bound(link, shape, isotropic):
     problem = related_tasks(*shape, link, as_sparse=True).compact()
     prior, family = a_prior(shape[1], isotropic), Family(link, "laplace", "tangent")
     shrinkage = Shrinkage(0.3, 1e-4, 0.5, 0.0 if isotropic else 3.0)
-    designs, states = Designs(problem, isotropic), fresh_states(problem, prior, family)
+    layout = lay_out(problem, isotropic)
+    states = fresh_states(layout, prior, family)
     bounds = []
     for _ in range(25):
-        states = update_tasks(designs, prior, states, family, want_variances=True, n_jobs=1)
-        bounds.append(sum(state.bound for state in states) + shrinkage.log_density(prior))
-        prior = maximise(designs, prior, states, link=link, shrinkage=shrinkage).prior
+        states = update_tasks(layout, prior, states, family, want_variances=True, n_jobs=1)
+        bounds.append(states.bound.sum() + shrinkage.log_density(prior))
+        prior = maximise(layout, prior, states, link=link, shrinkage=shrinkage).prior
     assert np.min(np.diff(bounds)) >= -1e-8 * abs(bounds[-1])
     assert bounds[-1] > bounds[0] + 1.0
 
@@ -106,12 +108,13 @@ def test_em_with_the_average_never_lowers_the_bound_where_tasks_converge(link, s
     problem = related_tasks(*shape, link).compact()
     prior, family = a_prior(shape[1], isotropic), Family(link)
     shrinkage = Shrinkage(0.3, 1e-4, 0.5, 0.0 if isotropic else 3.0)
-    designs, states = Designs(problem, isotropic), fresh_states(problem, prior, family)
+    layout = lay_out(problem, isotropic)
+    states = fresh_states(layout, prior, family)
     bounds = []
     for _ in range(8):
-        states = update_tasks(designs, prior, states, family, want_variances=True, n_sweeps=60, tol=1e-13, n_jobs=1)
-        bounds.append(sum(state.bound for state in states) + shrinkage.log_density(prior))
-        prior = maximise(designs, prior, states, link=link, shrinkage=shrinkage).prior
+        states = update_tasks(layout, prior, states, family, Sweeps(60, 1e-13), want_variances=True, n_jobs=1)
+        bounds.append(states.bound.sum() + shrinkage.log_density(prior))
+        prior = maximise(layout, prior, states, link=link, shrinkage=shrinkage).prior
     assert np.min(np.diff(bounds)) >= -1e-8 * abs(bounds[-1])
 
 
@@ -120,8 +123,8 @@ def test_em_with_the_average_never_lowers_the_bound_where_tasks_converge(link, s
 @pytest.mark.parametrize("link", LINKS)
 def test_bound_of_a_fit_never_falls_and_rises_a_good_deal(link, shape, noise):
     fit = fit_empirical_bayes(related_tasks(*shape, link), link=link, n_sources=2, noise=noise, tol=1e-5, n_jobs=1)
-    assert np.min(np.diff(fit.bound)) >= -1e-8 * abs(fit.bound[-1])
-    assert fit.bound[-1] > fit.bound[0] + 1.0
+    assert np.min(np.diff(fit.objective)) >= -1e-8 * abs(fit.objective[-1])
+    assert fit.objective[-1] > fit.objective[0] + 1.0
 
 
 @pytest.mark.parametrize("isotropic", [True, False])
@@ -130,12 +133,12 @@ def test_bound_of_a_fit_never_falls_and_rises_a_good_deal(link, shape, noise):
 def test_m_step_is_the_equations_with_every_weight_written_out(shape, as_sparse, isotropic):
     problem = related_tasks(*shape, "gaussian", as_sparse=as_sparse).compact()
     prior, family = a_prior(shape[1], isotropic), Family("gaussian")
-    designs, tau_squared = Designs(problem, isotropic), 0.7
-    states = update_tasks(designs, prior, fresh_states(problem, prior, family), family, want_variances=True, n_jobs=1)
-    weights, variances = weights_and_variances(designs, prior, states)
-    means = np.array([state.mean for state in states])
-    second = [np.outer(state.mean, state.mean) + np.diag(2 * state.spread**2) for state in states]
-    found = maximise(designs, prior, states, link="gaussian", shrinkage=Shrinkage(tau_squared, 1e-9)).prior
+    layout, tau_squared = lay_out(problem, isotropic), 0.7
+    states = update_tasks(layout, prior, fresh_states(layout, prior, family), family, want_variances=True, n_jobs=1)
+    weights, variances = weights_and_variances(layout, prior, states)
+    means = np.array([state.mean for state in each(layout, states)])
+    second = [np.outer(state.mean, state.mean) + np.diag(2 * state.spread**2) for state in each(layout, states)]
+    found = maximise(layout, prior, states, link="gaussian", shrinkage=Shrinkage(tau_squared, 1e-9)).prior
     noise = np.zeros(shape[1])
     for j in range(shape[1]):
         ridge = np.sum(second, axis=0) + prior.noise[j] / tau_squared * np.eye(2)
@@ -148,7 +151,7 @@ def test_m_step_is_the_equations_with_every_weight_written_out(shape, as_sparse,
     np.testing.assert_allclose(found.noise, np.mean(noise) if isotropic else noise, rtol=1e-7)
     squares = [
         w @ ((y - state.predictor) ** 2 + state.predictor_variance)
-        for y, w, state in zip(problem.y, problem.weights, states, strict=True)
+        for y, w, state in zip(problem.y, problem.weights, each(layout, states), strict=True)
     ]
     assert found.residual_variance == pytest.approx(sum(squares) / sum(np.sum(w) for w in problem.weights))
 
@@ -156,10 +159,10 @@ def test_m_step_is_the_equations_with_every_weight_written_out(shape, as_sparse,
 def test_noise_prior_draws_each_variance_to_its_mode():
     problem = related_tasks(*WIDE).compact()
     prior, family = a_prior(WIDE[1], False), Family("logistic")
-    designs = Designs(problem, False)
-    states = update_tasks(designs, prior, fresh_states(problem, prior, family), family, want_variances=True, n_jobs=1)
+    layout = lay_out(problem, False)
+    states = update_tasks(layout, prior, fresh_states(layout, prior, family), family, want_variances=True, n_jobs=1)
     free, drawn = (
-        maximise(designs, prior, states, link="logistic", shrinkage=Shrinkage(0.7, 1e-9, 0.9, strength)).prior.noise
+        maximise(layout, prior, states, link="logistic", shrinkage=Shrinkage(0.7, 1e-9, 0.9, strength)).prior.noise
         for strength in (0.0, 4.0)
     )
     np.testing.assert_allclose(drawn, (6 * free + 4 * 0.9) / 10)  # six tasks
@@ -176,7 +179,7 @@ def test_without_sources_the_bound_of_a_regression_is_its_exact_evidence(shape):
         covariance = X @ np.diag(fit.prior.noise) @ X.T + fit.prior.intercept_variance
         covariance += fit.prior.residual_variance * np.eye(len(y))
         exact += multivariate_normal(np.zeros(len(y)), covariance).logpdf(y)
-    assert fit.bound[-1] == pytest.approx(exact, rel=1e-9)
+    assert fit.objective[-1] == pytest.approx(exact, rel=1e-9)
 
 
 def test_a_new_task_under_a_prior_with_no_sources_is_ridge_regression():
@@ -210,10 +213,11 @@ def test_a_fitted_task_is_at_the_maximum_of_its_bound(link):
     # From the matched sites nothing moves any more.
     problem = related_tasks(*WIDE, link).of_tasks([0]).compact()
     prior, family = a_prior(WIDE[1]), Family(link)
-    designs = Designs(problem, True)
-    state = update_tasks(designs, prior, fresh_states(problem, prior, family), family, n_sweeps=300, n_jobs=1)[0]
-    np.testing.assert_allclose(state.matched.precision, state.sites.precision, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(state.matched.shift, state.sites.shift, rtol=1e-3, atol=1e-5)
+    layout = lay_out(problem, True)
+    states = update_tasks(layout, prior, fresh_states(layout, prior, family), family, Sweeps(300), n_jobs=1)
+    state = each(layout, states)[0]
+    np.testing.assert_allclose(state.matched_precision, state.precision, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(state.matched_shift, state.shift, rtol=1e-3, atol=1e-5)
 
 
 def test_rows_of_weight_zero_are_as_if_absent_and_weight_two_counts_twice():
@@ -245,7 +249,7 @@ def test_a_fit_of_weighted_rows_goes_the_way_of_a_fit_of_repeated_rows(link, as_
     )
     settings = {"link": link, "n_sources": 2, "shared_mean": True, "shared_intercepts": True, "residual_variance": 1.0}
     weighed, counted = (fit_empirical_bayes(which, **settings, n_jobs=1) for which in (whole, repeated))
-    np.testing.assert_allclose(weighed.bound, counted.bound, rtol=1e-8)
+    np.testing.assert_allclose(weighed.objective, counted.objective, rtol=1e-8)
     np.testing.assert_allclose(weighed.tasks[2].weights, counted.tasks[2].weights, rtol=1e-5, atol=1e-7)
 
 
@@ -255,7 +259,7 @@ def test_any_number_of_threads_gives_the_same_numbers(noise):
     alone, together = (
         fit_empirical_bayes(problem, link="logistic", n_sources=2, noise=noise, n_jobs=n, max_iter=8) for n in (1, 3)
     )
-    np.testing.assert_array_equal(alone.bound, together.bound)
+    np.testing.assert_array_equal(alone.objective, together.objective)
     np.testing.assert_array_equal(alone.prior.loadings, together.prior.loadings)
     np.testing.assert_array_equal(alone.tasks[3].weights, together.tasks[3].weights)
 
@@ -265,7 +269,7 @@ def test_sparse_and_dense_features_give_the_same_fit():
         fit_empirical_bayes(related_tasks(*WIDE, as_sparse=s), link="logistic", n_sources=2, noise="diagonal", n_jobs=1)
         for s in (True, False)
     ]
-    np.testing.assert_allclose(fits[0].bound, fits[1].bound, rtol=1e-8)
+    np.testing.assert_allclose(fits[0].objective, fits[1].objective, rtol=1e-8)
     np.testing.assert_allclose(fits[0].tasks[1].weights, fits[1].tasks[1].weights, rtol=1e-4, atol=1e-6)
 
 
@@ -281,8 +285,8 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
         loading_variance=first.loading_variance,
         n_jobs=1,
     )
-    assert again.bound[0] == pytest.approx(first.bound[-1], abs=1e-3)
-    assert len(again.bound) < len(first.bound)
+    assert again.objective[0] == pytest.approx(first.objective[-1], abs=1e-3)
+    assert len(again.objective) < len(first.objective)
 
 
 def test_a_start_of_another_size_is_refused():

@@ -5,12 +5,13 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import kinfolk
-from kinfolk.lica.inference.designs import Designs
 from kinfolk.lica.inference.eb import fit_alone, fit_empirical_bayes
 from kinfolk.lica.inference.expectation import Family, fresh_states, update_tasks
+from kinfolk.lica.inference.layout import lay_out
 from kinfolk.lica.inference.map import fit_point_estimate
 from kinfolk.lica.inference.maximisation import Shrinkage, maximise, weights_of_tasks
 from kinfolk.lica.model.data import make_linear_tasks
+from tests.lica.sweeps import each
 from tests.lica.test_empirical_bayes import LINKS, TALL, WIDE, a_prior, related_tasks
 
 
@@ -34,16 +35,16 @@ def test_m_step_of_the_mean_is_a_regression_on_the_sources_and_a_constant(shape,
     problem = related_tasks(*shape, "gaussian").compact()
     mean = np.random.default_rng(4).normal(size=shape[1])
     prior, family = a_prior(shape[1], isotropic)._replace(mean=mean, intercept_mean=0.3), Family("gaussian")
-    designs, tau_squared, mean_variance = Designs(problem, isotropic), 0.7, 2.5
-    states = update_tasks(designs, prior, fresh_states(problem, prior, family), family, want_variances=True, n_jobs=1)
-    weights = weights_of_tasks(designs, prior, states)
+    layout, tau_squared, mean_variance = lay_out(problem, isotropic), 0.7, 2.5
+    states = update_tasks(layout, prior, fresh_states(layout, prior, family), family, want_variances=True, n_jobs=1)
+    weights = weights_of_tasks(layout, prior, states)
     shrinkage = Shrinkage(tau_squared, 1e-9, mean_variance=mean_variance)
-    found = maximise(designs, prior, states, link="gaussian", shrinkage=shrinkage).prior
+    found = maximise(layout, prior, states, link="gaussian", shrinkage=shrinkage).prior
     moments = np.zeros((3, 3))
-    for state in states:
+    for state in each(layout, states):
         known = np.append(state.mean, 1.0)
         moments += np.outer(known, known) + np.diag(np.append(2 * state.spread**2, 0.0))
-    known = np.array([np.append(state.mean, 1.0) for state in states])
+    known = np.array([np.append(state.mean, 1.0) for state in each(layout, states)])
     for j in range(shape[1]):
         ridge = prior.noise[j] * np.diag([1 / tau_squared, 1 / tau_squared, 1 / mean_variance])
         expected = np.linalg.solve(moments + ridge, weights[:, j] @ known)
@@ -58,7 +59,7 @@ def test_bound_never_falls_with_a_mean_and_intercepts_that_are_shared(link, shap
     fit = fit_empirical_bayes(
         problem, link=link, n_sources=1, noise=noise, shared_mean=True, shared_intercepts=True, tol=1e-5, n_jobs=1
     )
-    assert np.min(np.diff(fit.bound)) >= -1e-8 * abs(fit.bound[-1])
+    assert np.min(np.diff(fit.objective)) >= -1e-8 * abs(fit.objective[-1])
     assert np.abs(fit.prior.mean).max() > 0
 
 
@@ -80,7 +81,7 @@ def test_without_sources_the_bound_of_a_regression_is_its_evidence_and_the_prior
     variance = fit_alone(problem, link="gaussian").prior.noise[0]
     exact += norm(0.0, np.sqrt(variance)).logpdf(prior.mean).sum()
     exact -= 0.5 * (np.log(prior.intercept_variance) + np.var(np.concatenate(problem.y)) / prior.intercept_variance)
-    assert fit.bound[-1] == pytest.approx(exact, rel=1e-9)
+    assert fit.objective[-1] == pytest.approx(exact, rel=1e-9)
 
 
 def test_intercepts_are_drawn_together_as_in_the_analysis_of_variance():

@@ -8,9 +8,15 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.stats import laplace
 
-from kinfolk.lica.model.source_posterior import fit_sources
+from kinfolk.lica.model.source_posterior import SourcePosterior, fit_sources
 
 SCALE = 0.5**0.5
+
+
+def fit_one(quadratic, linear, rigidity, kind, scale, at):
+    """The sources of a task that is alone."""
+    found = fit_sources(quadratic[None], linear[None], rigidity, kind, scale, (at[0][None], at[1][None]))
+    return SourcePosterior(*(field[0] for field in found))
 
 
 def objective(quadratic, linear, rigidity, scale, mean, spread):
@@ -33,7 +39,7 @@ def start(n_sources, at=0.0):
 @pytest.mark.parametrize("seed", range(4))
 def test_no_other_optimiser_finds_a_lower_point(seed, strength):
     quadratic, linear, rigidity = draw(seed, strength=strength)
-    found = fit_sources(quadratic, linear, rigidity, "laplace", SCALE, start(4))
+    found = fit_one(quadratic, linear, rigidity, "laplace", SCALE, start(4))
 
     def of_one(z):
         return objective(quadratic, linear, rigidity, SCALE, z[:4], np.exp(z[4:]))
@@ -50,14 +56,14 @@ def test_the_minimum_never_lies_above_the_start():
         quadratic, linear, rigidity = draw(seed)
         rng = np.random.default_rng(seed)
         mean, spread = rng.normal(size=4) * 3, rng.gamma(1.0, 1.0, 4) + 0.01
-        found = fit_sources(quadratic, linear, rigidity, "laplace", SCALE, (mean, spread))
+        found = fit_one(quadratic, linear, rigidity, "laplace", SCALE, (mean, spread))
         after = objective(quadratic, linear, rigidity, SCALE, found.mean, found.spread)
         assert after <= objective(quadratic, linear, rigidity, SCALE, mean, spread)
 
 
 def test_a_source_that_nothing_asks_for_has_mean_zero_and_the_spread_of_a_quadratic_equation():
     rigidity = np.array([0.0, 3.0, 500.0])
-    found = fit_sources(np.diag(rigidity), np.zeros(3), rigidity, "laplace", SCALE, start(3, at=1.0))
+    found = fit_one(np.diag(rigidity), np.zeros(3), rigidity, "laplace", SCALE, start(3, at=1.0))
     np.testing.assert_array_equal(found.mean, 0.0)
     # At m = 0: 2Rb² + b/b₀ = 1.
     roots = [SCALE] + [(-1 / SCALE + np.sqrt(1 / SCALE**2 + 8 * r)) / (4 * r) for r in rigidity[1:]]
@@ -66,15 +72,15 @@ def test_a_source_that_nothing_asks_for_has_mean_zero_and_the_spread_of_a_quadra
 
 def test_turning_the_evidence_round_turns_the_means_round():
     quadratic, linear, rigidity = draw(7)
-    there = fit_sources(quadratic, linear, rigidity, "laplace", SCALE, start(4))
-    back = fit_sources(quadratic, -linear, rigidity, "laplace", SCALE, start(4))
+    there = fit_one(quadratic, linear, rigidity, "laplace", SCALE, start(4))
+    back = fit_one(quadratic, -linear, rigidity, "laplace", SCALE, start(4))
     np.testing.assert_allclose(back.mean, -there.mean, atol=1e-8)
     np.testing.assert_allclose(back.spread, there.spread, rtol=1e-8)
 
 
 def test_value_is_expected_log_prior_plus_entropy_less_rigidity():
     rigidity = np.array([2.5])
-    found = fit_sources(np.array([[2.0]]), np.array([3.0]), rigidity, "laplace", SCALE, start(1))
+    found = fit_one(np.array([[2.0]]), np.array([3.0]), rigidity, "laplace", SCALE, start(1))
     q = laplace(found.mean[0], found.spread[0])
     kinks = [0.0, found.mean[0]]
     expected = quad(lambda s: q.pdf(s) * laplace.logpdf(s, scale=SCALE), -12, 12, points=kinks, limit=400)[0]
@@ -83,7 +89,7 @@ def test_value_is_expected_log_prior_plus_entropy_less_rigidity():
 
 def test_gaussian_sources_have_the_closed_form():
     quadratic, linear, rigidity = draw(3)
-    found = fit_sources(quadratic, linear, rigidity, "gaussian", SCALE, start(4))
+    found = fit_one(quadratic, linear, rigidity, "gaussian", SCALE, start(4))
     np.testing.assert_allclose(found.mean, np.linalg.solve(np.eye(4) + quadratic, linear))
     variance = 2.0 * found.spread**2
     np.testing.assert_allclose(variance, 1.0 / (1.0 + rigidity))
@@ -95,4 +101,4 @@ def test_gaussian_sources_have_the_closed_form():
 def test_no_sources_at_all_is_fine():
     empty = np.zeros(0)
     for kind in ("laplace", "gaussian"):
-        assert fit_sources(np.zeros((0, 0)), empty, empty, kind, SCALE, (empty, empty)).value == 0.0
+        assert fit_one(np.zeros((0, 0)), empty, empty, kind, SCALE, (empty, empty)).value == 0.0

@@ -1,4 +1,4 @@
-"""Linear predictors of fitted tasks at new rows."""
+"""Linear predictors of fitted tasks, and of tasks that nobody has seen, at new rows; with numpy alone."""
 
 from __future__ import annotations
 
@@ -6,46 +6,64 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import NDArray
 
 from kinfolk.lica.model.prior import TaskPosterior, TaskPrior
-from kinfolk.lica.model.task_posterior import by_features, predictive_moments, row_kernel
+from kinfolk.lica.model.row_products import row_products
+from kinfolk.lica.model.task_posterior import by_features, predictive_moments
 from kinfolk.maths.arrays import Floats
 
 _BLOCK = 4_096  # new rows that are gone through at once
 
 
-def moments(prior: TaskPrior, task: TaskPosterior, X: Any) -> tuple[Floats, Floats]:
-    """Mean and variance of a fitted task's linear predictor; a point estimate has no variance."""
-    if task.reach is None:
-        mean = np.asarray(X @ task.weights).ravel() + task.intercept
-        return mean, np.zeros(len(mean))
-    return predictive_moments(prior, task, _like(X, task.reach.X))
+def moments_of_rows(
+    prior: TaskPrior, tasks: Sequence[TaskPosterior], X: Any, place: NDArray[Any]
+) -> tuple[Floats, Floats]:
+    """Mean and variance of each row's linear predictor, given the place of its task; −1 for a new one."""
+    mean, variance = np.empty(len(place)), np.empty(len(place))
+    order = np.argsort(place, kind="stable")
+    for its in np.split(order, np.flatnonzero(np.diff(place[order])) + 1) if len(order) else ():
+        k = place[its[0]]
+        if k < 0:
+            mean[its], variance[its] = moments_of_new_task(prior, tasks, X[its])
+        else:
+            mean[its], variance[its] = predictive_moments(prior, tasks[k], X[its])
+    return mean, variance
 
 
-def _like(X: Any, table: Any) -> Any:
-    """New rows, sparse where the training rows are."""
-    if sparse.issparse(X) == sparse.issparse(table):
-        return X
-    return X.toarray() if sparse.issparse(X) else sparse.csr_matrix(X)
+def moments_of_new_task(prior: TaskPrior, tasks: Sequence[TaskPosterior], X: Any) -> tuple[Floats, Floats]:
+    """Mean and variance of the linear predictor of a task of which there are no rows.
+
+    Its weights are what the prior says, with sources of mean zero and variance 2b₀²; its intercept is like those of the
+    known tasks, since label rates say more about a new one than the wide prior of intercepts does.
+    """
+    intercepts = np.array([task.intercept for task in tasks])
+    shared = np.zeros(prior.n_features) if prior.mean is None else prior.mean
+    mean = np.asarray(X @ shared).ravel() + intercepts.mean()
+    squares = X.multiply(X) if hasattr(X, "multiply") else np.asarray(X) ** 2
+    mixed = np.asarray(X @ prior.loadings)
+    spread = 2.0 * prior.source_scale**2 * np.einsum("ih,ih->i", mixed, mixed)
+    return mean, np.asarray(squares @ prior.noise).ravel() + spread + intercepts.var()
 
 
 def moments_of_tasks(prior: TaskPrior, tasks: Sequence[TaskPosterior], X: Any) -> tuple[Floats, Floats]:
-    """The same of every task, (rows, tasks); products of training rows that tasks share are made once."""
+    """Mean and variance of every row's linear predictor in every task, (rows, tasks).
+
+    Products of training rows that tasks share are made once.
+    """
     mean, variance = np.empty((X.shape[0], len(tasks))), np.empty((X.shape[0], len(tasks)))
     table = _shared_table(prior, tasks)
-    kernel = None if table is None else row_kernel(table, prior.noise)
+    kernel = None if table is None else row_products(table, prior.noise, table)
     for first in range(0, X.shape[0], _BLOCK):
         block = slice(first, first + _BLOCK)
         rows = X[block]
-        cross = None if table is None else row_kernel(_like(rows, table), prior.noise, table)
+        cross = None if table is None else row_products(rows, prior.noise, table)
         for k, task in enumerate(tasks):
-            reach = task.reach
-            if reach is not None and reach.X is table and cross is not None and kernel is not None:
-                its = (cross[:, reach.rows], kernel[np.ix_(reach.rows, reach.rows)])
-                mean[block, k], variance[block, k] = predictive_moments(prior, task, rows, *its)
-            else:
-                mean[block, k], variance[block, k] = moments(prior, task, rows)
+            at_hand: tuple[Floats, ...] = ()
+            if task.reach is not None and task.reach.X is table and kernel is not None and cross is not None:
+                its = task.reach.rows
+                at_hand = kernel[np.ix_(its, its)], cross[:, its]
+            mean[block, k], variance[block, k] = predictive_moments(prior, task, rows, *at_hand)
     return mean, variance
 
 

@@ -10,16 +10,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kinfolk.lica.answers.archive import Known, read, to_archive
 from kinfolk.lica.answers.features import Features, receive_features
-from kinfolk.lica.answers.moments import moments, moments_of_tasks
-from kinfolk.lica.answers.new_task import moments_of_rows
-from kinfolk.lica.estimators.archive import from_archive, to_archive
+from kinfolk.lica.answers.predictor import LICAPredictor
+from kinfolk.lica.answers.top_features import top_features
 from kinfolk.lica.estimators.targets import Targets, check_tasks, lay_out, receive_targets
-from kinfolk.lica.inference.infer import Learnt, Plan, learn, learn_one
-from kinfolk.lica.model.data import LinearTasks
-from kinfolk.lica.model.prior import TaskPosterior
+from kinfolk.lica.inference.infer import Options, infer, infer_task
 from kinfolk.maths.arrays import Floats
-from kinfolk.posterior import Archive
+from kinfolk.posterior import Archive, unplain
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.door import check_weights
 from kinfolk.tasks.frames import make_frame
@@ -114,32 +112,43 @@ class SharedWeights(BaseEstimator):
             self._check_columns(X, reset=True)
             targets = receive_targets(features, y, self._classification)
             check_tasks(targets)
-            problem = lay_out(features, targets, sample_weight, self.class_weight)
-            self._learn(X, features, targets, problem)
+            data = lay_out(features, targets, sample_weight, self.class_weight)
+            before: Known | None = getattr(self, "_known", None) if self.warm_start else None
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            with progress_bar("Learning", None, bool(self.verbose)) as advance:
+                prior, fitted = infer(
+                    data,
+                    None if before is None else before.prior,
+                    self._options(),
+                    seed,
+                    None if before is None else before.fitted,
+                    advance,
+                )
+            names = getattr(self, "feature_names_in_", None)
+            self._keep(
+                Known(
+                    prior,
+                    fitted,
+                    self._link(),
+                    targets.tasks,
+                    targets.classes,
+                    targets.is_matrix,
+                    features.names,
+                    int(self.n_features_in_),
+                    None if names is None else names.tolist(),
+                    self.task_column,
+                    "polars" if sparse.issparse(X) else backend_of(X),
+                    seed,
+                )
+            )
         return self
 
     def _check_columns(self, X: Any, reset: bool) -> None:
         if hasattr(X, "columns") or hasattr(X, "shape") or isinstance(X, list | tuple):
             validate_data(self, X, skip_check_array=True, reset=reset)
 
-    def _learn(self, X: Any, features: Features, targets: Targets, problem: LinearTasks) -> None:
-        self._backend = "polars" if sparse.issparse(X) else backend_of(X)
-        self._features = features.names
-        start = getattr(self, "_learnt", None) if self.warm_start else None
-        plan = self._make_plan(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))
-        # Intercepts have a prior around zero: targets far from it would be drawn there.
-        self._target_mean = 0.0 if self._classification else _mean_target(problem)
-        with progress_bar("Learning", None, bool(self.verbose)) as advance:
-            learnt = learn(_moved(problem, -self._target_mean), plan, start, advance)
-        learnt = learnt._replace(tasks=[self._at_home(posterior) for posterior in learnt.tasks])
-        self._plan = plan
-        self.tasks_, self._is_matrix = targets.tasks, targets.is_matrix
-        if targets.classes is not None:
-            self.classes_ = targets.classes
-        self._keep(learnt)
-
-    def _make_plan(self, seed: int) -> Plan:
-        return Plan(
+    def _options(self) -> Options:
+        return Options(
             link=self._link(),
             sharing=self.sharing,
             inference=self.inference,
@@ -153,20 +162,21 @@ class SharedWeights(BaseEstimator):
             tol=float(self.tol),
             weight_variances=bool(self.weight_variances),
             n_jobs=self.n_jobs,
-            seed=seed,
         )
 
-    def _keep(self, learnt: Learnt) -> None:
-        self._learnt = learnt
-        self.prior_ = learnt.prior
-        self.posteriors_ = list(learnt.tasks)
-        self.n_sources_ = learnt.prior.n_sources
-        self.objective_ = learnt.objective
-        self.n_iter_ = max(len(learnt.objective) - 1, 1)
-        self.converged_ = learnt.converged
-        if learnt.choice is not None:
-            columns = {"n_sources": list(learnt.choice.tried), "score": list(learnt.choice.scores)}
-            self.n_sources_curve_ = make_frame(columns, self._backend)
+    def _keep(self, known: Known) -> None:
+        fitted = known.fitted
+        self._known, self._predictor = known, LICAPredictor(known)
+        self.tasks_, self.prior_, self.posteriors_ = known.tasks, known.prior, list(fitted.tasks)
+        if known.classes is not None:
+            self.classes_ = known.classes
+        self.n_sources_ = known.prior.n_sources
+        self.objective_ = fitted.objective
+        self.n_iter_ = max(len(fitted.objective) - 1, 1)
+        self.converged_ = fitted.converged
+        if fitted.choice is not None:
+            columns = {"n_sources": list(fitted.choice.tried), "score": list(fitted.choice.scores)}
+            self.n_sources_curve_ = make_frame(columns, known.backend)
 
     def fit_task(self, X: Any, y: Any, *, task: Any) -> Self:
         """Add one task, or learn one anew, with all that tasks have in common held as it is.
@@ -181,47 +191,40 @@ class SharedWeights(BaseEstimator):
         Returns
         -------
         self
+
+        See Also
+        --------
+        fit : Learns what tasks have in common as well.
         """
         check_is_fitted(self)
+        known = self._known
         its_own = isinstance(self.task_column, str) and self.task_column in (column_names(X) or ())
         features = receive_features(X, None, self.task_column if its_own else None)._replace(task=None)
-        self._check_width(features)
-        for given, fitted in zip(features.names or (), self._features or (), strict=False):
-            if given != fitted:
-                raise ValueError(f"column {given!r} stands where the model was fitted to column {fitted!r}")
+        self._predictor.check_columns(features)
+        targets = self._targets_of_one_task(features, y)
+        data = lay_out(features, targets, None, self.class_weight)
+        posterior = infer_task(data, known.prior, self._options(), known.fitted.target_mean)
+        names, tasks = known.tasks.tolist(), list(known.fitted.tasks)
+        if task in names:
+            tasks[names.index(task)] = posterior
+        else:
+            names, tasks = [*names, task], [*tasks, posterior]
+        self._keep(known._replace(tasks=as_ids(names), fitted=known.fitted._replace(tasks=tuple(tasks))))
+        return self
+
+    def _targets_of_one_task(self, features: Features, y: Any) -> Targets:
         targets = receive_targets(features, y, self._classification)
         if targets.is_matrix:
             raise ValueError("y has several columns: fit_task takes one task")
         check_tasks(targets)
-        if targets.classes is not None:
-            known = self.classes_.tolist()
-            new = [label for label in targets.classes.tolist() if label not in known]
-            if new:
-                raise ValueError(f"label {new[0]!r} is not among the labels {known}")
-            own = targets.classes[targets.values[0].astype(np.int64)]
-            targets = targets._replace(values=(encode(own, known).astype(np.float64),), classes=self.classes_)
-        problem = lay_out(features, targets, None, self.class_weight)
-        moved = _moved(problem, -self._target_mean)
-        posterior = self._at_home(learn_one(moved, self._plan, self.prior_))
-        names = self.tasks_.tolist()
-        if task in names:
-            self.posteriors_ = [
-                posterior if name == task else old for name, old in zip(names, self.posteriors_, strict=True)
-            ]
-        else:
-            self.tasks_, self.posteriors_ = as_ids([*names, task]), [*self.posteriors_, posterior]
-        return self
-
-    def _at_home(self, posterior: TaskPosterior) -> TaskPosterior:
-        """A task as it is for targets that were not moved."""
-        return posterior._replace(intercept=posterior.intercept + self._target_mean)
-
-    def _check_width(self, features: Features) -> None:
-        if features.X.shape[1] != self.prior_.n_features:
-            raise ValueError(
-                f"X has {features.X.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.prior_.n_features} features as input"
-            )
+        if targets.classes is None:
+            return targets
+        labels = self.classes_.tolist()
+        new = [label for label in targets.classes.tolist() if label not in labels]
+        if new:
+            raise ValueError(f"label {new[0]!r} is not among the labels {labels}")
+        own = targets.classes[targets.values[0].astype(np.int64)]
+        return targets._replace(values=(encode(own, labels).astype(np.float64),), classes=self.classes_)
 
     @property
     def coef_(self) -> Floats:
@@ -280,43 +283,41 @@ class SharedWeights(BaseEstimator):
         return np.asarray(similarity)
 
     def top_features(self, n_features: int = 10) -> Any:
-        """Features that weigh most in each source, as a frame: source, feature, weight."""
-        components = self.components_
-        names = self._features or [str(j) for j in range(components.shape[1])]
-        columns: dict[str, list[Any]] = {"source": [], "feature": [], "weight": []}
-        for h, component in enumerate(components):
-            for j in np.argsort(-np.abs(component), kind="stable")[:n_features]:
-                columns["source"].append(h)
-                columns["feature"].append(names[j])
-                columns["weight"].append(float(component[j]))
-        return make_frame(columns, self._backend)
+        """Features that weigh most in each source.
 
-    def _moments(self, X: Any, task: Any) -> tuple[Floats, Floats]:
-        """Mean and variance of the linear predictor: of each row's task, or of every task (rows, tasks)."""
+        Parameters
+        ----------
+        n_features : int, default=10
+            How many of each source.
+
+        Returns
+        -------
+        frame with columns source, feature and weight
+
+        See Also
+        --------
+        components_ : The weights of all features.
+        """
+        return top_features(self.components_, self._known.features, n_features, self._known.backend)
+
+    def _ask(self, X: Any) -> LICAPredictor:
+        """What answers, once the columns of a table are found to be those that were fitted."""
         check_is_fitted(self)
-        features = receive_features(X, task, self.task_column)
         self._check_columns(X, reset=False)
-        self._check_width(features)
-        if features.task is None and (self._is_matrix or len(self.tasks_) == 1):
-            mean, variance = moments_of_tasks(self.prior_, self.posteriors_, features.X)
-            return (mean, variance) if self._is_matrix else (mean[:, 0], variance[:, 0])
-        if features.task is None:
-            raise ValueError("the model knows several tasks: say with task= which one each row belongs to")
-        place = encode(features.task, self.tasks_.tolist())
-        return moments_of_rows(self.prior_, self.posteriors_, features.X, place, moments)
+        return self._predictor
 
     def _compare(self, predicted: Any, y: Any, sample_weight: Any) -> list[tuple[Any, Any, Any]]:
         """Known targets, what was predicted for them, and their weights, for each column of ``y``."""
         targets = receive_targets(Features(predicted, None, None), y, self._classification)
         weights = check_weights(sample_weight, len(predicted))
         columns = np.zeros(1, dtype=np.int64)
-        if self._is_matrix:
+        if self._known.is_matrix:
             columns = encode(targets.tasks, self.tasks_.tolist()).astype(np.int64)
             if (columns < 0).any() and len(columns) != len(self.tasks_):
                 raise ValueError(f"y has {len(columns)} columns, and the model {len(self.tasks_)} tasks")
             if (columns < 0).any():  # columns without names are tasks in order
                 columns = np.arange(len(columns))
-        guesses = predicted if self._is_matrix else predicted[:, None]
+        guesses = predicted if self._known.is_matrix else predicted[:, None]
         return [
             (
                 values if targets.classes is None else targets.classes[values.astype(np.int64)],
@@ -329,11 +330,23 @@ class SharedWeights(BaseEstimator):
 
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
-        return to_archive(self)
+        params = self.get_params(deep=False)
+        if not isinstance(params["random_state"], int | np.integer | None):
+            params["random_state"] = self._known.seed
+        return to_archive(self._known, type(self).__name__, params)
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
-        return from_archive(cls, archive)
+        model = cls(**{name: unplain(value) for name, value in archive.about["params"].items()})
+        model._check_parameters()
+        known = read(archive)
+        if model._link() != known.link:
+            raise ValueError(f"its link {known.link!r} is not that of its parameters")
+        model.n_features_in_ = known.n_features_in
+        if known.feature_names_in is not None:
+            model.feature_names_in_ = np.array(known.feature_names_in, dtype=object)
+        model._keep(known)
+        return model
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "prior_")
@@ -342,13 +355,3 @@ class SharedWeights(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _mean_target(problem: LinearTasks) -> float:
-    """Mean of the targets of all tasks, weights counted."""
-    weights = np.concatenate(problem.weights)
-    return float(np.average(np.concatenate(problem.y), weights=weights if weights.any() else None))
-
-
-def _moved(problem: LinearTasks, by: float) -> LinearTasks:
-    return problem._replace(y=tuple(targets + by for targets in problem.y)) if by else problem

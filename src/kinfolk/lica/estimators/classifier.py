@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr
 from sklearn.base import ClassifierMixin
 
 from kinfolk.lica.estimators.base import SharedWeights
@@ -145,8 +144,22 @@ class LICAClassifier(ClassifierMixin, SharedWeights):
         return self.link
 
     def decision_function(self, X: Any, *, task: Any = None) -> Floats:
-        """Expected linear predictor of each row (rows,), or of each row and task (rows, tasks) in multi-label form."""
-        return self._moments(X, task)[0]
+        """Expected linear predictors.
+
+        Parameters
+        ----------
+        X : frame, array or scipy sparse matrix
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or (n_rows, n_tasks) where ``y`` was a matrix
+
+        See Also
+        --------
+        predict_proba : Probabilities, averaged over what is not known of the weights.
+        """
+        return self._ask(X).decision_function(X, task=task)
 
     def predict_proba(self, X: Any, *, task: Any = None) -> Floats:
         """Probabilities of the labels, averaged over what is not known of the weights.
@@ -160,34 +173,70 @@ class LICAClassifier(ClassifierMixin, SharedWeights):
         Returns
         -------
         ndarray of shape (n_rows, 2), or (n_rows, n_tasks) of the second label's where ``y`` was a matrix
-        """
-        positive = self._positive(X, task)
-        if self._is_matrix:
-            return positive
-        if len(self.classes_) == 1:
-            return np.ones((len(positive), 1))
-        return np.stack([1.0 - positive, positive], axis=1)
 
-    def _positive(self, X: Any, task: Any) -> Floats:
-        mean, variance = self._moments(X, task)
-        if self.link == "probit":
-            return np.asarray(ndtr(mean / np.sqrt(1.0 + variance)))
-        # A logistic function averaged over a normal distribution, to about 0.02 (MacKay 1992).
-        return np.asarray(expit(mean / np.sqrt(1.0 + np.pi * variance / 8.0)))
+        See Also
+        --------
+        predict : The likelier label.
+        """
+        return self._ask(X).predict_proba(X, task=task)
 
     def predict_log_proba(self, X: Any, *, task: Any = None) -> Floats:
-        """Natural log of :meth:`predict_proba`."""
+        """Natural logs of the labels' probabilities.
+
+        Parameters
+        ----------
+        X : frame, array or scipy sparse matrix
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        ndarray of the shape that ``predict_proba`` gives
+
+        See Also
+        --------
+        predict_proba : The probabilities themselves.
+        """
         with np.errstate(divide="ignore"):  # a probability may round to zero
             return np.asarray(np.log(self.predict_proba(X, task=task)))
 
     def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
-        """The likelier label of each row, or of each row and task in multi-label form."""
-        positive = self._positive(X, task)
-        second = (positive > 0.5) & (len(self.classes_) == 2)
-        return np.asarray(self.classes_[second.astype(np.int64)])
+        """The likelier labels.
+
+        Parameters
+        ----------
+        X : frame, array or scipy sparse matrix
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or (n_rows, n_tasks) where ``y`` was a matrix
+
+        See Also
+        --------
+        predict_proba : How likely each label is.
+        """
+        return np.asarray(self._ask(X).predict(X, task=task))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
-        """Share of labels that are predicted right; in multi-label form over all labels that are known."""
+        """Share of labels that are predicted right.
+
+        Parameters
+        ----------
+        X : frame, array or scipy sparse matrix
+        y : array-like of shape (n_rows,) or (n_rows, n_tasks)
+            The labels; those that are unknown do not count.
+        sample_weight : array-like of shape (n_rows,), optional
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+            In multi-label form over the labels of all tasks.
+
+        See Also
+        --------
+        predict : What is compared with ``y``.
+        """
         pairs = self._compare(self.predict(X, task=task), y, sample_weight)
         right = np.concatenate([truth == guess for truth, guess, _ in pairs])
         weights = None if sample_weight is None else np.concatenate([weight for _, _, weight in pairs])

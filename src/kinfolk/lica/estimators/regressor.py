@@ -88,21 +88,45 @@ n_iter_, converged_
         return "gaussian"
 
     def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
-        """Expected target of each row (rows,), or of each row and task (rows, tasks) where ``y`` was a matrix.
+        """Expected targets.
 
         Parameters
         ----------
         X : frame, array or scipy sparse matrix
         task : array-like of shape (n_rows,), optional
+            A task never seen gets what the prior says of one.
         return_std : bool, default=False
             Whether to give the standard deviation of each target, noise included, as well.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or (n_rows, n_tasks) where ``y`` was a matrix; or a pair of them
+
+        See Also
+        --------
+        score : How much of the targets' variance is explained.
         """
-        mean, variance = self._moments(X, task)
-        if not return_std:
-            return mean
-        return mean, np.sqrt(variance + self.prior_.residual_variance)
+        return self._ask(X).predict(X, task=task, return_std=return_std)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
-        """Share of the targets' variance that is explained; the mean over tasks where ``y`` is a matrix."""
+        """Share of the targets' variance that is explained.
+
+        Parameters
+        ----------
+        X : frame, array or scipy sparse matrix
+        y : array-like of shape (n_rows,) or (n_rows, n_tasks)
+            The targets; those that are unknown do not count.
+        sample_weight : array-like of shape (n_rows,), optional
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+            The mean over tasks where ``y`` is a matrix.
+
+        See Also
+        --------
+        predict : What is compared with ``y``.
+        """
         pairs = self._compare(self.predict(X, task=task), y, sample_weight)
         return float(np.mean([r2_score(truth, guess, sample_weight=weight) for truth, guess, weight in pairs]))

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.lica.inference.common_mean import TOLERANCE, common_mean, fit_hierarchy, rough_hierarchy
-from kinfolk.lica.inference.map import PointEstimate, without_empty_features
+from kinfolk.lica.inference.map import without_empty_features
 from kinfolk.lica.inference.noise_level import FLOOR, Fitter, choose_noise, individual_weights, noise_by_feature
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver
 from kinfolk.lica.model.data import LinearTasks, Link
+from kinfolk.lica.model.fitted import Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, UNIT_SCALE, TaskPosterior, TaskPrior
 from kinfolk.maths.arrays import Floats
 
@@ -29,7 +30,7 @@ def fit_individual(
     intercept_variance: float = INTERCEPT_VARIANCE,
     n_jobs: int | None = None,
     seed: int = 0,
-) -> PointEstimate:
+) -> Learnt:
     """Fit every task by itself, its weights N(0, ψ): nothing is shared but ψ.
 
     Parameters
@@ -49,7 +50,7 @@ def fit_individual(
 
     Returns
     -------
-    PointEstimate
+    Learnt
 
     Examples
     --------
@@ -80,7 +81,7 @@ def fit_pooled(
     intercept_variance: float = INTERCEPT_VARIANCE,
     n_jobs: int | None = None,
     seed: int = 0,
-) -> PointEstimate:
+) -> Learnt:
     """Fit one set of weights and one intercept to the rows of all tasks.
 
     Parameters are those of ``fit_individual``. The prior that is returned has the pooled weights as its mean and hardly
@@ -88,7 +89,7 @@ def fit_pooled(
 
     Returns
     -------
-    PointEstimate
+    Learnt
 
     Examples
     --------
@@ -131,7 +132,7 @@ def fit_hierarchical_gaussian(
     tol: float = 1e-5,
     n_jobs: int | None = None,
     seed: int = 0,
-) -> PointEstimate:
+) -> Learnt:
     """Fit tasks whose weights are N(m, ψ), with m ~ N(0, ψ) and ψ learnt from all tasks.
 
     Parameters
@@ -149,7 +150,7 @@ def fit_hierarchical_gaussian(
 
     Returns
     -------
-    PointEstimate
+    Learnt
 
     Examples
     --------
@@ -207,7 +208,7 @@ def _estimate(
     residual_variance: float,
     mean: Floats | None,
     objective: float,
-) -> PointEstimate:
+) -> Learnt:
     spread = np.full(n_features, level)
     spread[kept] = noise
     tasks = []
@@ -216,4 +217,4 @@ def _estimate(
         weights[kept] = solved.weights[:, k]
         tasks.append(TaskPosterior(weights, float(intercept), np.zeros(0), np.zeros(0)))
     prior = TaskPrior(np.zeros((n_features, 0)), spread, UNIT_SCALE, intercept_variance, residual_variance, mean)
-    return PointEstimate(prior, tuple(tasks), np.array([objective]), True, 1.0)
+    return Learnt(prior, tuple(tasks), np.array([objective]), True, 1.0)

@@ -1,7 +1,7 @@
 """Empirical Bayes for LICA: expectation–maximisation for Λ and Ψ (Zhang, Ghahramani and Yang 2005, §3.1).
 
 Tasks are first fitted one by one under a variance of the weights that they share; their weights give Λ and the sources
-a start, and EM goes on from there (``climb``). The bound on log p(y, Λ, Ψ | X) never falls.
+a start, and EM goes on from there (``em``). The bound on log p(y, Λ, Ψ | X) never falls.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kinfolk.lica.inference.designs import Designs
-from kinfolk.lica.inference.em import Climb
-from kinfolk.lica.inference.expectation import Family, fresh_states
+from kinfolk.lica.inference.em import run_em
+from kinfolk.lica.inference.expectation import Family, Sweeps, fresh_states, update_tasks, variances_of_weights
+from kinfolk.lica.inference.layout import Layout, lay_out
 from kinfolk.lica.inference.maximisation import Shrinkage, weights_of_tasks
 from kinfolk.lica.inference.start import sources_of_weights
-from kinfolk.lica.model.data import LinearTasks, Link, Links
-from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, UNIT_SCALE, TaskPosterior, TaskPrior
+from kinfolk.lica.model.data import LinearTasks, Link
+from kinfolk.lica.model.fitted import Learnt
+from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, UNIT_SCALE, Reach, TaskPosterior, TaskPrior
 from kinfolk.lica.model.sites import LikelihoodBound
 from kinfolk.lica.model.source_posterior import SourceKind
-from kinfolk.lica.model.task_state import TaskState
+from kinfolk.lica.model.task_state import TaskStates
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.blas import one_blas_thread
 
@@ -41,32 +42,7 @@ class Alone(NamedTuple):
     """Tasks fitted without sources, under one variance for all weights."""
 
     prior: TaskPrior
-    states: list[TaskState]
-
-
-class EmpiricalBayes(NamedTuple):
-    """A fitted model.
-
-    Parameters
-    ----------
-    prior : TaskPrior
-        What tasks have in common.
-    tasks : list of TaskPosterior
-        What is known of each task.
-    bound : ndarray of shape (n_iterations + 1,)
-        Lower bound on log p(y, Λ | X), for diagonal noise on log p(y, Λ, Ψ | X), at the start and after each iteration;
-        it never falls.
-    converged : bool
-        Whether an iteration gained less than the tolerance before they ran out.
-    loading_variance : float
-        τ² of the loadings' prior.
-    """
-
-    prior: TaskPrior
-    tasks: list[TaskPosterior]
-    bound: Floats
-    converged: bool
-    loading_variance: float
+    states: TaskStates
 
 
 def fit_empirical_bayes(
@@ -91,7 +67,7 @@ def fit_empirical_bayes(
     seed: int = 0,
     weight_variances: bool = False,
     advance: Callable[[int], None] | None = None,
-) -> EmpiricalBayes:
+) -> Learnt:
     """Learn what tasks have in common, and each task, by empirical Bayes.
 
     Parameters
@@ -135,7 +111,7 @@ def fit_empirical_bayes(
 
     Returns
     -------
-    EmpiricalBayes
+    Learnt
         The fitted model.
 
     Examples
@@ -148,7 +124,7 @@ def fit_empirical_bayes(
     >>> fit = fit_empirical_bayes(make_linear_tasks(X, [np.arange(60)] * 3, y), link="logistic", n_sources=1)
     >>> fit.prior.loadings.shape, len(fit.tasks)
     ((5, 1), 3)
-    >>> bool(np.all(np.diff(fit.bound) >= -1e-8 * abs(fit.bound[-1])))
+    >>> bool(np.all(np.diff(fit.objective) >= -1e-8 * abs(fit.objective[-1])))
     True
     >>> signs = np.sign([task.sources[0] for task in fit.tasks])
     >>> bool(signs[0] == signs[2] != signs[1])
@@ -162,17 +138,17 @@ def fit_empirical_bayes(
     problem = problem.compact()
     with one_blas_thread():
         family = Family(link, sources, likelihood_bound)
-        climb = Climb(problem, family, noise == "isotropic", n_jobs)
+        layout = lay_out(problem, noise == "isotropic")
         if start is not None:
             nothing = np.zeros(problem.n_features)
             prior = start._replace(mean=(nothing if start.mean is None else start.mean) if shared_mean else None)
-            states = fresh_states(problem, prior, family)
+            states = fresh_states(layout, prior, family)
             own_variance = weight_variance = float(np.mean(prior.noise) + np.mean(np.sum(prior.loadings**2, axis=1)))
         else:
             if alone is None:
                 alone = _fit_alone(problem, family, source_scale, intercept_variance, tol, n_jobs)
             weight_variance = float(alone.prior.noise[0])
-            prior, states, own = _with_sources(climb.designs, alone, n_sources, seed, sources, shared_mean)
+            prior, states, own = _with_sources(layout, alone, n_sources, seed, sources, shared_mean)
             own_variance = own * weight_variance
         tau_squared = loading_variance or _SHARE * weight_variance / max(n_sources, 1)
         if residual_variance is not None:
@@ -185,12 +161,14 @@ def fit_empirical_bayes(
             strength,
             _RESIDUAL_FLOOR * _spread_of_targets(problem),
             weight_variance if shared_mean else None,
-            (_spread_of_targets(problem) if link == Links.GAUSSIAN else 1.0) if shared_intercepts else None,
+            (_spread_of_targets(problem) if link == "gaussian" else 1.0) if shared_intercepts else None,
             residual_variance is not None,
         )
-        prior, states, bounds, converged = climb.run(prior, states, max_iter, tol, shrinkage, advance)
-        tasks = climb.posteriors(prior, states, weight_variances)
-    return EmpiricalBayes(prior, tasks, np.array(bounds), converged, tau_squared)
+        found = run_em(
+            layout, family, prior, states, shrinkage, max_iter=max_iter, tol=tol, n_jobs=n_jobs, advance=advance
+        )
+        tasks = _posteriors(layout, found.prior, found.states, weight_variances, n_jobs)
+    return Learnt(found.prior, tuple(tasks), found.bounds, found.converged, tau_squared)
 
 
 def fit_alone(
@@ -224,9 +202,10 @@ def _fit_alone(
     prior = _plain_prior(problem, family.link, source_scale, intercept_variance)
     floors = _FLOOR * float(prior.noise[0]), _RESIDUAL_FLOOR * _spread_of_targets(problem)
     shrinkage = Shrinkage(1.0, floors[0], residual_floor=floors[1])
-    climb = Climb(problem, family, True, n_jobs)
-    prior, states, _, _ = climb.run(prior, fresh_states(problem, prior, family), _ALONE, tol, shrinkage)
-    return Alone(prior, states)
+    layout = lay_out(problem, True)
+    states = fresh_states(layout, prior, family)
+    found = run_em(layout, family, prior, states, shrinkage, max_iter=_ALONE, tol=tol, n_jobs=n_jobs)
+    return Alone(found.prior, found.states)
 
 
 def fit_task(
@@ -260,9 +239,35 @@ def fit_task(
     problem = problem.compact()
     with one_blas_thread():
         family = Family(link, sources, likelihood_bound)
-        climb = Climb(problem, family, bool(np.all(prior.noise == prior.noise[0])), 1)
-        states = climb.expect(prior, fresh_states(problem, prior, family), max_iter, tol)
-        return climb.posteriors(prior, states, weight_variances)[0]
+        layout = lay_out(problem, bool(np.all(prior.noise == prior.noise[0])))
+        states = fresh_states(layout, prior, family)
+        states = update_tasks(layout, prior, states, family, Sweeps(max_iter, tol), n_jobs=1)
+        return _posteriors(layout, prior, states, weight_variances, 1)[0]
+
+
+def _posteriors(
+    layout: Layout, prior: TaskPrior, states: TaskStates, weight_variances: bool, n_jobs: int | None
+) -> list[TaskPosterior]:
+    """The tasks' posteriors in the space of features."""
+    weights = weights_of_tasks(layout, prior, states)
+    variances: Floats | None = None
+    if weight_variances:
+        known = states.weight_variance.shape == weights.shape
+        variances = states.weight_variance if known else variances_of_weights(layout, prior, states, n_jobs)
+    found = []
+    for k, rows in enumerate(layout.data.rows):
+        its = slice(layout.ends[k], layout.ends[k + 1])
+        found.append(
+            TaskPosterior(
+                weights[k],
+                prior.intercept_mean + prior.intercept_variance * float(np.sum(states.dual[its])),
+                states.mean[k],
+                states.spread[k],
+                None if variances is None else variances[k],
+                Reach(layout.data.X, rows, states.precision[its]),
+            )
+        )
+    return found
 
 
 def _plain_prior(problem: LinearTasks, link: Link, source_scale: float, intercept_variance: float) -> TaskPrior:
@@ -272,8 +277,8 @@ def _plain_prior(problem: LinearTasks, link: Link, source_scale: float, intercep
     )
     places, weights = np.concatenate(problem.rows), np.concatenate(problem.weights)
     size = float(weights @ np.asarray(squares).ravel()[places]) / (problem.counted or 1.0) or 1.0
-    spread = _spread_of_targets(problem) if link == Links.GAUSSIAN else 4.0
-    residual = 0.5 * spread if link == Links.GAUSSIAN else 1.0
+    spread = _spread_of_targets(problem) if link == "gaussian" else 4.0
+    residual = 0.5 * spread if link == "gaussian" else 1.0
     n_features = problem.n_features
     return TaskPrior(
         np.zeros((n_features, 0)), np.full(n_features, spread / size), source_scale, intercept_variance, residual
@@ -289,13 +294,13 @@ def _spread_of_targets(problem: LinearTasks) -> float:
 
 
 def _with_sources(
-    designs: Designs, alone: Alone, n_sources: int, seed: int, kind: SourceKind, shared_mean: bool
-) -> tuple[TaskPrior, list[TaskState], float]:
+    layout: Layout, alone: Alone, n_sources: int, seed: int, kind: SourceKind, shared_mean: bool
+) -> tuple[TaskPrior, TaskStates, float]:
     """Move what the tasks' weights have in common from the noise to their mean and to sources.
 
     The last result is the share of the weights' variance that is about their mean.
     """
-    weights = weights_of_tasks(designs, alone.prior, alone.states)
+    weights = weights_of_tasks(layout, alone.prior, alone.states)
     total = float(np.sum(weights**2))
     mean = weights.mean(axis=0) if shared_mean else None
     if mean is not None:
@@ -304,6 +309,5 @@ def _with_sources(
     loadings, means = sources_of_weights(weights, n_sources, seed, rotate=kind == "laplace")
     left = float(np.sum((weights - means @ loadings.T) ** 2)) / total if total > 0.0 else 1.0
     prior = alone.prior._replace(loadings=loadings, noise=alone.prior.noise * max(left, _LEAST_LEFT), mean=mean)
-    spread = np.full(n_sources, prior.source_scale)
-    begun = [state._replace(mean=value, spread=spread) for state, value in zip(alone.states, means, strict=True)]
+    begun = alone.states._replace(mean=means, spread=np.full(means.shape, prior.source_scale))
     return prior, begun, own

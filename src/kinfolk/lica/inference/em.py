@@ -9,20 +9,20 @@ turn, and keeps the first that does not lower the bound: a longer step with the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from kinfolk.lica.inference.designs import Designs
-from kinfolk.lica.inference.expectation import Family, update_tasks, variances_of_weights
-from kinfolk.lica.inference.maximisation import Shrinkage, maximise, weights_of_tasks
+from kinfolk.lica.inference.expectation import ONE_SWEEP, Family, Sweeps, update_tasks
+from kinfolk.lica.inference.layout import Layout
+from kinfolk.lica.inference.maximisation import Shrinkage, maximise
 from kinfolk.lica.inference.rotation import unmix
-from kinfolk.lica.model.data import LinearTasks
-from kinfolk.lica.model.prior import Reach, TaskPosterior, TaskPrior
-from kinfolk.lica.model.task_state import TaskState
+from kinfolk.lica.model.prior import TaskPrior
+from kinfolk.lica.model.task_state import TaskStates
 from kinfolk.maths.arrays import Floats
 
 _FIRST_SWEEPS = 10  # over tasks of which nothing is known yet
-_SURE_SWEEPS, _SURE_TOLERANCE = 10, 1e-6  # where one sweep has not followed the prior far enough; nats per row
+_SURE = Sweeps(10, 1e-6)  # where one sweep has not followed the prior far enough
 _STRETCH = 1.3  # growth of Λ's step after each longer step that raised the bound
 _LONGEST = 20.0  # longest step of Λ, in steps of EM
 _TURNS = (0, 1, 3, 7, 15, 31, 63)  # iterations that turn the sources
@@ -30,96 +30,64 @@ _WIDEST = 3.0  # most that one longer step multiplies or divides a ψ_j by, wher
 _SMALL_GAINS = 2  # in a row, after which there is nothing left to gain
 
 
-class Climb:
-    """EM over one problem."""
+class Climbed(NamedTuple):
+    """Where EM ended: the states belong to the prior; ``bounds`` are those at the start and after each iteration."""
 
-    def __init__(self, problem: LinearTasks, family: Family, isotropic: bool, n_jobs: int | None) -> None:
-        self.problem = problem
-        self.family = family
-        self.designs = Designs(problem, isotropic)
-        self.n_jobs = n_jobs
+    prior: TaskPrior
+    states: TaskStates
+    bounds: Floats
+    converged: bool
 
-    def expect(
-        self, prior: TaskPrior, states: list[TaskState], n_sweeps: int = 1, tol: float = 0.0, same_prior: bool = False
-    ) -> list[TaskState]:
-        """Sweep over every task."""
-        wanted = not self.designs.isotropic
-        return update_tasks(
-            self.designs,
-            prior,
-            states,
-            self.family,
-            want_variances=wanted,
-            n_sweeps=n_sweeps,
-            tol=tol,
-            same_prior=same_prior,
-            n_jobs=self.n_jobs,
-        )
 
-    def run(
-        self,
-        prior: TaskPrior,
-        states: list[TaskState],
-        max_iter: int,
-        tol: float,
-        shrinkage: Shrinkage,
-        advance: Callable[[int], None] | None = None,
-    ) -> tuple[TaskPrior, list[TaskState], list[float], bool]:
-        """Iterate until an iteration gains too little; the states returned belong to the prior returned."""
-        counted = self.problem.counted
+def run_em(
+    layout: Layout,
+    family: Family,
+    prior: TaskPrior,
+    states: TaskStates,
+    shrinkage: Shrinkage,
+    *,
+    max_iter: int,
+    tol: float,
+    n_jobs: int | None,
+    advance: Callable[[int], None] | None = None,
+) -> Climbed:
+    """Iterate until an iteration gains too little."""
+    counted, isotropic = layout.data.counted, layout.isotropic
 
-        def total(at: TaskPrior, found: list[TaskState]) -> float:
-            return sum(state.bound for state in found) + shrinkage.log_density(at)
+    def expect(at: TaskPrior, known: TaskStates, sweeps: Sweeps = ONE_SWEEP) -> tuple[TaskStates, float]:
+        found = update_tasks(layout, at, known, family, sweeps, want_variances=not isotropic, n_jobs=n_jobs)
+        return found, float(np.sum(found.bound)) + shrinkage.log_density(at)
 
-        states = self.expect(prior, states, _FIRST_SWEEPS, tol)
-        bounds = [total(prior, states)]
-        stretch, small_gains = 1.0, 0
-        can_turn = self.family.sources == "laplace" and prior.n_sources > 0
-        for iteration in range(max_iter):
-            best, ahead = maximise(self.designs, prior, states, link=self.family.link, shrinkage=shrinkage)
-            longer = _longer_step(prior, best, ahead, stretch, self.designs.isotropic)
-            stretch = min(stretch * _STRETCH, _LONGEST)
-            at, found, bound = prior, states, -np.inf
-            if can_turn and iteration in _TURNS:
-                at, moved = _turned(longer, states, shrinkage.loading_variance)
-                found = self.expect(at, moved)
-                bound = total(at, found)
-            if not bound >= bounds[-1]:
-                at, found = longer, self.expect(longer, states)
-                bound = total(at, found)
-            if not bound >= bounds[-1]:
-                at, found, stretch = best, self.expect(best, states, _SURE_SWEEPS, _SURE_TOLERANCE), 1.0
-                bound = total(at, found)
-            if not bound >= bounds[-1]:
-                # A task had not followed its last prior yet, and lost by following the new one: let it do so first.
-                at, found = prior, self.expect(prior, states, _SURE_SWEEPS, _SURE_TOLERANCE, same_prior=True)
-                bound = total(at, found)
-            prior, states = at, found
-            bounds.append(bound)
-            if advance is not None:
-                advance(1)
-            small_gains = small_gains + 1 if bounds[-1] - bounds[-2] < tol * counted else 0
-            if small_gains == _SMALL_GAINS:
-                return prior, states, bounds, True
-        return prior, states, bounds, False
-
-    def posteriors(self, prior: TaskPrior, states: list[TaskState], weight_variances: bool) -> list[TaskPosterior]:
-        """The tasks' posteriors in the space of features."""
-        weights = weights_of_tasks(self.designs, prior, states)
-        variances: list[Floats | None] = [state.weight_variance if weight_variances else None for state in states]
-        if weight_variances and self.designs.isotropic:
-            variances = variances_of_weights(self.designs, prior, states, self.n_jobs)
-        return [
-            TaskPosterior(
-                weights[k],
-                prior.intercept_mean + prior.intercept_variance * float(np.sum(state.dual)),
-                state.mean,
-                state.spread,
-                variances[k],
-                Reach(self.problem.X, rows, state.sites.precision),
-            )
-            for k, (state, rows) in enumerate(zip(states, self.problem.rows, strict=True))
-        ]
+    states, bound = expect(prior, states, Sweeps(_FIRST_SWEEPS, tol))
+    bounds = [bound]
+    stretch, small_gains = 1.0, 0
+    can_turn = family.sources == "laplace" and prior.n_sources > 0
+    for iteration in range(max_iter):
+        best, ahead = maximise(layout, prior, states, link=family.link, shrinkage=shrinkage)
+        longer = _longer_step(prior, best, ahead, stretch, isotropic)
+        stretch = min(stretch * _STRETCH, _LONGEST)
+        at, found, bound = prior, states, -np.inf
+        if can_turn and iteration in _TURNS:
+            at, moved = _turned(longer, states, shrinkage.loading_variance)
+            found, bound = expect(at, moved)
+        if not bound >= bounds[-1]:
+            at = longer
+            found, bound = expect(longer, states)
+        if not bound >= bounds[-1]:
+            at, stretch = best, 1.0
+            found, bound = expect(best, states, _SURE)
+        if not bound >= bounds[-1]:
+            # A task had not followed its last prior yet, and lost by following the new one: let it do so first.
+            at = prior
+            found, bound = expect(prior, states, _SURE._replace(same_prior=True))
+        prior, states = at, found
+        bounds.append(bound)
+        if advance is not None:
+            advance(1)
+        small_gains = small_gains + 1 if bounds[-1] - bounds[-2] < tol * counted else 0
+        if small_gains == _SMALL_GAINS:
+            return Climbed(prior, states, np.array(bounds), True)
+    return Climbed(prior, states, np.array(bounds), False)
 
 
 def _longer_step(prior: TaskPrior, best: TaskPrior, ahead: Floats, stretch: float, isotropic: bool) -> TaskPrior:
@@ -131,11 +99,9 @@ def _longer_step(prior: TaskPrior, best: TaskPrior, ahead: Floats, stretch: floa
     return longer
 
 
-def _turned(prior: TaskPrior, states: list[TaskState], loading_variance: float) -> tuple[TaskPrior, list[TaskState]]:
+def _turned(prior: TaskPrior, states: TaskStates, loading_variance: float) -> tuple[TaskPrior, TaskStates]:
     """Turn the sources to where they are independent, and Λ with them."""
-    means = np.array([state.mean for state in states])
-    spread = float(np.median([state.spread for state in states]))
-    turn = unmix(means, spread, prior.loadings, prior.source_scale, loading_variance)
-    turned = [state._replace(mean=mean) for state, mean in zip(states, means @ turn.T, strict=True)]
+    spread = float(np.median(states.spread))
+    turn = unmix(states.mean, spread, prior.loadings, prior.source_scale, loading_variance)
     loadings = np.asarray(np.linalg.solve(turn.T, prior.loadings.T).T, dtype=np.float64)
-    return prior._replace(loadings=loadings), turned
+    return prior._replace(loadings=loadings), states._replace(mean=states.mean @ turn.T)

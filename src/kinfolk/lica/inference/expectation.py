@@ -2,28 +2,32 @@
 
 Each task's q(θ) q(s) (Zhang, Ghahramani and Yang 2005, Algorithm 1) is improved by one sweep or more. A sweep finds the
 covariance of θ, then the means of θ and s jointly with the spreads of s, then where the likelihoods' bounds touch; no
-part of it lowers the bound on the log evidence.
+part of it lowers the bound on the log evidence. Tasks side by side (``layout``) go through it together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 
-from kinfolk.lica.inference.designs import Designs
-from kinfolk.lica.inference.small_tasks import GROWTH, HALVINGS, Held
-from kinfolk.lica.model.data import LinearTasks, Link, Links
-from kinfolk.lica.model.links import LINK_CODES
+from kinfolk.lica.inference.layout import Batch, Layout
+from kinfolk.lica.model.data import Link
 from kinfolk.lica.model.prior import TaskPrior
-from kinfolk.lica.model.sites import LikelihoodBound, Rows, Sites, match
-from kinfolk.lica.model.source_posterior import SourceKind, SourcePosterior, fit_sources
-from kinfolk.lica.model.task_state import TaskState
+from kinfolk.lica.model.sites import LikelihoodBound, Likelihoods, Sites, match
+from kinfolk.lica.model.source_posterior import SourceKind, fit_sources
+from kinfolk.lica.model.sparse_forms import sparse_column_forms
+from kinfolk.lica.model.task_posterior import Conditioned, column_forms, condition_by_features, condition_by_rows
+from kinfolk.lica.model.task_state import PER_ROW, TaskStates
 from kinfolk.maths.arrays import Floats
 
+_HALVINGS = 8  # of a step towards the matched sites, before the sites are taken as they are
+_GROWTH = 1.2  # of a step that did not lower the bound
+
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -34,196 +38,298 @@ class Family(NamedTuple):
     sources: SourceKind = "laplace"
     bound: LikelihoodBound = "average"
 
-    def rows(self, problem: LinearTasks, k: int, residual_variance: float) -> Rows:
-        """The rows of one task as their likelihood sees them."""
-        return Rows(self.link, problem.y[k], problem.weights[k], residual_variance, self.bound)
+    def match(self, y: Floats, weights: Floats, residual_variance: float, mean: Floats, variance: Floats) -> Sites:
+        """The sites of some rows that belong to q(f) of some mean and variance."""
+        return match(Likelihoods(self.link, y, weights, residual_variance, self.bound), mean, variance)
 
 
-def fresh_states(problem: LinearTasks, prior: TaskPrior, family: Family) -> list[TaskState]:
-    """Tasks of which nothing is known yet."""
-    states = []
-    for k, place in enumerate(problem.rows):
-        nothing = np.zeros(len(place))
-        sites, _ = match(family.rows(problem, k, prior.residual_variance), nothing, np.ones(len(place)))
-        sources = np.zeros(prior.n_sources), np.full(prior.n_sources, prior.source_scale)
-        states.append(TaskState(sites, sites, *sources, nothing, nothing, nothing, 0.0, 0.0, 0.0, None, -np.inf))
-    return states
-
-
-def update_tasks(
-    designs: Designs,
-    prior: TaskPrior,
-    states: list[TaskState],
-    family: Family,
-    *,
-    want_variances: bool = False,
-    n_sweeps: int = 1,
-    tol: float = 0.0,
-    same_prior: bool = False,
-    n_jobs: int | None = None,
-) -> list[TaskState]:
-    """Improve every task's posterior by some sweeps.
+class Sweeps(NamedTuple):
+    """How far an E-step goes.
 
     Parameters
     ----------
-    designs : Designs
-        The tasks' features.
-    prior : TaskPrior
-        What tasks have in common.
-    states : list of TaskState
-        What is known so far.
-    family : Family
-        What is assumed of all tasks.
-    want_variances : bool
-        Compute the posterior variance of every weight.
-    n_sweeps : int
+    most : int
         Sweeps over each task at most; the first follows the prior, the others keep the bound from falling.
     tol : float
         The gain in nats per row, counted by its weight, under which a task's sweeps end.
     same_prior : bool
         Whether the states belong to this very prior: then no sweep lowers a task's bound.
+    """
+
+    most: int = 1
+    tol: float = 0.0
+    same_prior: bool = False
+
+
+ONE_SWEEP = Sweeps()
+
+
+def fresh_states(layout: Layout, prior: TaskPrior, family: Family) -> TaskStates:
+    """Tasks of which nothing is known yet."""
+    n_tasks, nothing = layout.data.n_tasks, np.zeros(len(layout.y))
+    sites = family.match(layout.y, layout.weights, prior.residual_variance, nothing, np.ones(len(nothing)))
+    return TaskStates(
+        *(sites.precision, sites.shift, sites.precision, sites.shift),
+        *(nothing, nothing, nothing),
+        mean=np.zeros((n_tasks, prior.n_sources)),
+        spread=np.full((n_tasks, prior.n_sources), prior.source_scale),
+        weight_variance=np.zeros((n_tasks, 0)),
+        squared_distance=np.zeros(n_tasks),
+        weights_effective=np.zeros(n_tasks),
+        intercept_effective=np.zeros(n_tasks),
+        bound=np.full(n_tasks, -np.inf),
+        step=np.ones(n_tasks),
+    )
+
+
+def update_tasks(
+    layout: Layout,
+    prior: TaskPrior,
+    states: TaskStates,
+    family: Family,
+    sweeps: Sweeps = ONE_SWEEP,
+    *,
+    want_variances: bool = False,
+    n_jobs: int | None = None,
+) -> TaskStates:
+    """Improve every task's posterior by some sweeps.
+
+    Parameters
+    ----------
+    layout : Layout
+        The tasks' data.
+    prior : TaskPrior
+        What tasks have in common.
+    states : TaskStates
+        What is known so far.
+    family : Family
+        What is assumed of all tasks.
+    sweeps : Sweeps
+        How far to go.
+    want_variances : bool
+        Compute the posterior variance of every weight.
     n_jobs : int, optional
         Threads; the result does not hang on it.
     """
-    shared = np.asarray(designs.problem.X @ prior.loadings)
-    offset = np.full(len(shared), prior.intercept_mean)
+    X, loadings = layout.data.X, prior.loadings
+    offset = np.full(X.shape[0], prior.intercept_mean)
     if prior.mean is not None:
-        offset += np.asarray(designs.problem.X @ prior.mean)
-    rigidity = np.einsum("jh,jh->h", prior.loadings, prior.loadings / prior.noise[:, None])
-    found = list(states)
-    small = designs.small
-    if small.tasks:
-        held = Held(
-            shared,
-            offset,
-            prior.noise,
-            rigidity,
-            prior.source_scale,
-            prior.intercept_variance,
-            prior.residual_variance,
-            LINK_CODES[family.link],
-            family.bound == "average",
-            family.sources == "laplace",
-        )
-        laid_out = small.lay_out(states, prior.n_features if want_variances else 0)
+        offset += np.asarray(X @ prior.mean)
+    rigidity = np.einsum("jh,jh->h", loadings, loadings / prior.noise[:, None])
+    held = _Held(prior, family, np.asarray(X @ loadings), offset, rigidity, layout.kernel_of_all(prior.noise))
 
-        def update_chunk(chunk: int) -> list[TaskState | None]:
-            return small.update(chunk, held, laid_out, n_sweeps, tol, same_prior)
+    def update(batch: Batch) -> TaskStates:
+        rows = _rows_of(layout, batch, held, want_variances)
+        return _update(rows, held, _side_by_side(states, batch), sweeps)
 
-        for k, state in zip(small.tasks, chain(*_over(update_chunk, range(small.n_chunks), n_jobs)), strict=True):
-            found[k] = state or found[k]
+    found = _over(update, layout.batches, n_jobs)
+    width = prior.n_features if want_variances else 0
+    fields = [np.empty_like(field) for field in states._replace(weight_variance=np.zeros((len(states.bound), width)))]
+    for batch, one in zip(layout.batches, found, strict=True):
+        places = batch.at[batch.here]
+        for i, (field, values) in enumerate(zip(fields, one, strict=True)):
+            if i < PER_ROW:
+                field[places] = values[batch.here]
+            else:
+                field[batch.tasks] = values
+    return TaskStates(*fields)
 
-    def update(k: int) -> TaskState:
-        rows = designs.problem.rows[k]
-        task = _Task(designs, k, prior, family, shared[rows], offset[rows], rigidity, want_variances)
-        state = states[k] if same_prior else task.sweep(task.sites_of(states[k]), states[k])
-        counted = float(np.sum(designs.problem.weights[k]))
-        for _ in range(n_sweeps if same_prior else n_sweeps - 1):
-            before, state = state.bound, task.improve(state)
-            if state.bound - before <= tol * counted:
-                break
-        return state
 
-    if designs.others:
-        designs.prepare(prior.noise)
-    for k, state in zip(designs.others, _over(update, designs.others, n_jobs), strict=True):
-        found[k] = state
+def variances_of_weights(layout: Layout, prior: TaskPrior, states: TaskStates, n_jobs: int | None = None) -> Floats:
+    """Var[θ_j] of every task, which isotropic noise does not need on the way."""
+    nothing = np.zeros((layout.data.X.shape[0], 0))
+    held = _Held(prior, Family("gaussian"), nothing, nothing, nothing, layout.kernel_of_all(prior.noise))
+
+    def variance(batch: Batch) -> Floats:
+        rows = _rows_of(layout, batch, held, True)
+        flat = _side_by_side(states, batch)
+        return _weight_variance(rows, prior, _condition(rows, prior, flat.precision, np.zeros_like(flat.precision)))
+
+    found = np.empty((layout.data.n_tasks, prior.n_features))
+    for batch, values in zip(layout.batches, _over(variance, layout.batches, n_jobs), strict=True):
+        found[batch.tasks] = values
     return found
 
 
-def variances_of_weights(
-    designs: Designs, prior: TaskPrior, states: list[TaskState], n_jobs: int | None = None
-) -> list[Floats | None]:
-    """Var[θ_kj] of every task, from the sites that its weights were conditioned on."""
-    designs.prepare(prior.noise)
-
-    def variance(k: int) -> Floats | None:
-        precision = states[k].sites.precision
-        if not len(precision):
-            return prior.noise.copy()
-        sites, nothing = Sites(precision, np.zeros_like(precision)), np.zeros((len(precision), 0))
-        return designs.condition(k, sites, nothing, prior.intercept_variance, True).weight_variance
-
-    return _over(variance, range(len(states)), n_jobs)
+def _over(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None) -> list[Result]:
+    # One thread, or one item, is not worth a pool.
+    if n_jobs == 1 or len(items) <= 1:
+        return [function(item) for item in items]
+    return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(item) for item in items))
 
 
-def _over(function: Callable[[int], Result], numbers: Sequence[int], n_jobs: int | None) -> list[Result]:
-    # One task, or one thread, is not worth a pool.
-    if n_jobs == 1 or len(numbers) <= 1:
-        return [function(k) for k in numbers]
-    return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(k) for k in numbers))
+def _side_by_side(states: TaskStates, batch: Batch) -> TaskStates:
+    of_rows = (np.where(batch.here, field[batch.at], 0.0) for field in states[:PER_ROW])
+    return TaskStates(*of_rows, *(field[batch.tasks] for field in states[PER_ROW:]))
 
 
-class _Task(NamedTuple):
-    """One task under a prior that stays."""
+class _Held(NamedTuple):
+    """What an E-step holds: XΛ and offset of every row of the table, R, and the kernel that tasks share."""
 
-    designs: Designs
-    k: int
     prior: TaskPrior
     family: Family
     shared: Floats
     offset: Floats
     rigidity: Floats
+    kernel: Floats | None
+
+
+class _Rows(NamedTuple):
+    """Rows of tasks side by side under a prior that stays: by their kernel, or by their features."""
+
+    here: NDArray[np.bool_]
+    y: Floats
+    weights: Floats
+    shared: Floats
+    offset: Floats
+    kernel: Floats | None
+    features: Floats | None
+    columns: tuple[Any, ...] | None
     want_variances: bool
 
-    def sites_of(self, state: TaskState) -> Sites:
-        """The sites to go on from; those of a Gaussian likelihood follow σ² and nothing else."""
-        if self.family.link != Links.GAUSSIAN:
-            return _between(state.sites, state.matched, state.step)
-        rows = self.family.rows(self.designs.problem, self.k, self.prior.residual_variance)
-        return match(rows, state.predictor, state.predictor_variance)[0]
-
-    def sweep(self, sites: Sites, start: TaskState) -> TaskState:
-        """Condition weights and sources on some sites; means and spreads of the sources start from another state."""
-        prior, shared = self.prior, self.shared
-        if not len(shared):
-            alone = self._sources(np.zeros((prior.n_sources, prior.n_sources)), np.zeros(prior.n_sources), start)
-            variance = prior.noise.copy() if self.want_variances else None
-            return start._replace(mean=alone.mean, spread=alone.spread, weight_variance=variance, bound=alone.value)
-        about = Sites(sites.precision, sites.shift - sites.precision * self.offset)  # of f less what all tasks share
-        known = self.designs.condition(self.k, about, shared, prior.intercept_variance, self.want_variances)
-        said = self._sources(shared.T @ known.damped, shared.T @ known.pull, start)
-        dual = known.pull - known.damped @ said.mean
-        moved = known.pull_spread - known.damped_spread @ said.mean
-        predictor = self.offset + shared @ said.mean + moved
-        rows = self.family.rows(self.designs.problem, self.k, prior.residual_variance)
-        matched, likelihood = match(rows, predictor, known.variance)
-        distance = float(dual @ moved)
-        return TaskState(
-            sites,
-            matched,
-            said.mean,
-            said.spread,
-            dual,
-            predictor,
-            known.variance,
-            distance - prior.intercept_variance * float(np.sum(dual)) ** 2,
-            known.weights_effective,
-            known.effective - known.weights_effective,
-            known.weight_variance if self.want_variances else None,
-            likelihood + 0.5 * (known.effective - known.log_det - distance) + said.value,
-            start.step,
+    def of(self, tasks: NDArray[np.int64]) -> _Rows:
+        """Some of the tasks."""
+        if len(tasks) == len(self.here):
+            return self
+        return _Rows(
+            self.here[tasks],
+            self.y[tasks],
+            self.weights[tasks],
+            self.shared[tasks],
+            self.offset[tasks],
+            None if self.kernel is None else self.kernel[tasks],
+            None if self.features is None else self.features[tasks],
+            None if self.columns is None else tuple(self.columns[k] for k in tasks),
+            self.want_variances,
         )
 
-    def _sources(self, quadratic: Floats, linear: Floats, start: TaskState) -> SourcePosterior:
-        at = start.mean, start.spread
-        return fit_sources(quadratic, linear, self.rigidity, self.family.sources, self.prior.source_scale, at)
 
-    def improve(self, state: TaskState) -> TaskState:
-        """Move towards the matched sites, less far where that would lower the bound.
+def _rows_of(layout: Layout, batch: Batch, held: _Held, want_variances: bool) -> _Rows:
+    places = layout.places[batch.at]
+    densely = batch.by_features or (want_variances and batch.tables is None)
+    columns = batch.columns
+    if want_variances and columns is None and batch.tables is not None:
+        columns = tuple(table.tocsc() for table in batch.tables)
+    return _Rows(
+        batch.here,
+        layout.y[batch.at],
+        np.where(batch.here, layout.weights[batch.at], 0.0),
+        held.shared[places],
+        held.offset[places],
+        None if batch.by_features else layout.kernel(batch, held.prior.noise, held.kernel),
+        layout.features(batch) if densely else None,
+        columns,
+        want_variances,
+    )
 
-        Full steps overshoot in tasks of one class, whose sites change by much with the variance of the intercept.
-        """
-        step = state.step
-        for _ in range(HALVINGS):
-            moved = self.sweep(_between(state.sites, state.matched, step), state)
-            if moved.bound >= state.bound:
-                return moved._replace(step=min(1.0, step * GROWTH) if step == state.step else step)
-            step *= 0.5
-        return state
+
+def _update(rows: _Rows, held: _Held, state: TaskStates, sweeps: Sweeps) -> TaskStates:
+    """Sweep over tasks side by side until each gains too little."""
+    if not sweeps.same_prior:
+        if held.family.link == "gaussian":  # whose sites follow σ² and nothing else
+            precision = rows.weights / held.prior.residual_variance
+            state = _sweep(rows, held, precision, precision * rows.y, state)
+        else:
+            state = _sweep(rows, held, *_between(state, state.step), state)
+    counted = np.sum(rows.weights, axis=1)
+    going = np.arange(len(counted))
+    for _ in range(sweeps.most if sweeps.same_prior else sweeps.most - 1):
+        before = state.bound[going]
+        moved = _improve(rows.of(going), held, state.of(going))
+        state = state.having(going, moved)
+        going = going[~(moved.bound - before <= sweeps.tol * counted[going])]
+        if not len(going):
+            break
+    return state
 
 
-def _between(old: Sites, new: Sites, step: float) -> Sites:
-    if step == 1.0:
-        return new
-    return Sites(old.precision + step * (new.precision - old.precision), old.shift + step * (new.shift - old.shift))
+def _improve(rows: _Rows, held: _Held, state: TaskStates) -> TaskStates:
+    """Move towards the matched sites, less far where that would lower a task's bound.
+
+    Full steps overshoot in tasks of one class, whose sites change by much with the variance of the intercept.
+    """
+    found, step = state, state.step.copy()
+    left = np.arange(len(step))
+    for halving in range(_HALVINGS):
+        start = state.of(left)
+        tried = _sweep(rows.of(left), held, *_between(start, step[left]), start)
+        tried = tried._replace(step=np.minimum(1.0, step[left] * _GROWTH) if halving == 0 else step[left])
+        fine = tried.bound >= start.bound
+        found = found.having(left[fine], tried if fine.all() else tried.of(fine))
+        left = left[~fine]
+        if not len(left):
+            break
+        step[left] *= 0.5
+    return found
+
+
+def _between(state: TaskStates, step: Floats) -> tuple[Floats, Floats]:
+    """Sites some way from those that tasks were conditioned on to the matched ones."""
+    full, step = step[:, None] == 1.0, step[:, None]
+    precision = state.precision + step * (state.matched_precision - state.precision)
+    shift = state.shift + step * (state.matched_shift - state.shift)
+    return np.where(full, state.matched_precision, precision), np.where(full, state.matched_shift, shift)
+
+
+def _sweep(rows: _Rows, held: _Held, precision: Floats, shift: Floats, start: TaskStates) -> TaskStates:
+    """Condition weights and sources on some sites; means and spreads of the sources start from another state."""
+    prior, shared = held.prior, rows.shared
+    # Of f less what all tasks share.
+    known = _condition(rows, prior, precision, shift - precision * rows.offset)
+    across = np.swapaxes(shared, 1, 2)
+    said = fit_sources(
+        across @ known.damped,
+        (across @ known.pull[..., None])[..., 0],
+        held.rigidity,
+        held.family.sources,
+        prior.source_scale,
+        (start.mean, start.spread),
+    )
+    mean = said.mean[..., None]
+    dual = known.pull - (known.damped @ mean)[..., 0]
+    moved = known.pull_spread - (known.damped_spread @ mean)[..., 0]
+    predictor = rows.offset + (shared @ mean)[..., 0] + moved
+    here = rows.here
+    residual = prior.residual_variance
+    sites = held.family.match(rows.y[here], rows.weights[here], residual, predictor[here], known.variance[here])
+    matched = np.zeros((3, *here.shape))
+    matched[:, here] = sites
+    distance = np.einsum("ki,ki->k", dual, moved)
+    return TaskStates(
+        precision,
+        shift,
+        matched[0],
+        matched[1],
+        dual,
+        predictor,
+        known.variance,
+        said.mean,
+        said.spread,
+        _weight_variance(rows, prior, known) if rows.want_variances else np.zeros((len(dual), 0)),
+        distance - prior.intercept_variance * np.sum(dual, axis=1) ** 2,
+        known.weights_effective,
+        known.effective - known.weights_effective,
+        np.sum(matched[2], axis=1) + 0.5 * (known.effective - known.log_det - distance) + said.value,
+        start.step,
+    )
+
+
+def _condition(rows: _Rows, prior: TaskPrior, precision: Floats, shift: Floats) -> Conditioned:
+    if rows.kernel is not None:
+        return condition_by_rows(rows.kernel, precision, shift, rows.shared, prior.intercept_variance)
+    features = rows.features
+    if features is None:
+        raise ValueError("tasks have neither a kernel nor features")
+    return condition_by_features(features, precision, shift, rows.shared, prior.noise, prior.intercept_variance)
+
+
+def _weight_variance(rows: _Rows, prior: TaskPrior, known: Conditioned) -> Floats:
+    noise = prior.noise
+    if known.kept is not None:
+        return noise * known.kept
+    if known.root is None:
+        raise ValueError("weights were conditioned neither by rows nor by features")
+    if rows.features is not None:
+        return np.asarray(noise - noise**2 * column_forms(rows.features, known.root))
+    forms = [sparse_column_forms(table, root) for table, root in zip(rows.columns or (), known.root, strict=True)]
+    return noise - noise**2 * np.array(forms)

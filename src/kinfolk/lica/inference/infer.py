@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.lica.inference.baselines import fit_hierarchical_gaussian, fit_individual, fit_pooled
 from kinfolk.lica.inference.eb import fit_empirical_bayes, fit_task
-from kinfolk.lica.inference.map import PointEstimate, fit_point_estimate, fit_point_task
-from kinfolk.lica.inference.number_of_sources import Choice, choose_n_sources
+from kinfolk.lica.inference.map import fit_point_estimate, fit_point_task
+from kinfolk.lica.inference.number_of_sources import choose_n_sources
 from kinfolk.lica.inference.residual_level import choose_residual_variance
-from kinfolk.lica.model.data import LinearTasks, Links
+from kinfolk.lica.model.data import LinearTasks
+from kinfolk.lica.model.fitted import Choice, Fitted, Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, TaskPosterior, TaskPrior
-from kinfolk.maths.arrays import Floats
 
 
-class Plan(NamedTuple):
+class Options(NamedTuple):
     """All that decides how tasks are learnt."""
 
     link: Any
@@ -34,148 +35,195 @@ class Plan(NamedTuple):
     tol: float
     weight_variances: bool
     n_jobs: int | None
-    seed: int
 
 
-class Learnt(NamedTuple):
-    """What tasks share, what is known of each, how the objective rose, and how the number of sources was chosen."""
+def infer(
+    data: LinearTasks,
+    hyper: TaskPrior | None,
+    options: Options,
+    seed: int,
+    before: Fitted | None = None,
+    advance: Callable[[int], None] = lambda iterations: None,
+) -> tuple[TaskPrior, Fitted]:
+    """Learn what tasks have in common, and each task.
 
-    prior: TaskPrior
-    tasks: Sequence[TaskPosterior]
-    objective: Floats
-    converged: bool
-    loading_variance: float
-    choice: Choice | None
+    Parameters
+    ----------
+    data : LinearTasks
+        The tasks' data.
+    hyper, before : TaskPrior and Fitted, optional
+        What an earlier fit learnt, to start from.
+    options : Options
+        How to learn.
+    seed : int
+        For rows held out and for starts that are random.
+    advance : callable, optional
+        Told of each iteration done.
 
-
-def learn(problem: LinearTasks, plan: Plan, start: Learnt | None, advance: Callable[[int], None]) -> Learnt:
-    """Learn all tasks."""
-    if plan.sharing != "sources":
-        found = _baseline(problem, plan)
-        return Learnt(found.prior, found.tasks, -found.objective, found.converged, found.loading_variance, None)
-    if start is not None and start.prior.n_features != problem.n_features:
+    Returns
+    -------
+    hyper, fitted : TaskPrior and Fitted
+    """
+    # Intercepts have a prior around zero: targets far from it would be drawn there.
+    centre = _mean_target(data) if options.link == "gaussian" else 0.0
+    data = _moved(data, -centre)
+    choice = None
+    if options.sharing != "sources":
+        learnt = _baseline(data, options, seed)
+    else:
         start = None
-    choice, n_sources = None, plan.n_sources
-    if n_sources is None:
-        if start is not None and start.prior.n_sources:
-            n_sources = start.prior.n_sources
-        else:
-            choice = choose_n_sources(
-                problem,
-                plan.link,
-                noise=plan.noise,
-                sources=plan.source_prior,
-                shared_mean=plan.shared_mean,
-                shared_intercepts=_shares_intercepts(problem, plan),
-                intercept_variance=plan.intercept_variance or INTERCEPT_VARIANCE,
-                seed=plan.seed,
-                n_jobs=plan.n_jobs,
-            )
-            n_sources = choice.n_sources
-    elif n_sources >= problem.n_tasks > 1:
-        warnings.warn(
-            f"n_sources={n_sources} is no fewer than the {problem.n_tasks} tasks: each can have a source of its own, "
-            "and hardly anything is shared; a number well below is better, or None to choose it",
-            UserWarning,
-            stacklevel=4,
-        )
-    learnt = (_by_bayes if plan.inference == "eb" else _by_points)(problem, plan, n_sources, start, advance)
+        if hyper is not None and before is not None and hyper.n_features == data.n_features:
+            start = Learnt(hyper, before.tasks, before.objective, before.converged, before.loading_variance)
+        n_sources, choice = _number_of_sources(data, options, seed, start)
+        if start is not None and start.prior.n_sources != n_sources:
+            start = None
+        learnt = (_by_eb if options.inference == "eb" else _by_map)(data, options, seed, n_sources, start, advance)
     if not learnt.converged:
         warnings.warn(
-            f"the fit did not converge within max_iter={plan.max_iter} iterations: allow more, or a larger tol",
+            f"the fit did not converge within max_iter={options.max_iter} iterations: allow more, or a larger tol",
             ConvergenceWarning,
             stacklevel=4,
         )
-    return learnt._replace(choice=choice)
+    tasks = tuple(_moved_back(task, centre) for task in learnt.tasks)
+    rises = options.sharing == "sources" and options.inference == "eb"
+    objective = learnt.objective if rises else -learnt.objective
+    return learnt.prior, Fitted(tasks, objective, learnt.converged, learnt.loading_variance, choice, centre)
 
 
-def _shares_intercepts(problem: LinearTasks, plan: Plan) -> bool:
+def infer_task(data: LinearTasks, hyper: TaskPrior, options: Options, target_mean: float) -> TaskPosterior:
+    """Learn one task, with all that tasks share held."""
+    data = _moved(data, -target_mean)
+    if options.sharing == "sources" and options.inference == "eb":
+        found = fit_task(
+            hyper, data, options.link, sources=options.source_prior, weight_variances=options.weight_variances
+        )
+    else:
+        found = fit_point_task(data, 0, hyper, link=options.link)
+    return _moved_back(found, target_mean)
+
+
+def _number_of_sources(
+    data: LinearTasks, options: Options, seed: int, start: Learnt | None
+) -> tuple[int, Choice | None]:
+    """The number asked for, that of the fit to start from, or else the one that predicts rows held out best."""
+    n_sources = options.n_sources
+    if n_sources is not None:
+        if n_sources >= data.n_tasks > 1:
+            warnings.warn(
+                f"n_sources={n_sources} is no fewer than the {data.n_tasks} tasks: each can have a source of its own, "
+                "and hardly anything is shared; a number well below is better, or None to choose it",
+                UserWarning,
+                stacklevel=5,
+            )
+        return n_sources, None
+    if start is not None and start.prior.n_sources:
+        return start.prior.n_sources, None
+    choice = choose_n_sources(
+        data,
+        options.link,
+        noise=options.noise,
+        sources=options.source_prior,
+        shared_mean=options.shared_mean,
+        shared_intercepts=_shares_intercepts(data, options),
+        intercept_variance=options.intercept_variance or INTERCEPT_VARIANCE,
+        seed=seed,
+        n_jobs=options.n_jobs,
+    )
+    return choice.n_sources, choice
+
+
+def _shares_intercepts(data: LinearTasks, options: Options) -> bool:
     """Whether the intercepts' mean and variance are learnt: not where tasks are labels of the same rows."""
-    return plan.intercept_variance is None and not problem.shares_rows
+    return options.intercept_variance is None and not data.shares_rows
 
 
-def _by_bayes(
-    problem: LinearTasks, plan: Plan, n_sources: int, start: Learnt | None, advance: Callable[[int], None]
+def _by_eb(
+    data: LinearTasks,
+    options: Options,
+    seed: int,
+    n_sources: int,
+    start: Learnt | None,
+    advance: Callable[[int], None],
 ) -> Learnt:
-    before = None
-    if start is not None and start.prior.n_sources == n_sources:
-        before = start.prior
-        if plan.intercept_variance is not None:
-            before = before._replace(intercept_variance=plan.intercept_variance, intercept_mean=0.0)
+    hyper = None if start is None else start.prior
+    if hyper is not None and options.intercept_variance is not None:
+        hyper = hyper._replace(intercept_variance=options.intercept_variance, intercept_mean=0.0)
     settings: dict[str, Any] = {
         "n_sources": n_sources,
-        "noise": plan.noise,
-        "sources": plan.source_prior,
-        "shared_mean": plan.shared_mean,
-        "shared_intercepts": _shares_intercepts(problem, plan),
-        "loading_variance": plan.loading_variance,
-        "intercept_variance": plan.intercept_variance or INTERCEPT_VARIANCE,
-        "n_jobs": plan.n_jobs,
+        "noise": options.noise,
+        "sources": options.source_prior,
+        "shared_mean": options.shared_mean,
+        "shared_intercepts": _shares_intercepts(data, options),
+        "loading_variance": options.loading_variance,
+        "intercept_variance": options.intercept_variance or INTERCEPT_VARIANCE,
+        "n_jobs": options.n_jobs,
     }
     residual = None
-    if plan.link == Links.GAUSSIAN:
-        residual = (
-            choose_residual_variance(problem, plan.seed, **settings) if before is None else before.residual_variance
-        )
-    found = fit_empirical_bayes(
-        problem,
-        link=plan.link,
+    if options.link == "gaussian":
+        residual = choose_residual_variance(data, seed, **settings) if hyper is None else hyper.residual_variance
+    return fit_empirical_bayes(
+        data,
+        link=options.link,
         **settings,
         residual_variance=residual,
-        max_iter=plan.max_iter,
-        tol=plan.tol,
-        start=before,
-        seed=plan.seed,
-        weight_variances=plan.weight_variances,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        start=hyper,
+        seed=seed,
+        weight_variances=options.weight_variances,
         advance=advance,
     )
-    return Learnt(found.prior, found.tasks, found.bound, found.converged, found.loading_variance, None)
 
 
-def _by_points(
-    problem: LinearTasks, plan: Plan, n_sources: int, start: Learnt | None, advance: Callable[[int], None]
+def _by_map(
+    data: LinearTasks,
+    options: Options,
+    seed: int,
+    n_sources: int,
+    start: Learnt | None,
+    advance: Callable[[int], None],
 ) -> Learnt:
-    fits = start is not None and len(start.tasks) == problem.n_tasks and start.prior.n_sources == n_sources
-    before = (
-        PointEstimate(start.prior, tuple(start.tasks), start.objective, start.converged, start.loading_variance)
-        if fits and start is not None
-        else None
-    )
-    found = fit_point_estimate(
-        problem,
-        link=plan.link,
+    return fit_point_estimate(
+        data,
+        link=options.link,
         n_sources=n_sources,
-        noise=plan.noise,
-        shared_mean=plan.shared_mean,
-        loading_variance=plan.loading_variance,
-        intercept_variance=plan.intercept_variance or INTERCEPT_VARIANCE,
-        max_iter=plan.max_iter,
+        noise=options.noise,
+        shared_mean=options.shared_mean,
+        loading_variance=options.loading_variance,
+        intercept_variance=options.intercept_variance or INTERCEPT_VARIANCE,
+        max_iter=options.max_iter,
         # The alternation stops by a share of its objective, which falls by far more than nats per row.
-        tol=max(10 * plan.tol, 1e-6),
-        n_jobs=plan.n_jobs,
-        start=before,
-        seed=plan.seed,
+        tol=max(10 * options.tol, 1e-6),
+        n_jobs=options.n_jobs,
+        start=start if start is not None and len(start.tasks) == data.n_tasks else None,
+        seed=seed,
         advance=advance,
     )
-    return Learnt(found.prior, found.tasks, -found.objective, found.converged, found.loading_variance, None)
 
 
-def _baseline(problem: LinearTasks, plan: Plan) -> PointEstimate:
+def _baseline(data: LinearTasks, options: Options, seed: int) -> Learnt:
     common: dict[str, Any] = {
-        "link": plan.link,
-        "intercept_variance": plan.intercept_variance or INTERCEPT_VARIANCE,
-        "n_jobs": plan.n_jobs,
-        "seed": plan.seed,
+        "link": options.link,
+        "intercept_variance": options.intercept_variance or INTERCEPT_VARIANCE,
+        "n_jobs": options.n_jobs,
+        "seed": seed,
     }
-    if plan.sharing == "individual":
-        return fit_individual(problem, **common)
-    if plan.sharing == "pooled":
-        return fit_pooled(problem, **common)
-    return fit_hierarchical_gaussian(problem, noise=plan.noise, **common)
+    if options.sharing == "individual":
+        return fit_individual(data, **common)
+    if options.sharing == "pooled":
+        return fit_pooled(data, **common)
+    return fit_hierarchical_gaussian(data, noise=options.noise, **common)
 
 
-def learn_one(problem: LinearTasks, plan: Plan, prior: TaskPrior) -> TaskPosterior:
-    """Learn one task, all that tasks share being held."""
-    if plan.sharing == "sources" and plan.inference == "eb":
-        return fit_task(prior, problem, plan.link, sources=plan.source_prior, weight_variances=plan.weight_variances)
-    return fit_point_task(problem, 0, prior, link=plan.link)
+def _mean_target(data: LinearTasks) -> float:
+    """Mean of the targets of all tasks, weights counted."""
+    weights = np.concatenate(data.weights)
+    return float(np.average(np.concatenate(data.y), weights=weights if weights.any() else None))
+
+
+def _moved(data: LinearTasks, by: float) -> LinearTasks:
+    return data._replace(y=tuple(targets + by for targets in data.y)) if by else data
+
+
+def _moved_back(task: TaskPosterior, by: float) -> TaskPosterior:
+    return task._replace(intercept=task.intercept + by)

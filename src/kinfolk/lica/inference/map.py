@@ -7,7 +7,7 @@ one by one, and held while weights, sources and loadings alternate.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from kinfolk.lica.inference.noise_level import choose_noise, individual_weights,
 from kinfolk.lica.inference.start import sources_of_weights
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver
 from kinfolk.lica.model.data import LinearTasks, Link
+from kinfolk.lica.model.fitted import Learnt
 from kinfolk.lica.model.lasso_sources import fit_lasso_sources
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, UNIT_SCALE, TaskPosterior, TaskPrior
 from kinfolk.maths.arrays import Floats
@@ -28,30 +29,6 @@ from kinfolk.maths.arrays import Floats
 ALONE = 0.95  # of tasks for which a source of their own does not pay
 MOST_ROWS = 500  # of a task that the choice of the noise looks at
 N_HELD = 2  # rounds in which loadings and weights come to terms before the sources move
-
-
-class PointEstimate(NamedTuple):
-    """What the point estimate found.
-
-    Parameters
-    ----------
-    prior : TaskPrior
-        What tasks have in common.
-    tasks : tuple of TaskPosterior
-        One per task.
-    objective : ndarray of shape (n_rounds + 1,)
-        Joint negative log posterior, without constants, at the start and after each round.
-    converged : bool
-        Whether the last round lowered it by less than the tolerance.
-    loading_variance : float
-        τ², of the loadings' prior.
-    """
-
-    prior: TaskPrior
-    tasks: tuple[TaskPosterior, ...]
-    objective: Floats
-    converged: bool
-    loading_variance: float
 
 
 def fit_point_estimate(
@@ -69,10 +46,10 @@ def fit_point_estimate(
     max_iter: int = 100,
     tol: float = 1e-3,
     n_jobs: int | None = None,
-    start: PointEstimate | None = None,
+    start: Learnt | None = None,
     seed: int = 0,
     advance: Callable[[int], None] = lambda rounds: None,
-) -> PointEstimate:
+) -> Learnt:
     """Fit weights, sources and loadings of related tasks.
 
     Parameters
@@ -99,7 +76,7 @@ def fit_point_estimate(
         Fraction of the objective; a round that lowers it by less is the last.
     n_jobs : int, optional
         Threads over tasks; the result does not depend on it.
-    start : PointEstimate, optional
+    start : Learnt, optional
         An earlier fit of the same tasks; its variances are kept where none are given.
     seed : int
         Which rows are held out.
@@ -108,7 +85,7 @@ def fit_point_estimate(
 
     Returns
     -------
-    PointEstimate
+    Learnt
 
     Examples
     --------
@@ -243,7 +220,7 @@ def without_empty_features(problem: LinearTasks) -> tuple[NDArray[np.int64], Lin
     return kept, problem._replace(X=table, rows=tuple(np.searchsorted(used, rows) for rows in problem.rows))
 
 
-def _check_start(start: PointEstimate, problem: LinearTasks, n_sources: int) -> None:
+def _check_start(start: Learnt, problem: LinearTasks, n_sources: int) -> None:
     given = (len(start.tasks), *start.prior.loadings.shape)
     needed = (problem.n_tasks, problem.n_features, n_sources)
     if given != needed:
@@ -254,7 +231,7 @@ def _check_start(start: PointEstimate, problem: LinearTasks, n_sources: int) -> 
 
 
 def _as_weights(
-    start: PointEstimate, kept: NDArray[np.int64], solver: WeightSolver, residual_variance: float
+    start: Learnt, kept: NDArray[np.int64], solver: WeightSolver, residual_variance: float
 ) -> WeightsOfTasks:
     weights = np.stack([task.weights[kept] for task in start.tasks], axis=1)
     intercepts = np.array([task.intercept for task in start.tasks])
@@ -272,7 +249,7 @@ def _expand(
     n_features: int,
     noise_level: float,
     intercept_variance: float,
-) -> PointEstimate:
+) -> Learnt:
     fit = course.fit
     free = variances.free(fit.sources)
     loadings = np.zeros((n_features, free.stop))
@@ -290,4 +267,4 @@ def _expand(
         sources = fit.sources[k, free].copy()
         tasks.append(TaskPosterior(weights, float(fit.solved.intercepts[k]), sources, np.zeros(sources.size)))
     prior = TaskPrior(loadings, noise, variances.source_scale, intercept_variance, variances.residual_variance, mean)
-    return PointEstimate(prior, tuple(tasks), course.objective, course.converged, variances.loading_variance)
+    return Learnt(prior, tuple(tasks), course.objective, course.converged, variances.loading_variance)

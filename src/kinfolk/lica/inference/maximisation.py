@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kinfolk.lica.inference.designs import Designs
-from kinfolk.lica.model.data import Link, Links
+from kinfolk.lica.inference.layout import Layout
+from kinfolk.lica.model.data import Link
 from kinfolk.lica.model.prior import TaskPrior
-from kinfolk.lica.model.task_state import TaskState
+from kinfolk.lica.model.task_state import TaskStates
 from kinfolk.maths.arrays import Floats
 
 _TASK_BLOCK = 64  # tasks whose weights are held at once, where noise differs between features
@@ -95,9 +95,9 @@ class Improved(NamedTuple):
 
 
 def maximise(
-    designs: Designs,
+    layout: Layout,
     prior: TaskPrior,
-    states: list[TaskState],
+    states: TaskStates,
     *,
     link: Link,
     shrinkage: Shrinkage,
@@ -106,31 +106,31 @@ def maximise(
 
     Parameters
     ----------
-    designs : Designs
-        The tasks' features.
+    layout : Layout
+        The tasks' data.
     prior : TaskPrior
         What the tasks were last updated under.
-    states : list of TaskState
+    states : TaskStates
         What is known of the tasks.
     link : str
         The likelihood; σ² is learnt for "gaussian" alone.
     shrinkage : Shrinkage
         Prior of Λ, floor and prior of Ψ.
     """
-    n_tasks, noise = len(states), prior.noise
-    duals = _by_task(designs, states)
-    means = np.array([state.mean for state in states])
-    source_variance = 2.0 * np.sum(np.array([state.spread for state in states]) ** 2, axis=0)
+    n_tasks, noise = layout.data.n_tasks, prior.noise
+    duals = _by_task(layout, states)
+    means = states.mean
+    source_variance = 2.0 * np.sum(states.spread**2, axis=0)
     before = prior.loadings
     if prior.mean is not None:
         means = np.column_stack([means, np.full(n_tasks, shrinkage.constant)])
         source_variance = np.append(source_variance, 0.0)
         before = np.column_stack([before, prior.mean / shrinkage.constant])
-    pulled = np.asarray(designs.problem.X.T @ (duals.T @ means))  # Σ_k Xᵀa_k E[s_k]ᵀ
+    pulled = np.asarray(layout.data.X.T @ (duals.T @ means))  # Σ_k Xᵀa_k E[s_k]ᵀ
     outer = means.T @ means
     cross = before @ outer + noise[:, None] * pulled  # Σ_k E[θ_k] E[s_k]ᵀ
     loadings = _ridge(cross, outer, source_variance, noise / shrinkage.loading_variance)
-    squares, variances = _spread_of_weights(designs, prior, states, duals)
+    squares, variances = _spread_of_weights(layout, prior, states, duals)
     change = before - loadings
     squares = (
         squares
@@ -138,7 +138,7 @@ def maximise(
         + 2.0 * noise * np.einsum("jh,jh->j", change, pulled)
         + loadings**2 @ source_variance
     )
-    if designs.isotropic:
+    if layout.isotropic:
         squares = np.full_like(squares, np.mean(squares))
     squares = np.maximum(squares, 0.0) + shrinkage.noise_strength * shrinkage.noise_mode
     counted = n_tasks + shrinkage.noise_strength
@@ -149,32 +149,30 @@ def maximise(
     improved = prior._replace(loadings=loadings[:, : prior.n_sources], noise=best)
     if prior.mean is not None:
         improved = improved._replace(mean=shrinkage.constant * loadings[:, -1])
-    if link == Links.GAUSSIAN and not shrinkage.hold_residual:
+    if link == "gaussian" and not shrinkage.hold_residual:
         improved = improved._replace(
-            residual_variance=max(_residual_variance(designs, states), shrinkage.residual_floor)
+            residual_variance=max(_residual_variance(layout, states), shrinkage.residual_floor)
         )
     if shrinkage.intercept_mode is not None:
         improved = _share_intercepts(improved, states, duals, shrinkage.intercept_mode)
     return Improved(improved, ahead)
 
 
-def weights_of_tasks(designs: Designs, prior: TaskPrior, states: list[TaskState]) -> Floats:
+def weights_of_tasks(layout: Layout, prior: TaskPrior, states: TaskStates) -> Floats:
     """E[θ_k] of every task, as a table of tasks by features."""
-    unshared = _by_task(designs, states) @ designs.problem.X
+    unshared = _by_task(layout, states) @ layout.data.X
     dense = unshared.toarray() if sparse.issparse(unshared) else np.asarray(unshared)
     dense *= prior.noise
-    dense += np.array([state.mean for state in states]) @ prior.loadings.T
+    dense += states.mean @ prior.loadings.T
     if prior.mean is not None:
         dense += prior.mean
     return np.asarray(dense, dtype=np.float64)
 
 
-def _by_task(designs: Designs, states: list[TaskState]) -> sparse.csr_matrix:
+def _by_task(layout: Layout, states: TaskStates) -> sparse.csr_matrix:
     """The a_k as a sparse table of tasks by rows."""
-    rows = designs.problem.rows
-    ends = np.concatenate([[0], np.cumsum([len(place) for place in rows])])
-    values = np.concatenate([state.dual for state in states])
-    return sparse.csr_matrix((values, np.concatenate(rows), ends), shape=(len(states), designs.problem.X.shape[0]))
+    shape = layout.data.n_tasks, layout.data.X.shape[0]
+    return sparse.csr_matrix((states.dual, layout.places, layout.ends), shape=shape)
 
 
 def _ridge(cross: Floats, outer: Floats, source_variance: Floats, penalty: Floats) -> Floats:
@@ -185,39 +183,33 @@ def _ridge(cross: Floats, outer: Floats, source_variance: Floats, penalty: Float
 
 
 def _spread_of_weights(
-    designs: Designs, prior: TaskPrior, states: list[TaskState], duals: sparse.csr_matrix
+    layout: Layout, prior: TaskPrior, states: TaskStates, duals: sparse.csr_matrix
 ) -> tuple[Floats, Floats]:
     """Σ_k (E[θ_kj] − Λ_j E[s_k])² and Σ_k Var[θ_kj]; for isotropic noise, the mean over j of each everywhere."""
-    n_features, noise = prior.n_features, prior.noise
-    if designs.isotropic:
-        squares = noise * sum(state.squared_distance for state in states) / n_features
-        return squares, noise * (len(states) - sum(state.weights_effective for state in states) / n_features)
+    n_features, n_tasks, noise = prior.n_features, layout.data.n_tasks, prior.noise
+    if layout.isotropic:
+        squares = noise * float(np.sum(states.squared_distance)) / n_features
+        return squares, noise * (n_tasks - float(np.sum(states.weights_effective)) / n_features)
+    if states.weight_variance.shape[1] != n_features:
+        raise ValueError("Diagonal noise needs the variances of the weights from the E-step.")
     squares = np.zeros(n_features)
-    for first in range(0, len(states), _TASK_BLOCK):
-        unshared = duals[first : first + _TASK_BLOCK] @ designs.problem.X
+    for first in range(0, n_tasks, _TASK_BLOCK):
+        unshared = duals[first : first + _TASK_BLOCK] @ layout.data.X
         squared = unshared.multiply(unshared) if sparse.issparse(unshared) else unshared**2
         squares += np.asarray(squared.sum(axis=0)).ravel()
-    variances = np.zeros(n_features)
-    for state in states:
-        if state.weight_variance is None:
-            raise ValueError("Diagonal noise needs the variances of the weights from the E-step.")
-        variances += state.weight_variance
-    return noise**2 * squares, variances
+    return noise**2 * squares, np.sum(states.weight_variance, axis=0)
 
 
-def _share_intercepts(prior: TaskPrior, states: list[TaskState], duals: sparse.csr_matrix, mode: float) -> TaskPrior:
+def _share_intercepts(prior: TaskPrior, states: TaskStates, duals: sparse.csr_matrix, mode: float) -> TaskPrior:
     """The mean and the variance of the intercepts; tasks without rows say nothing of the mean."""
     before = prior.intercept_variance
     values = prior.intercept_mean + before * np.asarray(duals.sum(axis=1)).ravel()
-    left = before * (1.0 - np.array([state.intercept_effective for state in states]))
+    left = before * (1.0 - states.intercept_effective)
     mean = float(np.mean(values))
-    variance = (float(np.sum((values - mean) ** 2 + left)) + mode) / (len(states) + 1.0)
+    variance = (float(np.sum((values - mean) ** 2 + left)) + mode) / (len(values) + 1.0)
     return prior._replace(intercept_mean=mean, intercept_variance=variance)
 
 
-def _residual_variance(designs: Designs, states: list[TaskState]) -> float:
-    problem = designs.problem
-    weights = np.concatenate(problem.weights)
-    errors = np.concatenate(problem.y) - np.concatenate([state.predictor for state in states])
-    variances = np.concatenate([state.predictor_variance for state in states])
-    return float(weights @ (errors**2 + variances)) / float(np.sum(weights))
+def _residual_variance(layout: Layout, states: TaskStates) -> float:
+    errors = layout.y - states.predictor
+    return float(layout.weights @ (errors**2 + states.predictor_variance)) / float(np.sum(layout.weights))

@@ -11,13 +11,14 @@ out chose the true number in five draws of eight, and one or two fewer in the ot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from kinfolk.lica.inference.eb import EmpiricalBayes, Noise, fit_alone, fit_empirical_bayes
+from kinfolk.lica.inference.eb import Noise, fit_alone, fit_empirical_bayes
 from kinfolk.lica.inference.held_out import Fold, make_folds, thin
 from kinfolk.lica.model.data import LinearTasks, Link
+from kinfolk.lica.model.fitted import Choice, Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE
 from kinfolk.lica.model.sites import log_predictive
 from kinfolk.lica.model.source_posterior import SourceKind
@@ -26,17 +27,6 @@ from kinfolk.lica.model.task_posterior import predictive_moments
 _MOST_ROWS = 400  # rows a task that a choice looks at
 _PATIENCE = 2  # numbers in a row that predict worse than the best so far
 _MAX_ITER, _TOLERANCE = 40, 3e-4  # of the fits that are compared
-
-
-class Choice(NamedTuple):
-    """A number of sources, and how well each number tried predicted.
-
-    ``scores`` are log probabilities of the rows held out, their weights counted, added up over folds.
-    """
-
-    n_sources: int
-    tried: tuple[int, ...]
-    scores: tuple[float, ...]
 
 
 def choose_n_sources(
@@ -118,7 +108,7 @@ def choose_n_sources(
     return Choice(tried[int(np.argmax(scores))], tuple(tried[: len(scores)]), tuple(scores))
 
 
-def _score(fold: Fold, fit: EmpiricalBayes, link: Link) -> float:
+def _score(fold: Fold, fit: Learnt, link: Link) -> float:
     total = 0.0
     for k, task in enumerate(fit.tasks):
         if len(fold.judged.rows[k]):

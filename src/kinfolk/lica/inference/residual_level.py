@@ -11,7 +11,7 @@ from typing import Any
 
 from kinfolk.lica.inference.eb import fit_empirical_bayes
 from kinfolk.lica.inference.held_out import make_folds
-from kinfolk.lica.model.data import LinearTasks, Links
+from kinfolk.lica.model.data import LinearTasks
 from kinfolk.lica.model.task_posterior import predictive_moments
 
 _LEAST = 0.05  # of the squared error, where the weights' own variance seems to explain more than all of it
@@ -48,7 +48,7 @@ def choose_residual_variance(problem: LinearTasks, seed: int, **settings: Any) -
     """
     errors = explained = counted = 0.0
     for fold in make_folds(problem.compact(), seed):
-        fit = fit_empirical_bayes(fold.fitted, link=Links.GAUSSIAN, max_iter=_MAX_ITER, tol=_TOLERANCE, **settings)
+        fit = fit_empirical_bayes(fold.fitted, link="gaussian", max_iter=_MAX_ITER, tol=_TOLERANCE, **settings)
         for k, task in enumerate(fit.tasks):
             rows, weights = fold.judged.rows[k], fold.judged.weights[k]
             if len(rows):

@@ -11,15 +11,8 @@ from scipy import sparse
 
 from kinfolk.maths.arrays import Floats
 
+# How a linear predictor f becomes a target: y ∈ {−1, 1} with p(y) = g(yf) or Φ(yf), or y ~ N(f, σ²).
 Link: TypeAlias = Literal["logistic", "probit", "gaussian"]
-
-
-class Links:
-    """How a linear predictor f becomes a target: y ∈ {−1, 1} with p(y) = g(yf) or Φ(yf), or y ~ N(f, σ²)."""
-
-    LOGISTIC: Link = "logistic"
-    PROBIT: Link = "probit"
-    GAUSSIAN: Link = "gaussian"
 
 
 class LinearTasks(NamedTuple):

@@ -1,4 +1,7 @@
-"""Products of rows, XΨZᵀ, with numpy alone; Z may be sparse rows as a file holds them."""
+"""Products of rows, XΨZᵀ, with numpy alone; Z may be sparse rows as a file holds them.
+
+A scipy sparse matrix is used by its own methods, so that a saved model needs no scipy to be asked about a dense table.
+"""
 
 from __future__ import annotations
 
@@ -58,9 +61,8 @@ def row_products(X: Any, noise: Floats, others: Any) -> Floats:
     if hasattr(X, "tocsr"):
         scaled = X.multiply(noise).tocsr()
         if isinstance(others, SparseRows):
-            same_kind = type(scaled)((others.data, others.indices, others.ends), shape=others.shape)
-            return np.asarray((scaled @ same_kind.T).toarray())
-        return np.asarray(scaled @ others.T)
+            others = type(scaled)((others.data, others.indices, others.ends), shape=others.shape)
+        return dense(scaled @ others.T)
     if not isinstance(others, SparseRows):
         return np.asarray((dense(X) * noise) @ others.T)
     products = np.zeros((X.shape[0], others.shape[0]))

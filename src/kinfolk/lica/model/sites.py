@@ -16,94 +16,105 @@ to zero, so the average is the default; the tangent is the paper's. For a Gaussi
 
 from __future__ import annotations
 
+from math import log, pi, sqrt, tanh
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.special import expit, log_expit, log_ndtr, logsumexp
+from scipy.special import log_expit, log_ndtr, logsumexp
 
-from kinfolk.lica.model.data import Link, Links
+from kinfolk.lica.model.data import Link
+from kinfolk.lica.model.links import LINK_CODES, log_normal_cdf
+from kinfolk.lica.model.links import loss as loss_of
 from kinfolk.maths.arrays import Floats
+from kinfolk.maths.compiled import compiled
 
 LikelihoodBound: TypeAlias = Literal["average", "tangent"]
 
-_HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
+_LOGISTIC, _GAUSSIAN = LINK_CODES["logistic"], LINK_CODES["gaussian"]
+_HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 # Rows far on the right side curve by nothing at all; below this a row's own variance would drown in rounding.
-LEAST_PRECISION = 1e-9
-NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
-NODE_WEIGHTS = NODE_WEIGHTS / np.sum(NODE_WEIGHTS)
+_LEAST_PRECISION = 1e-9
+_NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
+_NODE_WEIGHTS = _NODE_WEIGHTS / np.sum(_NODE_WEIGHTS)
 
 
-class Sites(NamedTuple):
-    """The rows' likelihoods as exp(shift · f − ½ precision · f²), up to a constant."""
-
-    precision: Floats
-    shift: Floats
-
-
-class Rows(NamedTuple):
-    """What a likelihood hangs on besides f."""
+class Likelihoods(NamedTuple):
+    """What the likelihoods of some rows hang on besides f."""
 
     link: Link
     y: Floats
     weights: Floats
-    residual_variance: float
-    bound: LikelihoodBound
+    residual_variance: float = 1.0
+    bound: LikelihoodBound = "average"
 
 
-def match(rows: Rows, mean: Floats, variance: Floats) -> tuple[Sites, float]:
-    """The sites that belong to q(f) of some mean and variance, and the bound on Σ w E_q[log p(y | f)].
+class Sites(NamedTuple):
+    """Likelihoods of some rows as exp(shift · f − ½ precision · f²), up to a constant.
+
+    ``value`` is each row's bound on w E_q[log p(y | f)], for the q that the sites belong to.
+    """
+
+    precision: Floats
+    shift: Floats
+    value: Floats
+
+
+def match(rows: Likelihoods, mean: Floats, variance: Floats) -> Sites:
+    """The sites that belong to q(f) of some mean and variance.
 
     Examples
     --------
     >>> import numpy as np
     >>> one = np.ones(1)
-    >>> average = match(Rows("logistic", one, one, 1.0, "average"), 3.0 * one, one)[1]
-    >>> tangent = match(Rows("logistic", one, one, 1.0, "tangent"), 3.0 * one, one)[1]
-    >>> bool(tangent < average < 0.0)
+    >>> average = match(Likelihoods("logistic", one, one), 3.0 * one, one)
+    >>> tangent = match(Likelihoods("logistic", one, one, bound="tangent"), 3.0 * one, one)
+    >>> bool(tangent.value[0] < average.value[0] < 0.0)
     True
     """
-    if rows.link == Links.GAUSSIAN:
-        precision = rows.weights / rows.residual_variance
-        squares = ((rows.y - mean) ** 2 + variance) / rows.residual_variance
-        value = -_HALF_LOG_2PI - 0.5 * np.log(rows.residual_variance) - 0.5 * squares
-        return Sites(precision, precision * rows.y), float(rows.weights @ value)
-    if rows.bound == "average":
-        return _average(rows, mean, variance)
-    if rows.link == Links.LOGISTIC:
-        location = np.sqrt(mean**2 + variance)
-        precision, shift = 2.0 * curvature(location), 0.5 * rows.y
-        value = log_expit(location) + 0.5 * (rows.y * mean - location)
-    else:
-        precision, shift = np.ones_like(mean), mean + rows.y * mills(rows.y * mean)
-        value = log_ndtr(rows.y * mean) - 0.5 * variance
-    return Sites(rows.weights * precision, rows.weights * shift), float(rows.weights @ value)
+    held = LINK_CODES[rows.link], rows.bound == "average", rows.residual_variance
+    return Sites(*_match(*held, rows.y, rows.weights, mean, variance))
 
 
-def curvature(location: Floats) -> Floats:
-    """λ(ξ) = tanh(ξ/2) / (4ξ), which is 1/8 at zero."""
-    small = location < 1e-3
-    safe = np.where(small, 1.0, location)
-    return np.where(small, 0.125 - location**2 / 96.0, np.tanh(0.5 * safe) / (4.0 * safe))
-
-
-def mills(margin: Floats) -> Floats:
-    """φ(z) / Φ(z), finite wherever z is."""
-    return np.asarray(np.exp(-0.5 * margin**2 - _HALF_LOG_2PI - log_ndtr(margin)))
-
-
-def _average(rows: Rows, mean: Floats, variance: Floats) -> tuple[Sites, float]:
-    margin = (rows.y * mean)[:, None] + np.sqrt(variance)[:, None] * NODES
-    if rows.link == Links.LOGISTIC:
-        value = log_expit(margin)
-        slope = expit(-margin)
-        bend = slope * (1.0 - slope)
-    else:
-        value = log_ndtr(margin)
-        slope = mills(margin)
-        bend = slope * (slope + margin)
-    precision = np.maximum(rows.weights * (bend @ NODE_WEIGHTS), LEAST_PRECISION)
-    shift = rows.weights * rows.y * (slope @ NODE_WEIGHTS) + precision * mean
-    return Sites(precision, shift), float(rows.weights @ (value @ NODE_WEIGHTS))
+@compiled
+def _match(
+    link: int,
+    by_average: bool,
+    residual_variance: float,
+    y: Floats,
+    weights: Floats,
+    mean: Floats,
+    variance: Floats,
+) -> tuple[Floats, Floats, Floats]:
+    precision, shift, value = np.empty(len(y)), np.empty(len(y)), np.empty(len(y))
+    for i in range(len(y)):
+        if link == _GAUSSIAN:
+            precision[i] = 1.0 / residual_variance
+            square = ((y[i] - mean[i]) ** 2 + variance[i]) / residual_variance
+            shift[i], value[i] = y[i] / residual_variance, -_HALF_LOG_2PI - 0.5 * (log(residual_variance) + square)
+        elif by_average:
+            deviation = sqrt(variance[i])
+            expected, slope, bend = 0.0, 0.0, 0.0
+            for node in range(len(_NODES)):
+                lost, first, second = loss_of(link, 1.0, y[i] * mean[i] + deviation * _NODES[node], 1.0)
+                expected -= _NODE_WEIGHTS[node] * lost
+                slope -= _NODE_WEIGHTS[node] * first
+                bend += _NODE_WEIGHTS[node] * second
+            # The least precision is that of the row however much it counts.
+            precision[i] = max(bend, _LEAST_PRECISION / weights[i])
+            shift[i], value[i] = y[i] * slope + precision[i] * mean[i], expected
+        elif link == _LOGISTIC:
+            location = sqrt(mean[i] ** 2 + variance[i])
+            small = location < 1e-3  # where λ has a series
+            curvature = 0.125 - location**2 / 96.0 if small else tanh(0.5 * location) / (4.0 * location)
+            precision[i], shift[i] = 2.0 * curvature, 0.5 * y[i]
+            value[i] = 0.5 * (y[i] * mean[i] - location) - loss_of(link, 1.0, location, 1.0)[0]
+        else:
+            log_cdf, mills = log_normal_cdf(y[i] * mean[i])
+            precision[i], shift[i], value[i] = 1.0, mean[i] + y[i] * mills, log_cdf - 0.5 * variance[i]
+        precision[i] *= weights[i]
+        shift[i] *= weights[i]
+        value[i] *= weights[i]
+    return precision, shift, value
 
 
 def log_predictive(link: Link, y: Floats, mean: Floats, variance: Floats, residual_variance: float = 1.0) -> Floats:
@@ -116,10 +127,10 @@ def log_predictive(link: Link, y: Floats, mean: Floats, variance: Floats, residu
     >>> np.exp(log_predictive("probit", one, 2.0 * one, 3.0 * one)).round(4)  # Φ(2/√(1 + 3))
     array([0.8413])
     """
-    if link == Links.GAUSSIAN:
+    if link == "gaussian":
         spread = variance + residual_variance
         return np.asarray(-_HALF_LOG_2PI - 0.5 * np.log(spread) - 0.5 * (y - mean) ** 2 / spread)
-    if link == Links.PROBIT:
+    if link == "probit":
         return np.asarray(log_ndtr(y * mean / np.sqrt(1.0 + variance)))
-    margin = (y * mean)[:, None] + np.sqrt(variance)[:, None] * NODES
-    return np.asarray(logsumexp(log_expit(margin), b=NODE_WEIGHTS, axis=1))
+    margin = (y * mean)[:, None] + np.sqrt(variance)[:, None] * _NODES
+    return np.asarray(logsumexp(log_expit(margin), b=_NODE_WEIGHTS, axis=1))

@@ -1,4 +1,4 @@
-"""What is known of one task's sources (Zhang, Ghahramani and Yang 2005, Algorithm 1, step 3).
+"""What is known of tasks' sources (Zhang, Ghahramani and Yang 2005, Algorithm 1, step 3).
 
 q(s) = ∏_h Laplace(m_h, b_h) minimises
 
@@ -17,7 +17,6 @@ from math import exp, log, sqrt
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.linalg import solve
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
@@ -29,14 +28,14 @@ _TOLERANCE = 1e-12  # of a mean or spread in one sweep, relative to its prior sc
 
 
 class SourcePosterior(NamedTuple):
-    """Means and spreads of a task's sources: Var[s_h] = 2 spread_h², under Gaussian sources too.
+    """Means and spreads of tasks' sources: Var[s_h] = 2 spread_h², under Gaussian sources too.
 
-    ``value`` is E[log p(s)] + H[q(s)] − Σ_h R_h spread_h², the sources' own part of the evidence bound.
+    ``value`` is E[log p(s)] + H[q(s)] − Σ_h R_h spread_h², the sources' own part of each task's evidence bound.
     """
 
     mean: Floats
     spread: Floats
-    value: float
+    value: Floats
 
 
 def fit_sources(
@@ -47,11 +46,11 @@ def fit_sources(
     scale: float,
     start: tuple[Floats, Floats],
 ) -> SourcePosterior:
-    """Find q(s) of one task.
+    """Find q(s) of every task.
 
     Parameters
     ----------
-    quadratic, linear : ndarray of shapes (n_sources, n_sources) and (n_sources,)
+    quadratic, linear : ndarray of shapes (n_tasks, n_sources, n_sources) and (n_tasks, n_sources)
         Q and q.
     rigidity : ndarray of shape (n_sources,)
         R.
@@ -59,69 +58,60 @@ def fit_sources(
         The sources' prior, and the family of q.
     scale : float
         b₀; Gaussian sources have unit variance whatever it is.
-    start : pair of ndarrays of shape (n_sources,)
+    start : pair of ndarrays of shape (n_tasks, n_sources)
         Means and spreads to start from; spreads above zero.
 
     Examples
     --------
     >>> import numpy as np
-    >>> start = np.zeros(1), np.ones(1)
-    >>> q = fit_sources(np.array([[4.0]]), np.array([8.0]), np.array([4.0]), "laplace", 0.5**0.5, start)
-    >>> bool(1.5 < q.mean[0] < 2.0), bool(q.spread[0] < 0.5)
+    >>> start = np.zeros((1, 1)), np.ones((1, 1))
+    >>> q = fit_sources(np.array([[[4.0]]]), np.array([[8.0]]), np.array([4.0]), "laplace", 0.5**0.5, start)
+    >>> bool(1.5 < q.mean[0, 0] < 2.0), bool(q.spread[0, 0] < 0.5)
     (True, True)
     """
-    mean, spread = start[0].copy(), start[1].copy()
     if kind == "gaussian":
-        if len(mean):
-            mean = solve(quadratic + np.eye(len(mean)), linear, assume_a="pos", check_finite=False)
-        return SourcePosterior(mean, *gaussian_spread(mean, rigidity))
-    value = descend(np.ascontiguousarray(quadratic), linear, rigidity, scale, mean, spread)
+        ridge = quadratic + np.eye(len(rigidity))
+        mean = np.asarray(np.linalg.solve(ridge, linear[..., None])[..., 0], dtype=np.float64)
+        variance = 1.0 / (1.0 + rigidity)
+        value = 0.5 * np.sum(np.log(variance) - mean**2, axis=1)
+        return SourcePosterior(mean, np.tile(np.sqrt(0.5 * variance), (len(mean), 1)), value)
+    mean, spread = start[0].copy(), start[1].copy()
+    value = _descend(np.ascontiguousarray(quadratic), np.ascontiguousarray(linear), rigidity, scale, mean, spread)
     return SourcePosterior(mean, spread, value)
 
 
 @compiled
-def gaussian_spread(mean: Floats, rigidity: Floats) -> tuple[Floats, float]:
-    """The spreads of Gaussian sources, and ``value`` with them."""
-    spread = np.empty(len(mean))
-    value = 0.0
-    for h in range(len(mean)):
-        variance = 1.0 / (1.0 + rigidity[h])
-        spread[h] = sqrt(0.5 * variance)
-        value += 0.5 * (log(variance) - mean[h] ** 2)
-    return spread, value
-
-
-@compiled
-def descend(quadratic: Floats, linear: Floats, rigidity: Floats, scale: float, mean: Floats, spread: Floats) -> float:
+def _descend(quadratic: Floats, linear: Floats, rigidity: Floats, scale: float, mean: Floats, spread: Floats) -> Floats:
     """Minimise over one mean and its spread after the other, in place; no step raises the function.
 
     Returns ``value``.
     """
-    n_sources = len(mean)
-    gradient = linear.copy()
-    for h in range(n_sources):
-        for other in range(n_sources):
-            gradient[h] -= quadratic[h, other] * mean[other]
-    for _ in range(_MAX_SWEEPS):
-        largest = 0.0
+    n_tasks, n_sources = mean.shape
+    gradient = np.empty(n_sources)
+    value = np.zeros(n_tasks)
+    for k in range(n_tasks):
         for h in range(n_sources):
-            pull = gradient[h] + quadratic[h, h] * mean[h]
-            moved = _best_mean(quadratic[h, h], pull, spread[h], scale, mean[h])
-            step = moved - mean[h]
-            if step != 0.0:
-                for other in range(n_sources):
-                    gradient[other] -= quadratic[other, h] * step
-                mean[h] = moved
-            largest = max(largest, abs(step))
-            wider = _best_spread(rigidity[h], abs(mean[h]), scale, spread[h])
-            largest = max(largest, abs(wider - spread[h]))
-            spread[h] = wider
-        if largest <= _TOLERANCE * scale:
-            break
-    value = 0.0
-    for h in range(n_sources):
-        expected_size = abs(mean[h]) + spread[h] * exp(-abs(mean[h]) / spread[h])
-        value += 1.0 + log(spread[h] / scale) - expected_size / scale - rigidity[h] * spread[h] ** 2
+            gradient[h] = linear[k, h]
+            for other in range(n_sources):
+                gradient[h] -= quadratic[k, h, other] * mean[k, other]
+        for _ in range(_MAX_SWEEPS):
+            largest = 0.0
+            for h in range(n_sources):
+                pull = gradient[h] + quadratic[k, h, h] * mean[k, h]
+                moved = _best_mean(quadratic[k, h, h], pull, spread[k, h], scale, mean[k, h])
+                step = moved - mean[k, h]
+                if step != 0.0:
+                    for other in range(n_sources):
+                        gradient[other] -= quadratic[k, other, h] * step
+                    mean[k, h] = moved
+                wider = _best_spread(rigidity[h], abs(mean[k, h]), scale, spread[k, h])
+                largest = max(largest, abs(step), abs(wider - spread[k, h]))
+                spread[k, h] = wider
+            if largest <= _TOLERANCE * scale:
+                break
+        for h in range(n_sources):
+            expected_size = abs(mean[k, h]) + spread[k, h] * exp(-abs(mean[k, h]) / spread[k, h])
+            value[k] += 1.0 + log(spread[k, h] / scale) - expected_size / scale - rigidity[h] * spread[k, h] ** 2
     return value
 
 

@@ -1,7 +1,6 @@
-"""What is known of one task's weights, in the space of its rows or of its features, whichever is smaller.
+"""What is known of tasks' weights, in the space of their rows or of their features, whichever is smaller.
 
 The prior is θ ~ N(Λm, Ψ), intercept ~ N(0, v₀); rows have sites exp(r f − ½ d f²). With P = XΛ, A = XΨXᵀ + v₀,
-from kinfolk.maths.arrays import Floats
 S = diag √d, C = I + SAS = LLᵀ and M = S C⁻¹ S = (D⁻¹ + A)⁻¹, nothing needs a matrix of features by features:
 
 - a(m) = (I − MA) r − MPm, and E[θ] = Λm + ΨXᵀa, E[intercept] = v₀ Σa, E[f] = Pm + Aa;
@@ -9,6 +8,9 @@ S = diag √d, C = I + SAS = LLᵀ and M = S C⁻¹ S = (D⁻¹ + A)⁻¹, nothi
 
 The covariance does not hang on m, so E[θ] can be taken out of the problem: what the rows say of m is −½mᵀQm + qᵀm with
 Q = PᵀMP and q = Pᵀ(I − MA)r. One Cholesky factor then serves for weights and sources at once.
+
+Arrays may have axes before those named here, for tasks side by side. A row whose site is flat, d = r = 0, is as none,
+so that tasks of unequal numbers of rows can be filled up. All of it needs numpy alone: a saved model predicts by it.
 """
 
 from __future__ import annotations
@@ -16,14 +18,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
-from scipy.linalg import cholesky, lapack, solve_triangular
 
 from kinfolk.lica.model.prior import TaskPosterior, TaskPrior
-from kinfolk.lica.model.sites import Sites
+from kinfolk.lica.model.row_products import dense, row_products, take
+from kinfolk.lica.model.triangles import factorise, invert_lower, solve_lower
 from kinfolk.maths.arrays import Floats
-from kinfolk.maths.compiled import compiled
 
 _BLOCK = 4_096  # features, or new rows, gone through at once where a matrix of rows by them is needed
 
@@ -39,14 +38,16 @@ class Conditioned(NamedTuple):
         A times each, so that E[f] = Pm + pull_spread − damped_spread m.
     variance : ndarray of shape (n_rows,)
         Var[f].
-    log_det : float
+    log_det : ndarray of shape ()
         log|C|.
-    effective : float
+    effective : ndarray of shape ()
         tr(MA): the number of weights, intercept included, that the rows decide.
-    weights_effective : float
+    weights_effective : ndarray of shape ()
         tr(MXΨXᵀ), the same without the intercept: Σ_j Var[θ_j]/ψ_j = n_features − weights_effective.
-    weight_variance : ndarray of shape (n_features,) or None
-        Var[θ_j], where asked for.
+    root : ndarray of shape (n_rows, n_rows) or None
+        L⁻¹S, whose square is M; None by features.
+    kept : ndarray of shape (n_features,) or None
+        Var[θ_j]/ψ_j; None by rows.
     """
 
     pull: Floats
@@ -54,91 +55,99 @@ class Conditioned(NamedTuple):
     pull_spread: Floats
     damped_spread: Floats
     variance: Floats
-    log_det: float
-    effective: float
-    weights_effective: float
-    weight_variance: Floats | None
+    log_det: Floats
+    effective: Floats
+    weights_effective: Floats
+    root: Floats | None = None
+    kept: Floats | None = None
+
+
+def by_features(n_rows: int, n_features: int) -> bool:
+    """Whether a task of this size is handled by features rather than by rows."""
+    return n_features + 1 < n_rows
 
 
 def condition_by_rows(
-    kernel: Floats, sites: Sites, shared: Floats, intercept_variance: float, columns: Any = None, noise: Any = None
+    kernel: Floats, precision: Floats, shift: Floats, shared: Floats, intercept_variance: float
 ) -> Conditioned:
-    """Condition a task on its sites through a matrix of rows by rows.
+    """Condition tasks on their sites through a matrix of rows by rows.
 
     Parameters
     ----------
     kernel : ndarray of shape (n_rows, n_rows)
         XΨXᵀ, left untouched.
-    sites : Sites
-        Of the task's rows, precisions above zero.
+    precision, shift : ndarrays of shape (n_rows,)
+        d and r of the rows' sites.
     shared : ndarray of shape (n_rows, n_sources)
         P = XΛ.
     intercept_variance : float
         v₀.
-    columns, noise : the task's features (dense, or a CSC matrix) and ψ, optional
-        Given where the variance of each weight is wanted.
     """
     covariance = kernel + intercept_variance
-    root = np.sqrt(sites.precision)
-    scaled = covariance * root
-    scaled *= root[:, None]
-    scaled.flat[:: len(root) + 1] += 1.0
-    lower = cholesky(scaled, lower=True, overwrite_a=True, check_finite=False)
-    log_det = 2.0 * float(np.sum(np.log(np.diagonal(lower))))
-    inverse, _ = lapack.dtrtri(lower, lower=1)
-    kept = np.einsum("ij,ij->j", inverse, inverse)  # diagonal of C⁻¹
-    inverse *= root  # L⁻¹S, whose square is M
-    pull = sites.shift - inverse.T @ (inverse @ (covariance @ sites.shift))
-    damped = inverse.T @ (inverse @ shared)
-    effective = len(root) - float(np.sum(kept))
-    variance = np.clip((1.0 - kept) / sites.precision, 0.0, np.diagonal(covariance))
-    weight_variance = None
-    if columns is not None:
-        weight_variance = noise - noise**2 * _column_forms(columns, inverse)
+    lower, log_det, deviation = _row_factor(covariance, precision)
+    root = invert_lower(lower)
+    kept = np.einsum("...ij,...ij->...j", root, root)
+    root *= deviation[..., None, :]
+    columns = np.concatenate([shared, covariance @ shift[..., None]], axis=-1)
+    columns = np.swapaxes(root, -1, -2) @ (root @ columns)  # MP and MAr
+    damped, pull = columns[..., :-1], shift - columns[..., -1]
+    spread = covariance @ np.concatenate([damped, pull[..., None]], axis=-1)
+    seen = precision > 0.0
+    prior_variance = np.diagonal(covariance, axis1=-2, axis2=-1)
+    variance = np.where(seen, (1.0 - kept) / np.where(seen, precision, 1.0), 0.0)
+    effective = np.sum(1.0 - kept, axis=-1)
     return Conditioned(
         pull,
         damped,
-        covariance @ pull,
-        covariance @ damped,
-        variance,
+        spread[..., -1],
+        spread[..., :-1],
+        np.clip(variance, 0.0, prior_variance),
         log_det,
         effective,
-        effective - intercept_variance * float(np.sum(np.sum(inverse, axis=1) ** 2)),
-        weight_variance,
+        effective - intercept_variance * np.sum(np.sum(root, axis=-1) ** 2, axis=-1),
+        root=root,
     )
 
 
 def condition_by_features(
-    features: Any, noise: Floats, sites: Sites, shared: Floats, intercept_variance: float
+    features: Floats, precision: Floats, shift: Floats, shared: Floats, noise: Floats, intercept_variance: float
 ) -> Conditioned:
-    """Condition a task on its sites through a matrix of features by features; variances of weights come for free."""
-    lower = _feature_factor(features, noise, sites.precision, intercept_variance)
-    inverse, _ = lapack.dtrtri(lower, lower=1)
+    """Condition tasks on their sites through a matrix of features by features, from dense ``features``."""
     # Weights in units of their prior deviation, the intercept last: B = [XΨ^½, √v₀], C = I + BᵀDB, B C⁻¹ Bᵀ = Cov[f].
-    root = _with_intercept(features, noise, intercept_variance)
-    reach = root @ inverse.T
-    kept = np.einsum("ij,ij->j", inverse, inverse)
-    precision = sites.precision
-    pull = sites.shift - precision * (reach @ (reach.T @ sites.shift))
-    weighted = precision[:, None] * shared
-    damped = weighted - precision[:, None] * (reach @ (reach.T @ weighted))
+    root = _in_prior_units(features, noise, intercept_variance)
+    lower, log_det = _feature_factor(root, precision)
+    inverse = invert_lower(lower)
+    reach = root @ np.swapaxes(inverse, -1, -2)
+    kept = np.einsum("...ij,...ij->...j", inverse, inverse)
+    columns = np.concatenate([precision[..., None] * shared, shift[..., None]], axis=-1)
+    columns = columns - precision[..., None] * (reach @ (np.swapaxes(reach, -1, -2) @ columns))
+    spread = root @ (np.swapaxes(root, -1, -2) @ columns)
     return Conditioned(
-        pull,
-        damped,
-        root @ (root.T @ pull),
-        root @ (root.T @ damped),
-        np.einsum("ij,ij->i", reach, reach),
-        2.0 * float(np.sum(np.log(np.diagonal(lower)))),
-        len(kept) - float(np.sum(kept)),
-        len(kept) - 1 - float(np.sum(kept[:-1])),
-        noise * kept[:-1],
+        columns[..., -1],
+        columns[..., :-1],
+        spread[..., -1],
+        spread[..., :-1],
+        np.einsum("...ij,...ij->...i", reach, reach),
+        log_det,
+        np.sum(1.0 - kept, axis=-1),
+        np.sum(1.0 - kept[..., :-1], axis=-1),
+        kept=kept[..., :-1],
     )
 
 
+def column_forms(features: Floats, root: Floats) -> Floats:
+    """x_jᵀMx_j of every column of dense features, for M = rootᵀ root."""
+    forms = np.empty((*features.shape[:-2], features.shape[-1]))
+    for first in range(0, forms.shape[-1], _BLOCK):
+        block = root @ features[..., first : first + _BLOCK]
+        forms[..., first : first + _BLOCK] = np.einsum("...ij,...ij->...j", block, block)
+    return forms
+
+
 def predictive_moments(
-    prior: TaskPrior, task: TaskPosterior, X: Any, cross_kernel: Floats | None = None, kernel: Floats | None = None
+    prior: TaskPrior, task: TaskPosterior, X: Any, kernel: Floats | None = None, cross_kernel: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of a task's linear predictor f = xᵀθ + intercept at new rows.
+    """Mean and variance of a task's linear predictor f = xᵀθ + intercept at new rows; Algorithm 1, step 2.
 
     The task's Cholesky factor is not kept: ``task.reach`` holds the site precisions of its training rows, a number a
     row, and the factor is made again here, which costs less than the variances themselves.
@@ -148,102 +157,56 @@ def predictive_moments(
     prior : TaskPrior
         What the task was fitted under.
     task : TaskPosterior
-        A task with a ``reach``.
+        What is known of it; a point estimate, without a ``reach``, has no variance.
     X : array or scipy sparse matrix of shape (n_new, n_features)
         New rows.
-    cross_kernel, kernel : ndarrays of shapes (n_new, n_rows) and (n_rows, n_rows), optional
-        X_new Ψ Xᵀ and XΨXᵀ of the task's training rows, where several tasks share them and they are at hand.
+    kernel, cross_kernel : ndarrays of shapes (n_rows, n_rows) and (n_new, n_rows), optional
+        XΨXᵀ of the task's training rows, and X_new Ψ Xᵀ, where they are at hand.
 
     Returns
     -------
     mean, variance : ndarrays of shape (n_new,)
         Under the task's posterior; the residual variance of a regression is not in it.
     """
+    mean = np.asarray(X @ task.weights).ravel() + task.intercept
     reach = task.reach
     if reach is None:
-        raise ValueError("The task holds a point estimate, without the precisions that variances are made from.")
-    mean = np.asarray(X @ task.weights) + task.intercept
+        return mean, np.zeros(len(mean))
     noise, intercept_variance = prior.noise, prior.intercept_variance
-    prior_variance = _squares(X) @ noise + intercept_variance
-    if not len(reach.rows):
-        return mean, prior_variance
+    rows = take(reach.X, reach.rows) if kernel is None or cross_kernel is None else None
     if by_features(len(reach.rows), prior.n_features):
-        lower = _feature_factor(reach.X[reach.rows], noise, reach.precision, intercept_variance)
-        explained = _with_intercept(X, noise, intercept_variance)
-        spread = solve_triangular(lower, explained.T, lower=True, overwrite_b=True, check_finite=False)
+        seen = _in_prior_units(dense(take(reach.X, reach.rows)), noise, intercept_variance)
+        lower, _ = _feature_factor(seen, reach.precision)
+        spread = solve_lower(lower, _in_prior_units(dense(X), noise, intercept_variance).T)
         return mean, np.einsum("ij,ij->j", spread, spread)
-    features = reach.X[reach.rows] if cross_kernel is None or kernel is None else None
-    covariance = (row_kernel(features, noise) if kernel is None else kernel) + intercept_variance
-    root = np.sqrt(reach.precision)
-    scaled = covariance * root * root[:, None]
-    scaled.flat[:: len(root) + 1] += 1.0
-    lower = cholesky(scaled, lower=True, overwrite_a=True, check_finite=False)
-    variance = np.empty(X.shape[0])
+    covariance = (row_products(rows, noise, rows) if kernel is None else kernel) + intercept_variance
+    lower, _, deviation = _row_factor(covariance, reach.precision)
+    squares = X.multiply(X) if hasattr(X, "multiply") else np.asarray(X) ** 2
+    variance = np.asarray(squares @ noise).ravel() + intercept_variance
     for first in range(0, len(variance), _BLOCK):
         block = slice(first, first + _BLOCK)
-        cross = cross_kernel[block] if cross_kernel is not None else row_kernel(X[block], noise, features)
-        known = ((cross + intercept_variance) * root).T
-        spread = solve_triangular(lower, known, lower=True, check_finite=False)
-        variance[block] = prior_variance[block] - np.einsum("ij,ij->j", spread, spread)
+        cross = row_products(X[block], noise, rows) if cross_kernel is None else cross_kernel[block]
+        spread = solve_lower(lower, ((cross + intercept_variance) * deviation).T)
+        variance[block] -= np.einsum("ij,ij->j", spread, spread)
     return mean, np.maximum(variance, 0.0)
 
 
-def by_features(n_rows: int, n_features: int) -> bool:
-    """Whether a task of this size is handled by features rather than by rows."""
-    return n_features + 1 < n_rows
+def _row_factor(covariance: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
+    """L, log|C| and the diagonal of S."""
+    deviation = np.sqrt(precision)
+    scaled = covariance * deviation[..., None, :]
+    scaled *= deviation[..., :, None]
+    return *factorise(scaled), deviation
 
 
-def row_kernel(features: Any, noise: Floats, others: Any = None) -> Floats:
-    """XΨZᵀ, where Z is X unless other rows are given."""
-    others = features if others is None else others
-    if sparse.issparse(features):
-        return np.asarray((features.multiply(noise).tocsr() @ others.T).toarray(), dtype=np.float64)
-    return np.asarray((features * noise) @ others.T, dtype=np.float64)
+def _feature_factor(root: Floats, precision: Floats) -> tuple[Floats, Floats]:
+    """Cholesky factor of I + BᵀDB, and its log determinant."""
+    return factorise(np.swapaxes(root * precision[..., None], -1, -2) @ root)
 
 
-def _squares(X: Any) -> Any:
-    return X.multiply(X).tocsr() if sparse.issparse(X) else np.asarray(X) ** 2
-
-
-def _with_intercept(features: Any, noise: Floats, intercept_variance: float) -> Floats:
-    """B = [XΨ^½, √v₀], dense: there are fewer features than rows where it is used."""
-    dense = features.toarray() if sparse.issparse(features) else np.asarray(features)
-    root = np.empty((dense.shape[0], dense.shape[1] + 1))
-    np.multiply(dense, np.sqrt(noise), out=root[:, :-1])
-    root[:, -1] = np.sqrt(intercept_variance)
+def _in_prior_units(features: Floats, noise: Floats, intercept_variance: float) -> Floats:
+    """B = [XΨ^½, √v₀]: features times the prior deviation of their weights, the intercept last."""
+    root = np.empty((*features.shape[:-1], features.shape[-1] + 1))
+    np.multiply(features, np.sqrt(noise), out=root[..., :-1])
+    root[..., -1] = np.sqrt(intercept_variance)
     return root
-
-
-def _feature_factor(features: Any, noise: Floats, precision: Floats, intercept_variance: float) -> Floats:
-    """Cholesky factor of I + BᵀDB."""
-    root = _with_intercept(features, noise, intercept_variance)
-    scaled = (root.T * precision) @ root
-    scaled.flat[:: len(scaled) + 1] += 1.0
-    return np.asarray(cholesky(scaled, lower=True, overwrite_a=True, check_finite=False))
-
-
-def _column_forms(columns: Any, root: Floats) -> Floats:
-    """x_jᵀMx_j of every column, for M = rootᵀ root."""
-    if sparse.issparse(columns):
-        return np.asarray(_sparse_forms(columns.data, columns.indices, columns.indptr, root.T @ root))
-    forms = np.empty(columns.shape[1])
-    for first in range(0, len(forms), _BLOCK):
-        block = root @ columns[:, first : first + _BLOCK]
-        forms[first : first + _BLOCK] = np.einsum("ij,ij->j", block, block)
-    return forms
-
-
-@compiled
-def _sparse_forms(data: Floats, indices: NDArray[np.int32], indptr: NDArray[np.int32], matrix: Floats) -> Floats:
-    n_columns = len(indptr) - 1
-    forms = np.zeros(n_columns)
-    for j in range(n_columns):
-        total = 0.0
-        for p in range(indptr[j], indptr[j + 1]):
-            row = matrix[indices[p]]
-            within = 0.5 * data[p] * row[indices[p]]
-            for q in range(indptr[j], p):
-                within += data[q] * row[indices[q]]
-            total += 2.0 * data[p] * within
-        forms[j] = total
-    return forms
