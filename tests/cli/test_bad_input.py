@@ -1,6 +1,8 @@
 """Input that cannot be used gives exit status 2, one sentence that names the culprit, and no file."""
 
+import json
 import os
+import re
 from datetime import date, time
 from pathlib import Path
 
@@ -45,8 +47,8 @@ def refused(run: Run, *arguments: object, given: str | bytes | None = None) -> s
         (("fit", "nothing.csv", *FIT[2:]), ["nothing.csv", "No such file"]),
         (("fit", "folder", *FIT[2:]), ["folder"]),
         (("fit", "good.kin", *FIT[2:]), ["good.kin", ".parquet"]),
-        (("fit", "t.csv", "--task", "who", "--label", "y", "-o", "m.kin"), ["'who'", "'id', 'f', 'g', 'y'"]),
-        (("fit", "t.csv", "--task", "id", "--label", "Y", "-o", "m.kin"), ["'Y'", "'id', 'f', 'g', 'y'"]),
+        (("fit", "t.csv", "--task", "who", "--label", "y", "-o", "m.kin"), ["'who'", "id, f, g, y"]),
+        (("fit", "t.csv", "--task", "id", "--label", "Y", "-o", "m.kin"), ["'Y'", "id, f, g, y"]),
         ((*FIT, "--feature", "ff"), ["'ff'", "did you mean 'f'"]),
         ((*FIT, "--drop", "nothing"), ["'nothing'"]),
         ((*FIT, "--feature", "f", "--drop", "g"), ["--feature", "--drop"]),
@@ -54,11 +56,11 @@ def refused(run: Run, *arguments: object, given: str | bytes | None = None) -> s
         ((*FIT, "--feature", "id"), ["'id'", "task", "feature"]),
         ((*FIT, "--drop", "y"), ["'y'", "label"]),
         ((*FIT, "--drop", "f", "--drop", "g"), ["no feature"]),
-        ((*FIT, "--weight", "y"), ["'y'", "label and weight"]),
-        ((*FIT, "--weight", "f"), ["'f'", "numbers"]),
+        ((*FIT, "--weight", "y"), ["'y'", "label and as weight"]),
+        ((*FIT, "--weight", "f"), ["'f'", "number"]),
         ((*FIT, "--weight", "nothing"), ["'nothing'"]),
-        (("fit", "t.csv", "--task", "id", "--label", "id", "-o", "m.kin"), ["'id'", "task and label"]),
-        (("fit", "t.csv", "--task", "id", "--label", "g", "-o", "m.kin"), ["'g'", "0.125"]),
+        (("fit", "t.csv", "--task", "id", "--label", "id", "-o", "m.kin"), ["'id'", "task and as label"]),
+        (("fit", "t.csv", "--task", "id", "--label", "g", "-o", "m.kin"), ["continuous"]),
         (("fit", "t.csv", "--task", "id", "--label", "y"), ["--output", "kinfolk fit --help"]),
         (("fit", "t.csv", "--task", "id", "--label", "y", "-o", "nowhere/m.kin"), ["nowhere/m.kin", "no folder"]),
         (("fit", "t.csv", "--task", "id", "--label", "y", "-o", "folder"), ["folder"]),
@@ -80,7 +82,7 @@ def refused(run: Run, *arguments: object, given: str | bytes | None = None) -> s
         (("predict", "folder", "t.csv"), ["folder"]),
         (("predict", "t.csv", "t.csv"), ["t.csv", "not a kinfolk model"]),
         (("predict", "good.kin", "nothing.csv"), ["nothing.csv"]),
-        (("predict", "good.kin", "t.csv", "--task", "who"), ["'who'", "'id', 'f', 'g', 'y'"]),
+        (("predict", "good.kin", "t.csv", "--task", "who"), ["'who'", "id, f, g, y"]),
         (("predict", "good.kin", "t.csv", "-o", "nowhere/p.csv"), ["nowhere/p.csv"]),
         (("predict", "good.kin", "t.csv", "-o", "p.xlsx"), ["p.xlsx", ".parquet"]),
         (("predict", "good.kin", "t.csv", "--json", "-o", "p.csv"), ["p.csv", "--json"]),
@@ -110,14 +112,12 @@ def test_bad_arguments_get_one_sentence(run: Run, arguments: tuple, told: list[s
     ("name", "content", "told"),
     [
         ("bad.csv", b"", "bad.csv"),
-        ("bad.csv", b"id,f,y\n", "no rows"),
-        ("bad.csv", b"id,f,y\n\n\n", "no rows"),
         ("bad.csv", b"id,f,y,f\na,b,c,d\n", "2 columns named 'f'"),
         ("bad.csv", b"id,f,y\na,b,c,d\n", "bad.csv"),
         ("bad.csv", b'id,f,y\na,"b,c\n', "bad.csv"),
         ("bad.csv", b"id,f,y\na,\xff\xfe,c\n", "utf-8"),
         ("bad.csv", b"id;f;y\na;b;c\n", "commas"),
-        ("bad.csv", b"\x00\x01\x02", "bad.csv"),
+        ("bad.csv", b"\x00\x01\x02", "column"),
         ("bad.csv.gz", b"\x1f\x8b\x08\x00\x00", "bad.csv.gz"),
         ("bad.parquet", b"id,f,y\na,b,c\n", "bad.parquet"),
         ("bad.parquet", b"", "bad.parquet"),
@@ -128,6 +128,18 @@ def test_broken_tables_get_one_sentence(run: Run, name: str, content: bytes, tol
     Path(name).write_bytes(content)
     arguments = ("fit", name, *FIT[2:]) if command == "fit" else ("predict", "good.kin", name, "-o", "p.csv")
     assert told in refused(run, *arguments)
+
+
+@pytest.mark.parametrize("rows", ["", "\n\n", "\n,,,\n"])
+def test_a_table_without_rows_is_refused_by_fit_and_answered_by_no_rows(run: Run, rows: str) -> None:
+    Path("none.csv").write_text(f"id,f,g,y\n{rows}")
+    assert "0 sample(s)" in refused(run, "fit", "none.csv", *FIT[2:])
+    result = run("predict", "good.kin", "none.csv")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "task,predicted,probability_no,probability_yes\n"
+    result = run("decide", "good.kin", "none.csv", "--json", "--ask-cost", 0.1)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(result.stdout) == {"labels": ["no", "yes"], "actions": ["no", "yes", "ask"], "rows": []}
 
 
 def test_standard_input_is_called_by_its_name(run: Run) -> None:
@@ -148,15 +160,15 @@ def at(value: object, row: int, good: list) -> list:
         (changed(g=at(np.inf, 3, GOOD["g"].tolist())), (), ["'g'", "row 3", "infinity"]),
         (changed(id=at(None, 4, GOOD["id"].tolist())), (), ["'id'", "row 4", "missing"]),
         (changed(id=[1.0, 2.0, np.nan] * 4), (), ["'id'", "row 2", "missing"]),
-        (changed(y=None), (), ["'y'", "no label"]),
-        (changed(y="?"), ("--unlabelled", "?"), ["'y'", "no label"]),
+        (changed(y=None), (), ["no row has a label"]),
+        (changed(y="?"), ("--unlabelled", "?"), ["no row has a label"]),
         (changed(y=[1, 2, 3] * 4), ("--unlabelled", "none"), ["'none'", "'y'"]),
         (changed(w=at(-1, 5, [1] * 12)), ("--weight", "w"), ["'w'", "row 5", "-1"]),
-        (changed(w=at(None, 5, [1] * 12)), ("--weight", "w"), ["'w'", "row 5", "missing"]),
+        (changed(w=at(None, 5, [1] * 12)), ("--weight", "w"), ["'w'", "row 5", "nan"]),
         (changed(w=at(np.inf, 5, [1.0] * 12)), ("--weight", "w"), ["'w'", "row 5", "inf"]),
         (changed(w=0), ("--weight", "w"), ["'w'", "zero"]),
-        (changed(y=at("yes", 0, [None] * 12), w=at(0, 0, [1] * 12)), ("--weight", "w"), ["'w'", "zero"]),
-        (changed(y=at(np.inf, 5, [1.0] * 12)), (), ["'y'", "inf"]),
+        (changed(y=at("yes", 0, [None] * 12), w=at(0, 0, [1] * 12)), ("--weight", "w"), ["weight zero"]),
+        (changed(y=at(np.inf, 5, [1.0] * 12)), (), ["row 5", "infinity"]),
     ],
 )
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -174,9 +186,9 @@ def test_columns_that_cannot_be_learnt_from_get_one_sentence(
 @pytest.mark.parametrize("column", ["id", "f", "y"])
 def test_types_that_no_model_takes_get_one_sentence(run: Run, column: str, values: list) -> None:
     pl.from_pandas(GOOD).with_columns(pl.Series(column, values)).write_parquet("b.parquet")
-    assert f"column {column!r} of b.parquet holds" in refused(run, "fit", "b.parquet", *FIT[2:])
-    if column != "y":
-        assert f"column {column!r} of b.parquet holds" in refused(run, "predict", "good.kin", "b.parquet")
+    refused_by_the_door = refused(run, "fit", "b.parquet", *FIT[2:])
+    culprit = {"id": "column 'id'|task", "f": "column 'f'", "y": "y|a label"}[column]
+    assert re.match(rf"kinfolk: ({culprit}|a task) (holds|is) ", refused_by_the_door)
 
 
 def test_a_column_that_no_model_takes_can_be_dropped(run: Run) -> None:

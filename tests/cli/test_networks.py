@@ -262,7 +262,7 @@ def test_the_new_commands_explain_themselves_with_an_example(run: Run, command: 
         ((*FIT, "--expert", "other.bif"), ["structure_prior", "'rain'"]),
         ((*FIT, "--expert-factor", 0.5), ["--expert-factor", "--expert"]),
         ((*FIT, "--expert", "asia.bif", "--expert-factor", 2), ["factor 2.0"]),
-        ((*FIT, "--drop", "task"), ["'task'", "--drop"]),
+        ((*FIT, "--drop", "task"), ["'task'", "task and as one to leave out"]),
         (("decide", "nets.kin", "t.csv"), ["nets.kin", "no label"]),
         (("inspect", "nets.kin", "--features", 10), ["--features", "nets.kin"]),
         (("inspect", "nets.kin", "--task", "XX"), ["'XX'", "'WA'"]),
@@ -317,7 +317,7 @@ def changed(**columns: object) -> pd.DataFrame:
         (changed(xray=["no"] * 5 + [None] + ["yes"] * (N_ROWS - 6)), ["'xray'", "row 5", "missing"]),
         (changed(xray=[np.inf, *np.arange(N_ROWS - 1) / 8]), ["'xray'", "row 0", "infinity"]),
         (TABLE[["task"]], ["no feature"]),
-        (TABLE[:0], ["no rows"]),
+        (TABLE[:0], ["0 sample(s)"]),
     ],
     ids=[
         "constant",

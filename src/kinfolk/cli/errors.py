@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 from warnings import WarningMessage
 
@@ -18,6 +19,16 @@ INTERRUPTED = 130
 def say(sentence: str) -> None:
     """Print a note or an error on standard error, as one line."""
     print(f"kinfolk: {' '.join(sentence.split())}", file=sys.stderr)
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Say what warnings say, once all has gone well."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in told_by(caught):
+        say(warning)
 
 
 def told_by(caught: Sequence[WarningMessage]) -> list[str]:

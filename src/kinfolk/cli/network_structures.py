@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kinfolk.cli.results import fact_lines, text_table
-from kinfolk.cli.tables import shown
+from kinfolk.cli.tables import named, shown
 
 if TYPE_CHECKING:
     from kinfolk.networks.estimators.bayes_nets import BayesNets
     from kinfolk.networks.model.network import Network
+
+
+def load_networks(model: Path, task: str | None = None) -> dict[Any, Network]:
+    """The networks of a saved model by task, or that of one task as a user writes it."""
+    import kinfolk
+
+    networks: dict[Any, Network] | None = getattr(kinfolk.load(model), "networks_", None)
+    if networks is None:
+        raise ValueError(f"{model} holds no Bayes nets: fit one with --model bayesnets")
+    if task is None:
+        return networks
+    chosen = named(task, list(networks), "task")
+    return {chosen: networks[chosen]}
 
 
 def describe_networks(estimator: BayesNets) -> dict[str, Any]:

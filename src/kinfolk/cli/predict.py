@@ -21,13 +21,12 @@ def predict(
     are left aside. A task never seen before is predicted as a new one, from what is known of all others.
     """
     import kinfolk
-    from kinfolk.cli.answers import as_table, ask, rate
+    from kinfolk.cli.answers import as_table, ask, has_labels, rate
     from kinfolk.cli.results import check_table_target, write_rows
-    from kinfolk.networks.answers.predictor import NetworksPredictor
 
     check_table_target(output, as_json)
     predictor = kinfolk.load(model)
-    if isinstance(predictor, NetworksPredictor):
+    if hasattr(predictor, "networks_") and not has_labels(predictor):
         write_rows(rate(predictor, model, table, task), {}, output, as_json)
         return
     answers = ask(predictor, model, table, task)

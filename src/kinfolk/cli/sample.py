@@ -50,10 +50,9 @@ def sample(
 
 
 def _network(source: Path, task: str | None) -> Network:
-    import kinfolk
-    from kinfolk.cli.tables import listed, named
+    from kinfolk.cli.network_structures import load_networks
+    from kinfolk.cli.tables import listed
     from kinfolk.networks.answers.bif import read_bif
-    from kinfolk.networks.answers.predictor import NetworksPredictor
 
     with source.open("rb") as file:
         start = file.read(len(_START_OF_ZIP))
@@ -61,12 +60,7 @@ def _network(source: Path, task: str | None) -> Network:
         if task is not None:
             raise ValueError(f"--task was given, but {source} is not a saved model: a BIF file holds one network")
         return read_bif(source)
-    predictor = kinfolk.load(source)
-    if not isinstance(predictor, NetworksPredictor):
-        raise ValueError(f"{source} holds no Bayes nets: fit one with --model bayesnets")
-    networks = predictor.networks_
-    if task is not None:
-        return networks[named(task, list(networks), "task")]
+    networks = load_networks(source, task)
     if len(networks) > 1:
         raise ValueError(f"{source} knows several tasks: name one with --task, of {listed(list(networks))}")
     return next(iter(networks.values()))

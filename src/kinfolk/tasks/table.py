@@ -6,7 +6,8 @@ values, the declared categories of a categorical column, is asked for at fit tim
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -68,8 +69,7 @@ class Table(NamedTuple):
             place = int(column) if column >= 0 else int(column) + self.width
             if place in self.places:
                 return self.places.index(place)
-        known = "it has no column names" if self.names is None else f"its columns are {', '.join(self.names)}"
-        raise ValueError(f"column {column!r} is not in the table: {known}")
+        raise ValueError(no_such_column(column, self.names))
 
     def without(self, index: int) -> Table:
         """The table less one column."""
@@ -93,6 +93,21 @@ class Table(NamedTuple):
     def codes_of(self, index: int) -> Coded | None:
         """The codes of a column, where it came with some."""
         return self.coded[index] if index < len(self.coded) else None
+
+
+def no_such_column(column: Any, names: Collection[str] | None, where: str = "the table") -> str:
+    """The sentence about a column that a table does not have.
+
+    Examples
+    --------
+    >>> no_such_column("lable", ["task", "label"])
+    "column 'lable' is not in the table (did you mean 'label'?): its columns are task, label"
+    """
+    if names is None:
+        return f"column {column!r} is not in {where}: it has no column names"
+    alike = get_close_matches(str(column), names, n=1)
+    hint = f" (did you mean {alike[0]!r}?)" if alike else ""
+    return f"column {column!r} is not in {where}{hint}: its columns are {', '.join(names)}"
 
 
 def column_names(X: Any) -> list[str] | None:

@@ -260,22 +260,24 @@ def check_labels(X: Any, y: Any, n_rows: int, unlabelled: Any) -> tuple[NDArray[
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-    """Weights as finite, non-negative floats, not all zero."""
+    """Weights as finite, non-negative floats, not all zero; a column that has a name is called by it."""
     if sample_weight is None:
         return None
+    name = getattr(sample_weight, "name", None)
+    what = f"weight column {name!r}" if isinstance(name, str) and name else "sample_weight"
     if np.isscalar(sample_weight):
         sample_weight = np.full(n_rows, sample_weight)
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("sample_weight must hold one number per row") from None
+        raise ValueError(f"{what} must hold one number per row") from None
     if weights.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array")
     if len(weights) != n_rows:
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
-    refuse_wrong_weights(weights, "sample_weight")
+    refuse_wrong_weights(weights, what)
     if not weights.any():
-        raise ValueError("sample_weight is zero in every row: at least one row must count")
+        raise ValueError(f"{what} is zero in every row: at least one row must count")
     return weights
 
 

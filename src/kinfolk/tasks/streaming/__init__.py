@@ -1,8 +1,9 @@
-"""Tables that are larger than memory, or that nobody wants to hold: counted batch by batch.
+"""Tables in files; those that are larger than memory, or that nobody wants to hold, are counted batch by batch.
 
 - ``counting``: `count_rows`, the one way in; passes over the table and what they end in.
 - ``counts``: what comes out, `Counts`, which ``fit_statistics`` of the naive Bayes models takes.
-- ``scanning``: files and queries of polars as batches of columns.
+- ``scanning``: files and queries of polars, read whole (`read_file`) or as batches of columns.
+- ``roles``: which column is the task, the label, the weight, and which are features.
 - ``reading``: batches as coded rows, and a sample of them.
 - ``coding``: values as codes in the order in which they turn up.
 - ``columns``: what becomes of a column; the rules are those of ``tasks.schema``.

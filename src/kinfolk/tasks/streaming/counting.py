@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from kinfolk.tasks.streaming.counts import Counts
 from kinfolk.tasks.streaming.growing import GrowingTables
 from kinfolk.tasks.streaming.quantiles import N_PASSES, QuantileSearch
 from kinfolk.tasks.streaming.reading import MOST_NAMES, NamedColumn, Reader, label_column, task_column
+from kinfolk.tasks.streaming.roles import assign_roles
 from kinfolk.tasks.streaming.scanning import Scan, scan
 from kinfolk.tasks.values import MAX_CATEGORIES, as_ids, distinct, too_many
 
@@ -96,8 +96,9 @@ def count_rows(
     check_whole("batch_rows", batch_rows, 1)
     check_whole("sample_rows", sample_rows, 0)
     table = scan(source)
-    names = _check_columns(table, label, task, weight, features)
     kinds = table.schema
+    names = assign_roles(list(kinds), table.where, task=task, label=label, weight=weight, features=features).features
+    _check_types(table, [task, label, *names], weight)
     choices = Choices(names, categories or {}, categorical_features, bins)
     values = {f: choices.values(name, kinds[name]) for f, name in enumerate(names)}
     reader = Reader(
@@ -115,7 +116,9 @@ def count_rows(
             settled[f] = Settled(own.column, np.arange(own.column.n_values, dtype=np.int32))
         _count(reader, binned, tables, verbose, again=True)
     statistics, classes = _conclude(reader, tables, [settled[f] for f in range(len(names))], tally.whole)
-    order = [name for name in kinds if name == task or name in names] if features is None else [task, *names]
+    order = [name for name in kinds if name == task or name in names]
+    if features is not None and [name for name in order if name != task] != names:
+        order = [task, *names]
     schema = Schema(tuple(settled[f].column for f in range(len(names))))
     rows = reader.sample(schema, statistics.tasks, classes, min(sample_rows, tally.n_rows), tally.n_rows)
     return Counts(statistics, schema, classes, tuple(order), task, label, tally.n_rows, tally.n_unlabelled, rows)
@@ -207,24 +210,10 @@ def _sorted(named: NamedColumn, weights: NDArray[np.float64]) -> tuple[NDArray[n
     return codes[order], as_ids(list(distinct(values, named.label, limit=MOST_NAMES)))
 
 
-def _check_columns(table: Scan, label: str, task: str, weight: str | None, features: Sequence[str] | None) -> list[str]:
-    """Names of the features; every column must be there, have one use, and be of a type that can be counted."""
+def _check_types(table: Scan, columns: Sequence[str], weight: str | None) -> None:
+    """Columns must be of types that can be counted."""
     kinds = table.schema
-    uses = {"task": task, "label": label} | ({} if weight is None else {"weight": weight})
-    names = [name for name in kinds if name not in uses.values()] if features is None else list(features)
-    for name in [*uses.values(), *names]:
-        if name not in kinds:
-            alike = get_close_matches(str(name), kinds, n=1)
-            hint = f" (did you mean {alike[0]!r}?)" if alike else ""
-            raise ValueError(f"column {name!r} is not in {table.where}{hint}: its columns are {', '.join(kinds)}")
-    both = [*uses.items(), *(("feature", name) for name in names)]
-    for i, (use, name) in enumerate(both):
-        for earlier, other in both[:i]:
-            if name == other:
-                raise ValueError(f"column {name!r} was given as {earlier} and as {use}: each needs a column of its own")
-    if not names:
-        raise ValueError(f"{table.where} has no feature beside {', '.join(map(repr, uses.values()))}: one is needed")
-    for name in [task, label, *names]:
+    for name in columns:
         kind = kinds[name]
         if kind.is_nested() or kind.is_temporal() or kind in (pl.Binary, pl.Object):
             raise ValueError(
@@ -232,7 +221,6 @@ def _check_columns(table: Scan, label: str, task: str, weight: str | None, featu
             )
     if weight is not None and not kinds[weight].is_numeric():
         raise ValueError(f"weight column {weight!r} holds {kinds[weight]} values: weights are numbers")
-    return names
 
 
 def _check_tally(tally: _Tally, where: str, label: str, weight: str | None) -> None:

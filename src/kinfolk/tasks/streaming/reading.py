@@ -103,11 +103,16 @@ def label_column(name: str, kind: pl.DataType, unlabelled: Any) -> NamedColumn:
     if kind in (pl.Categorical, pl.Enum):
         query, kind = query.cast(pl.String), pl.String()
     if unlabelled is not None:
-        own = str if kind == pl.String else bool if kind == pl.Boolean else int | float | np.number
-        if not isinstance(unlabelled, own) or (isinstance(unlabelled, bool) and kind != pl.Boolean):
-            raise ValueError(f"unlabelled={unlabelled!r} cannot stand in {what}, of type {kind}")
+        check_mark(unlabelled, name, kind)
         query = pl.when(query != unlabelled).then(query)
     return NamedColumn(what, query, _values_of_names(what, kind, True))
+
+
+def check_mark(unlabelled: Any, name: str, kind: pl.DataType) -> None:
+    """Refuse a mark of unlabelled rows that a column of labels cannot hold."""
+    own = str if kind == pl.String else bool if kind == pl.Boolean else int | float | np.number
+    if not isinstance(unlabelled, own) or (isinstance(unlabelled, bool) and kind != pl.Boolean):
+        raise ValueError(f"unlabelled={unlabelled!r} cannot stand in label column {name!r}, of type {kind}")
 
 
 def _values_of_names(what: str, kind: pl.DataType, whole: bool) -> NamedValues | NumberValues:

@@ -1,10 +1,11 @@
-"""Tables that are never read whole: a polars query over a file, and its rows batch by batch."""
+"""Tables in files: a polars query over a file, whose rows come batch by batch or all at once."""
 
 from __future__ import annotations
 
+import io
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +37,11 @@ class Scan(NamedTuple):
         with one_sentence(self.where, self.kind):
             yield from self.query.select(columns).collect_batches(chunk_size=n_rows, engine="streaming", lazy=True)
 
+    def whole(self) -> pl.DataFrame:
+        """All rows and columns."""
+        with one_sentence(self.where, self.kind):
+            return self.query.collect()
+
     def take(self, columns: list[pl.Expr], rows: NDArray[np.int64]) -> pl.DataFrame:
         """Some columns of some rows."""
         wanted = pl.Series(rows, dtype=pl.get_index_type())
@@ -45,8 +51,36 @@ class Scan(NamedTuple):
             return found.collect(engine="streaming")
 
 
-def scan(source: Any) -> Scan:
-    """Make a query of a file's path, a lazy frame or a frame.
+def read_file(source: Any, text: Collection[str] = ()) -> pl.DataFrame:
+    r"""Read a table whole.
+
+    Types of CSV columns are inferred from the whole file, empty fields are missing values, blank lines are no rows, and
+    columns without a name, such as the index that pandas writes, are left out.
+
+    Parameters
+    ----------
+    source : path or binary stream
+        As :func:`scan` takes it.
+    text : collection of str
+        Columns of a CSV file to be kept as text, whatever they look like.
+
+    Returns
+    -------
+    polars.DataFrame
+
+    Examples
+    --------
+    >>> table = b"task,size\n01,3\n02,\n"
+    >>> read_file(io.BytesIO(table)).rows()
+    [(1, 3), (2, None)]
+    >>> read_file(io.BytesIO(table), text=["task"]).rows()
+    [('01', 3), ('02', None)]
+    """
+    return scan(source, text).whole()
+
+
+def scan(source: Any, text: Collection[str] = ()) -> Scan:
+    """Make a query of a file's path, of a stream of CSV, of a lazy frame or of a frame.
 
     Examples
     --------
@@ -57,6 +91,10 @@ def scan(source: Any) -> Scan:
         return Scan(_plain(source), "the query", "table", None)
     if isinstance(source, pl.DataFrame):
         return Scan(_plain(source.lazy()), "the table", "table", source.height)
+    if isinstance(source, io.IOBase):
+        stream, where = io.BytesIO(source.read()), "standard input"
+        with one_sentence(where, "CSV"):
+            return Scan(_plain(_scan_csv(stream, where, ",", text)), where, "CSV", None)
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"rows are counted in a file, a polars frame or a query, not in {type(source).__name__}")
     path = Path(source)
@@ -67,7 +105,7 @@ def scan(source: Any) -> Scan:
     kind = _SCANNED.get(ending, "CSV")
     with one_sentence(str(path), kind):
         if kind == "CSV":
-            return Scan(_plain(_scan_csv(path, _SEPARATORS[ending])), str(path), kind, None)
+            return Scan(_plain(_scan_csv(path, str(path), _SEPARATORS[ending], text)), str(path), kind, None)
         query = pl.scan_parquet(path, glob=False) if kind == "Parquet" else pl.scan_ipc(path, glob=False)
         # Both formats say in a few bytes how many rows they hold.
         return Scan(_plain(query), str(path), kind, int(query.select(pl.len()).collect().item()))
@@ -91,20 +129,32 @@ def _ending(path: Path) -> str:
     raise ValueError(f"{path} is not a kind of table that is known: {', '.join(others)} and {last} are read")
 
 
-def _scan_csv(path: Path, separator: str) -> pl.LazyFrame:
+def _scan_csv(source: Path | io.BytesIO, where: str, separator: str, text: Collection[str]) -> pl.LazyFrame:
     """A query in which empty fields are missing, blank lines are no rows, and columns without a name are left out."""
-    header = pl.read_csv(path, separator=separator, has_header=False, n_rows=1, infer_schema=False, glob=False)
+    header = pl.read_csv(source, separator=separator, has_header=False, n_rows=1, infer_schema=False, glob=False)
     names = ["" if name is None else name for name in header.row(0)]
     for name, times in Counter(filter(None, names)).items():
         if times > 1:
-            raise ValueError(f"{path} has {times} columns named {name!r}: every column needs a name of its own")
+            raise ValueError(f"{where} has {times} columns named {name!r}: every column needs a name of its own")
+    if len(names) == 1 and separator == "," and (";" in names[0] or "\t" in names[0]):
+        raise ValueError(f"{where} has one column, {names[0]!r}: its columns must be separated by commas")
+    how: dict[str, Any] = {"separator": separator, "null_values": [""], "glob": False}
     # Types come from the whole file, since a column may look like numbers for a million rows; asked for once, they are
     # not looked for in every pass.
-    inferred = pl.scan_csv(path, separator=separator, infer_schema_length=None, null_values=[""], glob=False)
+    inferred = pl.scan_csv(_anew(source), infer_schema_length=None, **how)
     kinds = inferred.collect_schema()
-    query = pl.scan_csv(path, separator=separator, schema=kinds, null_values=[""], glob=False)
+    # By their places, since polars has names of its own for columns whose names hold quotes, or which have none.
+    chosen = {
+        own: pl.String() if name in text else kind for (own, kind), name in zip(kinds.items(), names, strict=True)
+    }
+    query = pl.scan_csv(_anew(source), schema=chosen, **how)
     query = query.select(pl.nth(i).alias(name) for i, name in enumerate(names) if name)
     return query.filter(~pl.all_horizontal(pl.all().is_null()))
+
+
+def _anew(source: Path | io.BytesIO) -> Path | io.BytesIO:
+    """The source from its start, which a stream has left once it has been read."""
+    return io.BytesIO(source.getvalue()) if isinstance(source, io.BytesIO) else source
 
 
 def _plain(query: pl.LazyFrame) -> pl.LazyFrame:
