@@ -39,7 +39,7 @@ def seeds(n: int, seed: int = 0) -> list[np.random.SeedSequence]:
 def test_the_weights_are_unbiased_however_badly_the_sweeps_mix(mixing):
     # Without any mixing this is plain importance sampling from the prior.
     powers = np.linspace(0, 1, 6)
-    weights = np.exp([anneal(Die(mixing), powers, np.random.default_rng(seed)) for seed in seeds(4_000)])
+    weights = np.exp([anneal(Die(mixing), powers, np.random.default_rng(seed))[0] for seed in seeds(4_000)])
     assert abs(weights.mean() - np.exp(LOG_EVIDENCE)) < 4 * weights.std() / np.sqrt(len(weights))
 
 

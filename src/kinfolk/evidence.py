@@ -8,7 +8,7 @@ averaged know nothing of how their powers were chosen, and the average of their 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -61,18 +61,14 @@ class Annealed(Protocol):
         """Move the state by a step that leaves its distribution at this power as it is."""
 
 
-def anneal(state: Annealed, powers: NDArray[np.float64], rng: np.random.Generator) -> Any:
-    """Log weight of one annealed run; its exponential is an unbiased estimate of Z₁/Z₀ (thesis eq. A.70).
-
-    One number, or one for each independent part of the state.
-    """
-    return _run(state, powers, rng)[0]
-
-
-def _run(
+def anneal(
     state: Annealed, powers: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Log weights of one run, and the log likelihood of the whole state before each step."""
+    """One annealed run: its log weight, and the log likelihood of the whole state before each step.
+
+    The exponential of the log weight is an unbiased estimate of Z₁/Z₀ (thesis eq. A.70). It is one number, or one for
+    each independent part of the state.
+    """
     state.draw_from_prior(rng)
     log_weight, seen = np.zeros(()), np.empty(len(powers) - 1)
     for step, (before, after) in enumerate(pairwise(powers)):
@@ -137,7 +133,7 @@ def _side_by_side(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Log weights (runs, parts) and log likelihoods on the way (runs, steps) of independent runs."""
     runs = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_run)(state, powers, np.random.default_rng(seed)) for state, seed in zip(states, seeds, strict=True)
+        delayed(anneal)(state, powers, np.random.default_rng(seed)) for state, seed in zip(states, seeds, strict=True)
     )
     log_weights = np.array([log_weight for log_weight, _ in runs]).reshape(len(runs), -1)
     return log_weights, np.array([seen for _, seen in runs])

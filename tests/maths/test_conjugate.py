@@ -19,7 +19,6 @@ from kinfolk.maths.dirichlet import (
     dirichlet_product,
     log_marginal_of_sum,
     log_marginals,
-    log_marginals_joined,
 )
 
 KAPPA, SHAPE, RATE, SCALE = 0.7, 1.8, 1.3, 2.5
@@ -132,4 +131,3 @@ class TestProduct:
         joined = lgamma(4) + lgamma(4) - lgamma(8)
         joined += marginal([0.2, -1.0, 0.7], GAUSSIAN) + marginal([4.0, 1.0, 0.0, 2.0], COUNT)
         assert log_marginal_of_sum(*self.ROWS, product) == pytest.approx(joined, abs=1e-12)
-        assert log_marginals_joined(self.ROWS, 0, np.array([1]), product) == pytest.approx([joined], abs=1e-12)

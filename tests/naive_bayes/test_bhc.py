@@ -10,6 +10,7 @@ from scipy.special import gammaln
 from kinfolk import ClusteredNB
 from kinfolk.maths.dirichlet import dirichlet_product
 from kinfolk.partition.bhc import cluster_hierarchically
+from kinfolk.partition.tree import TaskTree
 from tests import oracle
 from tests.problems import as_arguments, as_rows, priors, random_problems
 
@@ -164,6 +165,14 @@ def test_a_large_tree_is_greedy_too(seed, kind):
     assert tree.children.tolist() == children
 
 
+def leaves_of(tree: TaskTree) -> list[frozenset[int]]:
+    """The tasks under every node, leaves first."""
+    under = [frozenset([leaf]) for leaf in range(tree.n_tasks)]
+    for left, right in tree.children:
+        under.append(under[left] | under[right])
+    return under
+
+
 def test_of_equal_odds_the_pair_that_comes_first_is_joined():
     counts = np.array([[4, 1], [1, 3], [4, 1]], dtype=np.int32)[[0, 1, 1, 2, 0, 1, 2, 0, 1, 0, 2, 1]]
     tree = cluster_hierarchically(counts, dirichlet_product(np.ones(2), np.array([0, 2]), 100), 1.0)
@@ -175,10 +184,10 @@ def test_the_weights_on_the_path_of_every_task_sum_to_one(problem):
     tree = fitted(problem).tree_
     root = 2 * problem.n_tasks - 2
     for leaf in range(problem.n_tasks):
-        path = tree.path(leaf)
+        path = [node for node, under in enumerate(leaves_of(tree)) if leaf in under]
         assert (path[0], path[-1]) == (leaf, root)
+        assert tree.parents[path[:-1]].tolist() == path[1:]
         assert np.exp(tree.log_weights[path]).sum() == pytest.approx(1, abs=1e-12)
-        assert [node for node, under in enumerate(tree.leaves()) if leaf in under] == sorted(path.tolist())
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -200,7 +209,7 @@ def test_the_linkage_is_the_same_tree_in_the_order_of_heights():
         linkage = tree.linkage()
         assert hierarchy.is_monotonic(linkage)  # cut_tree needs it
         height = {frozenset([u]): 0.0 for u in range(12)}
-        under = [frozenset(leaves.tolist()) for leaves in tree.leaves()]
+        under = leaves_of(tree)
         for (left, right), log_odds in zip(tree.children, tree.log_odds, strict=True):
             r = 1 / (1 + np.exp(-log_odds))
             height[under[left] | under[right]] = max(height[under[left]], height[under[right]]) - np.log(r)
@@ -243,7 +252,7 @@ def test_one_task_alone_is_a_tree_of_one_leaf():
     model = fitted(problem)
     assert model.log_evidence_ == pytest.approx(oracle.log_evidence(problem), abs=1e-10)
     assert model.tree_.children.shape == (0, 2)
-    assert model.tree_.path(0).tolist() == [0]
+    assert model.tree_.parents.tolist() == [-1]
     assert model.partition_.tolist() == [0]
     np.testing.assert_array_equal(model.similarity_, [[1.0]])
 

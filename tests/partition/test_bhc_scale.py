@@ -10,7 +10,7 @@ from joblib import Parallel
 from scipy.special import gammaln, logsumexp
 from sklearn.metrics import adjusted_rand_score
 
-from kinfolk.maths.dirichlet import DirichletProduct, dirichlet_product, log_marginals, log_marginals_joined
+from kinfolk.maths.dirichlet import DirichletProduct, dirichlet_product, log_marginals
 from kinfolk.partition import randomised_bhc
 from kinfolk.partition.bhc import cluster_hierarchically, join_greedily
 from kinfolk.partition.crp import canonical
@@ -30,7 +30,7 @@ def greedy_by_matrix(
     odds = np.full((n, n), -np.inf)
 
     def compare(i: int, others: list[int]) -> None:
-        joined = log_marginals_joined(counts, i, np.array(others), product)
+        joined = log_marginals(counts[i] + counts[others], product)
         new = joined + (np.log(a) + gammaln(size[i] + size[others])) - (sums[i] + sums[others])
         odds[np.minimum(i, others), np.maximum(i, others)] = new
 

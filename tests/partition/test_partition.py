@@ -15,7 +15,6 @@ from kinfolk.maths.dirichlet import (
     dirichlet_product,
     log_marginal_of_sum,
     log_marginals,
-    log_marginals_joined,
 )
 from kinfolk.partition.crp import canonical, joining_weights, log_prior
 from kinfolk.partition.exact import _subset_sums, exact_partitions
@@ -199,7 +198,6 @@ def test_log_marginals_equal_the_formula(dtype, largest, symmetric):
     together = [by_gammaln(counts[2] + row, prior, group_start) for row in counts]
     np.testing.assert_allclose(log_marginals(counts, product), alone, atol=1e-10)
     np.testing.assert_allclose([log_marginal_of_sum(counts[2], row, product) for row in counts], together, atol=1e-10)
-    np.testing.assert_allclose(log_marginals_joined(counts, 2, np.arange(6), product), together, atol=1e-10)
 
 
 def test_tables_too_large_for_the_caches_are_cut_and_the_rest_computed(monkeypatch):

@@ -9,7 +9,7 @@ from kinfolk.maths.dirichlet import DirichletProduct, dirichlet_product
 from kinfolk.partition.bhc import cluster_hierarchically
 from kinfolk.partition.crp import canonical
 from kinfolk.partition.exact import exact_partitions
-from kinfolk.partition.search import search_evidence, search_partitions
+from kinfolk.partition.search import search_partitions
 from tests.oracle import log_crp, partitions
 
 ROUNDING = 1e-9
@@ -48,7 +48,7 @@ def test_the_bound_never_exceeds_the_exact_evidence(n_tasks, n_rows, a):
     tree = cluster_hierarchically(counts, product, a)
     for seed in range(3):
         for given in (None, tree):
-            found = search_evidence(counts, product, a, tree=given, n_sweeps=30, seed=seed)
+            found = search_partitions(counts, product, a, tree=given, n_sweeps=30, seed=seed).evidence
             assert found.kind == "lower bound"
             assert found.error == 0.0
             assert found.value <= exact + ROUNDING
@@ -80,7 +80,7 @@ def test_the_bound_is_close_where_tasks_are_distinct(seed):
 def test_with_a_tree_the_bound_is_above_the_tree_s_own(n_rows):
     counts, product = tasks(9, n_rows, seed=5)
     tree = cluster_hierarchically(counts, product, 1.0)
-    found = search_evidence(counts, product, 1.0, tree=tree, n_sweeps=20)
+    found = search_partitions(counts, product, 1.0, tree=tree, n_sweeps=20).evidence
     assert tree.log_tree_sum < found.value <= exact_partitions(counts, product, 1.0).log_evidence + ROUNDING
 
 
@@ -113,11 +113,11 @@ def test_fractional_counts_are_bounded_too():
     weighted = counts * 0.7
     product = dirichlet_product(np.ones(6), np.array([0, 3, 6]), 0)
     exact = exact_partitions(weighted, product, 1.0).log_evidence
-    assert exact - 0.1 < search_evidence(weighted, product, 1.0).value <= exact + ROUNDING
+    assert exact - 0.1 < search_partitions(weighted, product, 1.0).evidence.value <= exact + ROUNDING
 
 
 def test_the_same_seed_gives_the_same_bound():
     counts, product = tasks(9, 2, seed=9)
-    one, two, other = (search_evidence(counts, product, 1.0, n_sweeps=10, seed=seed) for seed in (0, 0, 1))
+    one, two, other = (search_partitions(counts, product, 1.0, n_sweeps=10, seed=seed).evidence for seed in (0, 0, 1))
     assert one == two
     assert one != other

@@ -108,12 +108,3 @@ def log_marginals(counts, product):  # type: ignore[no-untyped-def]
     for i in range(len(counts)):
         out[i] = log_marginal_of_sum(counts[i], nothing, product)
     return out
-
-
-@compiled
-def log_marginals_joined(counts, one, others, product):  # type: ignore[no-untyped-def]
-    """Log marginal of row ``one`` joined with each row of ``others``."""
-    out = np.empty(len(others))
-    for k in range(len(others)):
-        out[k] = log_marginal_of_sum(counts[one], counts[others[k]], product)
-    return out

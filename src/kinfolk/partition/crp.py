@@ -41,8 +41,12 @@ def log_prior(partition: NDArray[np.int64], concentration: float) -> float:
     >>> round(float(np.exp(log_prior(np.array([0, 0, 1]), 1.0))), 6)
     0.166667
     """
-    sizes = np.bincount(canonical(partition))
-    return float(log_block_weight(sizes, concentration).sum()) + log_normaliser(len(partition), concentration)
+    return log_prior_of_sizes(np.bincount(canonical(partition)), concentration)
+
+
+def log_prior_of_sizes(sizes: NDArray[np.int64], concentration: float) -> float:
+    """Log probability of any one partition into blocks of these sizes: it depends on nothing else."""
+    return float(log_block_weight(sizes, concentration).sum()) + log_normaliser(int(sizes.sum()), concentration)
 
 
 def joining_weights(sizes: NDArray[Any], n_tasks: int, concentration: float) -> tuple[NDArray[np.float64], float]:

@@ -12,7 +12,6 @@ all of a chain: ``place`` goes on from seats that were written down as if it had
 
 from __future__ import annotations
 
-from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import DirichletProduct, log_marginal_of_sum, log_marginals
 from kinfolk.maths.draws import draw_index
+from kinfolk.partition.crp import log_prior_of_sizes
 
 
 class Seats(NamedTuple):
@@ -124,10 +124,7 @@ class Seating:
     @property
     def log_prior(self) -> float:
         """Log probability of the partition."""
-        sizes = self.cluster_size[self.cluster_size > 0]
-        a = self.concentration
-        blocks = sum(self.log_concentration + lgamma(size) for size in sizes)
-        return float(blocks + lgamma(a) - lgamma(a + len(self.seat)))
+        return log_prior_of_sizes(self.cluster_size[self.cluster_size > 0], self.concentration)
 
 
 @compiled(inline="always")

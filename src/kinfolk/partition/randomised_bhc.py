@@ -82,19 +82,19 @@ def cluster_in_random_parts(
         parts = _divide(clusters, np.arange(len(clusters.node)), setting, rng)
         merges = _join_each(clusters, parts, setting)
         surety = _lowest_below(merges.children, merges.log_odds, len(clusters.node))
-        believed = len(surety)
+        n_sure = len(surety)
         if len(parts) > 1 and n_poor_rounds < _N_POOR_ROUNDS:
-            believed = min(len(clusters.node) // _SURE_SHARE, int((surety > 0).sum()))
-            n_poor_rounds += believed * _POOR_SHARE < len(clusters.node)
+            n_sure = min(len(clusters.node) // _SURE_SHARE, int((surety > 0).sum()))
+            n_poor_rounds += n_sure * _POOR_SHARE < len(clusters.node)
         kept = np.zeros(len(surety), dtype=bool)
         # No merge is surer than those below it, which stand before it: of equals they come first.
-        kept[np.argsort(-surety, kind="stable")[:believed]] = True
+        kept[np.argsort(-surety, kind="stable")[:n_sure]] = True
         names = np.concatenate([clusters.node, 2 * n - len(clusters.node) + np.cumsum(kept) - 1])
         children.append(names[merges.children[kept]])
         log_odds.append(merges.log_odds[kept])
         clusters = _perform(clusters, merges, kept, names)
         if progress is not None:
-            progress(believed)
+            progress(n_sure)
     root = float(clusters.log_sum[0]) + log_normaliser(n, concentration)
     return TaskTree(np.concatenate(children), np.concatenate(log_odds), root)
 

@@ -16,7 +16,6 @@ same key one of them would be left out, which leaves the sum a lower bound.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from scipy.special import logsumexp
 from kinfolk.evidence import Evidence
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.dirichlet import DirichletProduct
-from kinfolk.partition.crp import canonical, log_normaliser
+from kinfolk.partition.crp import canonical, log_block_weight, log_normaliser
 from kinfolk.partition.gibbs import Seating
 from kinfolk.partition.neighbours import Keys, Names, Neighbours, weigh_mergers, weigh_seats
 from kinfolk.partition.split_merge import split_and_merge
@@ -47,7 +46,7 @@ class Found(NamedTuple):
     n_partitions: int
 
 
-def search_evidence(
+def search_partitions(
     counts: NDArray[np.generic],
     product: DirichletProduct,
     concentration: float,
@@ -56,8 +55,10 @@ def search_evidence(
     starts: Sequence[NDArray[np.int64]] | None = None,
     n_sweeps: int = 100,
     seed: int = 0,
-) -> Evidence:
+) -> Found:
     """Lower bound of the log evidence of tasks' counts: the sum over the partitions that a search met.
+
+    O(sweeps · tasks · clusters · cells).
 
     Parameters
     ----------
@@ -79,37 +80,20 @@ def search_evidence(
 
     Returns
     -------
-    Evidence
-        Of kind "lower bound".
+    Found
+        The bound, and the best partition that was found.
 
     Examples
     --------
-    >>> from kinfolk.maths.arrays import Floats
-    from kinfolk.maths.dirichlet import dirichlet_product
+    >>> from kinfolk.maths.dirichlet import dirichlet_product
     >>> from kinfolk.partition.exact import exact_partitions
     >>> counts = np.array([[9, 1], [1, 9], [8, 2]], dtype=np.int32)
     >>> product = dirichlet_product(np.ones(2), np.array([0, 2]), 30)
-    >>> round(search_evidence(counts, product, 1.0).value, 6)
+    >>> round(search_partitions(counts, product, 1.0).evidence.value, 6)
     -16.204126
     >>> round(exact_partitions(counts, product, 1.0).log_evidence, 6)
     -16.204126
     """
-    return search_partitions(
-        counts, product, concentration, tree=tree, starts=starts, n_sweeps=n_sweeps, seed=seed
-    ).evidence
-
-
-def search_partitions(
-    counts: NDArray[np.generic],
-    product: DirichletProduct,
-    concentration: float,
-    *,
-    tree: TaskTree | None = None,
-    starts: Sequence[NDArray[np.int64]] | None = None,
-    n_sweeps: int = 100,
-    seed: int = 0,
-) -> Found:
-    """As :func:`search_evidence`, with the best partition that was found. O(sweeps · tasks · clusters · cells)."""
     n_tasks = len(counts)
     rng = np.random.default_rng(seed)
     names = rng.integers(1, np.iinfo(np.uint64).max, size=n_tasks, dtype=np.uint64)
@@ -189,9 +173,8 @@ class _Walk:
     @property
     def log_joint(self) -> float:
         """Log of the prior, without its normaliser, times the marginal."""
-        seating = self.seating
-        sizes = seating.cluster_size[seating.cluster_size > 0]
-        return seating.log_likelihood + float(sum(seating.log_concentration + lgamma(size) for size in sizes))
+        sizes = self.seating.cluster_size[self.seating.cluster_size > 0]
+        return self.seating.log_likelihood + float(log_block_weight(sizes, self.seating.concentration).sum())
 
     def begin(self, partition: NDArray[np.int64]) -> None:
         """Go on from a partition."""

@@ -64,21 +64,6 @@ class TaskTree(NamedTuple):
             above[node] = above[parents[node]] + log_not_r[parents[node]]
         return np.asarray(log_r + above)
 
-    def path(self, leaf: int) -> NDArray[np.int64]:
-        """Nodes from a leaf up to the root, the leaf first."""
-        parents = self.parents
-        nodes = [leaf]
-        while parents[nodes[-1]] >= 0:
-            nodes.append(int(parents[nodes[-1]]))
-        return np.array(nodes, dtype=np.int64)
-
-    def leaves(self) -> list[NDArray[np.int64]]:
-        """The tasks under every node, leaves first. O(U · depth) memory."""
-        under = [np.array([leaf]) for leaf in range(self.n_tasks)]
-        for left, right in self.children:
-            under.append(np.concatenate([under[left], under[right]]))
-        return under
-
     def partition(self) -> NDArray[np.int64]:
         """The most probable tree-consistent partition."""
         n = self.n_tasks

@@ -6,7 +6,7 @@ import numpy as np
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.model.fitted import Problem
-from kinfolk.partition.search import search_evidence
+from kinfolk.partition.search import search_partitions
 from kinfolk.partition.tree import TaskTree
 
 
@@ -21,7 +21,7 @@ def searched_evidence(
         n_tasks = len(order)
         place = np.concatenate([np.argsort(order), np.arange(n_tasks, 2 * n_tasks - 1)])
         tree = tree._replace(children=place[tree.children])
-    found = search_evidence(
+    found = search_partitions(
         statistics.feature_counts[order], problem.product(), concentration, tree=tree, n_sweeps=n_sweeps, seed=seed
-    )
+    ).evidence
     return found._replace(value=found.value + problem.log_label_evidence())
