@@ -64,13 +64,29 @@ class TestDecide:
         threshold = 1 / (1 + 2**n)
         p = np.array([threshold * (1 - 1e-9), threshold, threshold * (1 + 1e-9)])
         proba = np.column_stack([1 - p, p])
-        assert decide(proba, Loss.asymmetric(n, ["no", "yes"])).tolist() == ["no", "no", "yes"]
+        assert decide(proba, Loss.asymmetric(n, ["no", "yes"], positive="yes")).tolist() == ["no", "no", "yes"]
         first_is_positive = Loss.asymmetric(n, ["yes", "no"], positive="yes")
         assert decide(proba[:, ::-1], first_is_positive).tolist()[::2] == ["no", "yes"]
 
     def test_the_asymmetric_loss_with_n_minus_2_makes_a_false_positive_four_times_worse(self):
-        loss = Loss.asymmetric(-2, ["no", "yes"])
+        loss = Loss.asymmetric(-2, ["no", "yes"], positive="yes")
         assert realised_loss(["no"], ["yes"], loss) == 4 * realised_loss(["yes"], ["no"], loss)
+
+    def test_which_class_is_positive_need_not_be_said_where_it_makes_no_difference(self):
+        assert Loss.asymmetric(0, ["accept", "reject"]) == Loss.zero_one(["accept", "reject"])
+        for classes in ([0, 1], [1, 0], [-1, 1], [False, True]):
+            loss = Loss.asymmetric(2, classes)
+            assert realised_loss([max(classes)], [min(classes)], loss) == 4.0
+
+    def test_a_frame_or_a_mapping_names_its_classes_and_actions(self):
+        rows = [[0.0, 9.0, 1.0], [2.0, 0.0, 1.0]]
+        frame = pd.DataFrame(rows, index=["no", "yes"], columns=["decline", "accept", "ask"])
+        loss = Loss(frame)
+        assert loss == Loss(rows, ["no", "yes"], ["decline", "accept", "ask"])
+        # Rows are found by name: in another order they mean the same.
+        assert decide([[0.9, 0.1]], frame[::-1], classes=["no", "yes"]).tolist() == ["decline"]
+        named = {"yes": {"ask": 1, "accept": 0, "decline": 2}, "no": {"decline": 0, "accept": 9, "ask": 1}}
+        assert decide([[0.4, 0.6]], Loss(named), classes=["no", "yes"]).tolist() == ["ask"]
 
     def test_asking_is_chosen_exactly_where_every_class_is_dearer(self):
         p = np.linspace(0, 1, 1001)
@@ -149,7 +165,7 @@ class TestNames:
         ]
 
     def test_a_loss_is_a_value(self):
-        loss = Loss.asymmetric(2, ["no", "yes"]).with_ask(0.5)
+        loss = Loss.asymmetric(2, ["no", "yes"], positive="yes").with_ask(0.5)
         for twin in (
             Loss(loss.matrix, loss.classes, loss.actions),
             copy.deepcopy(loss),
@@ -159,7 +175,7 @@ class TestNames:
             assert hash(twin) == hash(loss)
             with pytest.raises(ValueError, match="read-only"):
                 twin.matrix[0, 0] = 1.0
-        assert loss != Loss.asymmetric(3, ["no", "yes"]).with_ask(0.5)
+        assert loss != Loss.asymmetric(3, ["no", "yes"], positive="yes").with_ask(0.5)
         assert loss != Loss(loss.matrix, loss.classes, ["no", "yes", "call"])
 
 
@@ -217,6 +233,10 @@ class TestRealisedLoss:
         (lambda: Loss.zero_one(["a", "b"]).with_ask(np.nan), "The loss holds nan in row 0, column 2;"),
         (lambda: Loss.asymmetric(1, ["a", "b", "c"]), "was given 3 classes;"),
         (lambda: Loss.asymmetric(np.nan), "was given n = nan;"),
+        (lambda: Loss.asymmetric(1, ["accept", "reject"]), "say which is positive: positive='reject'"),
+        (lambda: Loss({"no": {"no": 0, "yes": 1}, "yes": {"no": 1}}), "action 'yes' is missing for class 'yes'"),
+        (lambda: Loss({"no": [0, 1]}), "The loss of class 'no' is"),
+        (lambda: Loss(pd.DataFrame([[0, 1], [1, 0]]), classes=["a", "b"]), "names its own classes"),
         (lambda: Loss.asymmetric(1, ["a", "b"], positive="c"), "The positive class 'c' is not one of"),
         (
             lambda: realised_loss([0, 2], [0, 1], np.eye(2)),
@@ -313,10 +333,13 @@ class TestDecisionClassifier:
 
     def test_a_grid_search_over_losses_finds_the_one_it_is_scored_by(self):
         two, true = X[50:, :1], SPECIES[Y[50:]]
-        wanted = Loss.asymmetric(4, SPECIES[1:])
+        wanted = Loss.asymmetric(4, SPECIES[1:], positive=SPECIES[2])
         search = GridSearchCV(
             DecisionClassifier(GaussianNB()),
-            {"loss": [partial(Loss.asymmetric, n) for n in (-4, 0, 4)], "estimator__var_smoothing": [1e-9]},
+            {
+                "loss": [partial(Loss.asymmetric, n, positive=SPECIES[2]) for n in (-4, 0, 4)],
+                "estimator__var_smoothing": [1e-9],
+            },
             scoring=make_scorer(realised_loss, greater_is_better=False, loss=wanted),
             error_score="raise",
         ).fit(two, true)
@@ -326,7 +349,7 @@ class TestDecisionClassifier:
         assert realised < plain
 
     def test_a_loss_survives_cloning(self):
-        model = DecisionClassifier(GaussianNB(), Loss.asymmetric(2, ["a", "b"]), ask_cost=[0.1, 0.2])
+        model = DecisionClassifier(GaussianNB(), Loss.asymmetric(2, ["a", "b"], positive="b"), ask_cost=[0.1, 0.2])
         assert clone(model).loss == model.loss
 
     def test_task_goes_straight_to_the_classifier_without_metadata_routing(self):

@@ -89,6 +89,7 @@ def refused(run: Run, *arguments: object, given: str | bytes | None = None) -> s
         (("decide", "good.kin", "t.csv", "--loss", "nothing.csv"), ["nothing.csv"]),
         (("decide", "good.kin", "t.csv", "--loss", "t.csv"), ["'f'", "t.csv"]),
         (("decide", "good.kin", "t.csv", "--loss", "loss.csv", "--asymmetric", 1), ["--loss", "--asymmetric"]),
+        (("decide", "good.kin", "t.csv", "--asymmetric", 1), ["--asymmetric needs --positive"]),
         (("decide", "good.kin", "t.csv", "--positive", "yes"), ["--positive"]),
         (("decide", "good.kin", "t.csv", "--asymmetric", 1, "--positive", "Yes"), ["'Yes'", "'no', 'yes'"]),
         (("decide", "good.kin", "t.csv", "--ask-cost", "nan"), ["nan"]),

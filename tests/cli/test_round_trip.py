@@ -298,7 +298,7 @@ def test_an_average_is_fitted_inspected_and_predicts_as_in_python(run: Run, meet
     assert about["weights"] == pytest.approx(fitted.weights_)
     found = printed(run("predict", "team.kin", "train.csv").stdout)
     np.testing.assert_allclose(found.iloc[:, 2:], fitted.predict_proba(X), rtol=1e-9)
-    assert run("decide", "team.kin", "train.csv", "--asymmetric", 1).exit_code == 0
+    assert run("decide", "team.kin", "train.csv", "--ask-cost", 0.1).exit_code == 0
     for arguments in ((), ("--json",), ("--task", meetings["who is it"].iloc[0])):
         shown = run("inspect", "team.kin", *arguments)
         assert shown.exit_code == 0, shown.stderr

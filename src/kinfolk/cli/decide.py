@@ -36,7 +36,7 @@ def decide(
         typer.Option(metavar="N", help="With two labels: a miss of the positive one costs 2^N, a false alarm 1."),
     ] = None,
     positive: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="The positive label for --asymmetric; by default, the last.")
+        str | None, typer.Option(metavar="LABEL", help="The positive label for --asymmetric; 1 of 0 and 1.")
     ] = None,
     ask_cost: Annotated[
         float | None, typer.Option(metavar="C", help="Allow the action 'ask', which costs C whatever the label.")
@@ -87,6 +87,8 @@ def _price(classes: list[Any], file: Path | None, asymmetric: float | None, posi
 
     if asymmetric is not None:
         given = None if positive is None else named(positive, classes, "--positive")
+        if given is None and asymmetric and set(classes) not in ({0, 1}, {-1, 1}):
+            raise ValueError("--asymmetric needs --positive, the label whose misses cost 2^N")
         return Loss.asymmetric(asymmetric, classes, positive=given)
     return Loss.zero_one(classes) if file is None else _read_loss(file, classes)
 

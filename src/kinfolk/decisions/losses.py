@@ -1,6 +1,6 @@
 """What each action costs under each true class (Roy 2006, equations 1.1 and 4.16)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,12 @@ class Loss:
 
     Parameters
     ----------
-    matrix : array-like of shape (n_classes, n_actions)
+    matrix : array-like of shape (n_classes, n_actions), pandas.DataFrame, or mapping
         ``matrix[c, a]`` is L(c, a), the loss of action ``a`` where the true class is ``c``: any
-        finite number.
+        finite number. A frame names its classes by its index and its actions by its columns; a mapping from
+        classes to mappings from actions to losses does so too.
     classes : sequence, optional
-        The name of each row.
+        The name of each row, where the matrix does not say it.
     actions : sequence, optional
         The name of each column. Where only the classes are named, the actions of a square matrix are the
         classes, and those of any other matrix are numbered from 0.
@@ -30,7 +31,7 @@ class Loss:
     A wrong acceptance costs four times as much as a wrong refusal; asking costs a tenth of it:
 
     >>> from kinfolk.decisions import Loss, decide
-    >>> loss = Loss.asymmetric(-2, ["decline", "accept"]).with_ask(0.1)
+    >>> loss = Loss.asymmetric(-2, ["decline", "accept"], positive="accept").with_ask(0.1)
     >>> decide([[0.05, 0.95], [0.4, 0.6], [0.9, 0.1]], loss)
     array(['accept', 'ask', 'decline'], dtype='<U7')
     """
@@ -40,8 +41,15 @@ class Loss:
     actions: tuple[Any, ...] | None
 
     def __init__(
-        self, matrix: ArrayLike, classes: Iterable[Any] | None = None, actions: Iterable[Any] | None = None
+        self,
+        matrix: ArrayLike | Mapping[Any, Mapping[Any, float]],
+        classes: Iterable[Any] | None = None,
+        actions: Iterable[Any] | None = None,
     ) -> None:
+        if isinstance(matrix, Mapping) or hasattr(matrix, "iloc"):
+            if classes is not None or actions is not None:
+                raise ValueError("The loss names its own classes and actions; classes= and actions= say it again.")
+            matrix, classes, actions = _named(matrix)
         table = as_numbers(matrix, "The loss")
         if table.ndim != 2 or 0 in table.shape:
             raise ValueError(f"The loss has shape {table.shape}; it needs one row per class and one column per action.")
@@ -91,12 +99,13 @@ class Loss:
         classes : iterable of two names, default=(0, 1)
             The classes.
         positive : optional
-            Which of the two is positive; by default the last.
+            Which of the two is positive. It must be named where that makes a difference, unless the classes are 0 and
+            1, -1 and 1, or False and True.
 
         Examples
         --------
         >>> from kinfolk.decisions import Loss
-        >>> Loss.asymmetric(3, ["no", "yes"]).matrix
+        >>> Loss.asymmetric(3, ["no", "yes"], positive="yes").matrix
         array([[0., 1.],
                [8., 0.]])
         """
@@ -108,7 +117,12 @@ class Loss:
         if not abs(n) <= 1000:
             raise ValueError(f"The asymmetric loss was given n = {n}; it needs a number from -1000 to 1000.")
         if positive is None:
-            positive = names[1]
+            if n and set(names) not in ({0, 1}, {-1, 1}):
+                raise ValueError(
+                    f"The asymmetric loss treats {listed(names)} differently; "
+                    f"say which is positive: positive={names[1]!r}."
+                )
+            positive = max(names) if n else names[1]
         elif positive not in names:
             raise ValueError(f"The positive class {positive!r} is not one of the two classes, {listed(names)}.")
         miss, false_alarm = 2.0**n, 1.0
@@ -152,7 +166,7 @@ class Loss:
         Examples
         --------
         >>> from kinfolk.decisions import Loss
-        >>> Loss.asymmetric(3, ["no", "yes"]).for_classes(["yes", "no"]).matrix
+        >>> Loss.asymmetric(3, ["no", "yes"], positive="yes").for_classes(["yes", "no"]).matrix
         array([[8., 0.],
                [0., 1.]])
         """
@@ -180,6 +194,23 @@ class Loss:
     def __reduce__(self) -> tuple[Any, ...]:
         # NumPy forgets that an array is read-only when it is copied or pickled; the constructor does not.
         return Loss, (self.matrix, self.classes, self.actions)
+
+
+def _named(matrix: Any) -> tuple[NDArray[np.float64], list[Any], list[Any]]:
+    """Losses with the names of their rows and columns, from a frame or from mappings within a mapping."""
+    if hasattr(matrix, "iloc"):
+        return as_numbers(matrix, "The loss"), list(matrix.index), list(matrix.columns)
+    classes = list(matrix)
+    for name in classes:
+        if not isinstance(matrix[name], Mapping):
+            raise ValueError(f"The loss of class {name!r} is {matrix[name]!r}; a mapping from actions is needed.")
+    actions = list(dict.fromkeys(action for name in classes for action in matrix[name]))
+    for name in classes:
+        for action in actions:
+            if action not in matrix[name]:
+                raise ValueError(f"The loss of action {action!r} is missing for class {name!r}.")
+    rows = [[matrix[name][action] for action in actions] for name in classes]
+    return as_numbers(rows, "The loss"), classes, actions
 
 
 def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
