@@ -171,7 +171,7 @@ def test_a_new_task_gets_what_its_prior_says(bayes):
         f += asked[i] @ prior.mean
         found = bayes.predict_proba(asked[[i]], task=["new"])[0, 1]
         assert found == pytest.approx(expit(f).mean(), abs=0.03)
-        mean, variance = bayes._moments(asked[[i]], ["new"])
+        mean, variance = bayes._fitted_predictor()._moments(asked[[i]], ["new"])
         assert mean[0] == pytest.approx(f.mean(), abs=0.05)
         assert variance[0] == pytest.approx(f.var(), rel=0.05)
 
@@ -281,7 +281,7 @@ def test_probabilities_average_over_the_weights_and_so_lie_nearer_one_half(link)
     moderated = model.predict_proba(MADE.X, task=MADE.task)[:, 1]
     assert (np.abs(moderated - 0.5) <= np.abs(plain - 0.5)).all()
     np.testing.assert_array_equal(moderated > 0.5, f > 0)
-    _, variance = model._moments(MADE.X[:5], MADE.task[:5])
+    _, variance = model._fitted_predictor()._moments(MADE.X[:5], MADE.task[:5])
     response = expit if link == "logistic" else stats.norm.cdf
     assert (variance > 0).all()
     for i in range(5):

@@ -17,67 +17,60 @@ from kinfolk.lica.model.fitted import Choice, Fitted
 from kinfolk.lica.model.prior import Reach, TaskPosterior, TaskPrior
 from kinfolk.lica.model.row_products import SparseRows
 from kinfolk.maths.arrays import Floats
-from kinfolk.posterior import Archive, names_from, plain, plain_names
+from kinfolk.posterior import Archive, known_about, known_from, names_from, plain, plain_names
+from kinfolk.tasks.answering import Known
 from kinfolk.tasks.table import Backend
 from kinfolk.tasks.values import as_ids
 
 _LINKS = ("logistic", "probit", "gaussian")
 
 
-class Known(NamedTuple):
+class FittedModel(NamedTuple):
     """All that a fit leaves behind: what inference returned, and the words that answers are given in.
 
     Parameters
     ----------
+    known : Known
+        What is remembered of tables and tasks.
     prior, fitted : TaskPrior and Fitted
         What tasks have in common, and what is known of each.
     link : str
         "logistic", "probit" or "gaussian".
-    tasks, classes : ndarrays
-        Ids of the tasks, and the labels; None in a regression.
+    classes : ndarray or None
+        The labels; None in a regression.
     is_matrix : bool
         Whether targets came as a matrix with a column for each task.
     features : list of str or None
         Names of the features, where they had any.
-    n_features_in, feature_names_in : int, and list of str or None
-        Columns of the table, that of the tasks among them.
-    task_column : str, int or None
-        The column that holds the task.
     backend : str
         The library of tables that frames are given in.
     seed : int
     """
 
+    known: Known
     prior: TaskPrior
     fitted: Fitted
     link: Any
-    tasks: NDArray[Any]
     classes: NDArray[Any] | None
     is_matrix: bool
     features: list[str] | None
-    n_features_in: int
-    feature_names_in: list[str] | None
-    task_column: str | int | None
     backend: Backend
     seed: int
 
 
-def to_archive(known: Known, estimator: str, params: Mapping[str, Any]) -> Archive:
+def to_archive(model: FittedModel, params: Mapping[str, Any]) -> Archive:
     """A fitted estimator as plain data."""
-    prior, fitted = known.prior, known.fitted
+    prior, fitted = model.prior, model.fitted
     about = {
         "family": "lica",
-        "estimator": estimator,
+        **known_about(model.known),
         "params": {name: plain(value, name) for name, value in params.items()},
-        "link": known.link,
-        "classes": None if known.classes is None else plain_names(known.classes, "a label"),
-        "tasks": plain_names(known.tasks, "a task"),
-        "is_matrix": known.is_matrix,
-        "features": known.features,
-        "n_features_in": known.n_features_in,
-        "feature_names_in": plain(known.feature_names_in, "a column"),
-        "backend": known.backend,
-        "seed": known.seed,
+        "link": model.link,
+        "classes": None if model.classes is None else plain_names(model.classes, "a label"),
+        "is_matrix": model.is_matrix,
+        "features": model.features,
+        "backend": model.backend,
+        "seed": model.seed,
         "source_scale": float(prior.source_scale),
         "intercept_variance": float(prior.intercept_variance),
         "intercept_mean": float(prior.intercept_mean),
@@ -133,34 +126,30 @@ def _reach_arrays(tasks: Sequence[TaskPosterior]) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def read(archive: Archive) -> Known:
+def read(archive: Archive) -> FittedModel:
     """What a saved model knows, once its parts are found to fit together; sparse rows as :class:`SparseRows`."""
     about = archive.about
-    prior, tasks = _prior(archive), names_from(about["tasks"], "tasks")
-    if not tasks:
-        raise ValueError("it has no tasks")
+    known, prior = known_from(archive), _prior(archive)
     if about["backend"] not in get_args(Backend):
         raise ValueError(f"its backend {about['backend']!r} is not a library of tables")
+    if prior.n_features != known.n_columns - (known.task_column is not None):
+        raise ValueError(f"it has {prior.n_features} features and {known.n_columns} columns")
     fitted = Fitted(
-        _posteriors(archive, prior, len(tasks)),
+        _posteriors(archive, prior, len(known.tasks)),
         _floats(archive, "objective", (None,)),
         bool(about["converged"]),
         float(about["loading_variance"]),
         _choice(about.get("choice")),
         float(about["target_mean"]),
     )
-    width = int(about["n_features_in"])
-    return Known(
+    return FittedModel(
+        known,
         prior,
         fitted,
         about["link"],
-        as_ids(tasks),
         _classes(archive),
         bool(about["is_matrix"]),
-        _names(about.get("features"), prior.n_features, "features"),
-        width,
-        _names(about.get("feature_names_in"), width, "columns"),
-        about["params"]["task_column"],
+        _names(about.get("features"), prior.n_features),
         about["backend"],
         int(about["seed"]),
     )
@@ -179,10 +168,10 @@ def _classes(archive: Archive) -> NDArray[Any] | None:
     return as_ids(labels)
 
 
-def _names(names: Any, width: int, what: str) -> list[str] | None:
-    """Names of features or columns, where there are any."""
-    if names is not None and (len(names) != width or not all(isinstance(name, str) for name in names)):
-        raise ValueError(f"the names of its {what} are not text, or not one for each")
+def _names(names: Any, n_features: int) -> list[str] | None:
+    """Names of the features, where there are any."""
+    if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
+        raise ValueError("the names of its features are not text, or not one for each")
     return names if names is None else list(names)
 
 

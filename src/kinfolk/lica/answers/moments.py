@@ -12,6 +12,7 @@ from kinfolk.lica.model.prior import TaskPosterior, TaskPrior
 from kinfolk.lica.model.row_products import row_products
 from kinfolk.lica.model.task_posterior import by_features, predictive_moments
 from kinfolk.maths.arrays import Floats
+from kinfolk.tasks.membership import rows_of_tasks
 
 _BLOCK = 4_096  # new rows that are gone through at once
 
@@ -19,14 +20,12 @@ _BLOCK = 4_096  # new rows that are gone through at once
 def moments_of_rows(
     prior: TaskPrior, tasks: Sequence[TaskPosterior], X: Any, place: NDArray[Any]
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of each row's linear predictor, given the place of its task; −1 for a new one."""
+    """Mean and variance of each row's linear predictor, given the place of its task, after all others for a new one."""
     mean, variance = np.empty(len(place)), np.empty(len(place))
-    order = np.argsort(place, kind="stable")
-    for its in np.split(order, np.flatnonzero(np.diff(place[order])) + 1) if len(order) else ():
-        k = place[its[0]]
-        if k < 0:
+    for k, its in enumerate(rows_of_tasks(place, len(tasks) + 1)):
+        if len(its) and k == len(tasks):
             mean[its], variance[its] = moments_of_new_task(prior, tasks, X[its])
-        else:
+        elif len(its):
             mean[its], variance[its] = predictive_moments(prior, tasks[k], X[its])
     return mean, variance
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.lica.answers.archive import Known, read
-from kinfolk.lica.answers.features import Features, receive_features
+from kinfolk.lica.answers.archive import FittedModel, read
 from kinfolk.lica.answers.moments import moments_of_rows, moments_of_tasks
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive
-from kinfolk.tasks.values import encode
+from kinfolk.tasks.answering import receive_rows
+from kinfolk.tasks.matrix import as_matrix
 
 
 class LICAPredictor:
@@ -33,11 +33,11 @@ class LICAPredictor:
         Names of the features, where they had any.
     """
 
-    def __init__(self, known: Known) -> None:
-        self._known = known
-        self.tasks_, self.classes_, self.feature_names_in_ = known.tasks, known.classes, known.features
-        self.coef_ = np.array([task.weights for task in known.fitted.tasks])
-        self.intercept_ = np.array([task.intercept for task in known.fitted.tasks])
+    def __init__(self, model: FittedModel) -> None:
+        self._model = model
+        self.tasks_, self.classes_, self.feature_names_in_ = model.known.tasks, model.classes, model.features
+        self.coef_ = np.array([task.weights for task in model.fitted.tasks])
+        self.intercept_ = np.array([task.intercept for task in model.fitted.tasks])
 
     @classmethod
     def from_archive(cls, archive: Archive) -> LICAPredictor:
@@ -51,11 +51,16 @@ class LICAPredictor:
     def predict_proba(self, X: Any, *, task: Any = None) -> Floats:
         """Probabilities of the labels; of the second one for each row and task where ``y`` was a matrix."""
         positive = self._positive(X, task)
-        if self._known.is_matrix:
+        if self._model.is_matrix:
             return positive
         if self.classes_ is not None and len(self.classes_) == 1:
             return np.ones((len(positive), 1))
         return np.stack([1.0 - positive, positive], axis=1)
+
+    def predict_log_proba(self, X: Any, *, task: Any = None) -> Floats:
+        """Natural logs of the labels' probabilities."""
+        with np.errstate(divide="ignore"):  # a probability may round to zero
+            return np.asarray(np.log(self.predict_proba(X, task=task)))
 
     def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
         """The likelier label; in a regression the expected target, and its standard deviation where asked for."""
@@ -64,7 +69,7 @@ class LICAPredictor:
                 raise ValueError("return_std=True is for a regression: a classifier has predict_proba")
             return self._likelier(self.classes_, X, task)
         mean, variance = self._moments(X, task)
-        return (mean, np.sqrt(variance + self._known.prior.residual_variance)) if return_std else mean
+        return (mean, np.sqrt(variance + self._model.prior.residual_variance)) if return_std else mean
 
     def _likelier(self, classes: NDArray[Any], X: Any, task: Any) -> NDArray[Any]:
         second = (self._positive(X, task) > 0.5) & (len(classes) == 2)
@@ -74,7 +79,7 @@ class LICAPredictor:
         if self.classes_ is None:
             raise ValueError("the model is a regression: it has no probabilities of labels")
         mean, variance = self._moments(X, task)
-        if self._known.link == "probit":
+        if self._model.link == "probit":
             scaled = -mean / np.sqrt(2.0 + 2.0 * variance)
             return 0.5 * np.array([math.erfc(value) for value in scaled.ravel().tolist()]).reshape(scaled.shape)
         # A logistic function averaged over a normal distribution, to about 0.02 (MacKay 1992).
@@ -84,22 +89,9 @@ class LICAPredictor:
 
     def _moments(self, X: Any, task: Any) -> tuple[Floats, Floats]:
         """Mean and variance of the linear predictor: of each row's task, or of every task (rows, tasks)."""
-        known = self._known
-        features = receive_features(X, task, known.task_column)
-        self.check_columns(features)
-        tasks = known.fitted.tasks
-        if features.task is not None:
-            return moments_of_rows(known.prior, tasks, features.X, encode(features.task, known.tasks.tolist()))
-        if not known.is_matrix and len(tasks) > 1:
-            raise ValueError("the model knows several tasks: say with task= which one each row belongs to")
-        mean, variance = moments_of_tasks(known.prior, tasks, features.X)
-        return (mean, variance) if known.is_matrix else (mean[:, 0], variance[:, 0])
-
-    def check_columns(self, features: Features) -> None:
-        """Refuse a table whose columns are not those that the model was fitted to."""
-        width = features.X.shape[1]
-        if width != self._known.prior.n_features:
-            raise ValueError(f"the table has {width} features, and the model {self._known.prior.n_features}")
-        for given, fitted in zip(features.names or (), self.feature_names_in_ or (), strict=False):
-            if given != fitted:
-                raise ValueError(f"column {given!r} stands where the model was fitted to column {fitted!r}")
+        model = self._model
+        asked = receive_rows(X, model.known, task=task, needs_task=not model.is_matrix, sparse=True)
+        features = as_matrix(asked.table)
+        if asked.place is None:
+            return moments_of_tasks(model.prior, model.fitted.tasks, features)
+        return moments_of_rows(model.prior, model.fitted.tasks, features, asked.place)

@@ -5,24 +5,26 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from kinfolk.lica.answers.archive import Known, read, to_archive
-from kinfolk.lica.answers.features import Features, receive_features
+from kinfolk.estimator import TaskRouting
+from kinfolk.lica.answers.archive import FittedModel, read, to_archive
 from kinfolk.lica.answers.predictor import LICAPredictor
 from kinfolk.lica.answers.top_features import top_features
 from kinfolk.lica.estimators.targets import Targets, check_tasks, lay_out, receive_targets
 from kinfolk.lica.inference.infer import Options, infer, infer_task
 from kinfolk.maths.arrays import Floats
+from kinfolk.parameters import check_choice, check_whole
 from kinfolk.posterior import Archive, unplain
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.door import check_weights
+from kinfolk.tasks.answering import receive_rows
 from kinfolk.tasks.frames import make_frame
-from kinfolk.tasks.table import backend_of, column_names
-from kinfolk.tasks.values import as_ids, encode
+from kinfolk.tasks.matrix import as_matrix
+from kinfolk.tasks.table import column_names
+from kinfolk.tasks.training import check_weights, need_some, receive_table
+from kinfolk.tasks.values import as_ids, encode, n_rows
 from kinfolk.tasks.whole_fits import all_or_nothing
 
 _CHOICES = {
@@ -33,15 +35,10 @@ _CHOICES = {
 }
 
 
-class SharedWeights(BaseEstimator):
+class SharedWeights(TaskRouting, BaseEstimator):
     """Base class; a subclass says whether targets are labels or numbers, and turns linear predictors into answers."""
 
     _classification: ClassVar[bool]
-
-    # scikit-learn's metadata routing passes ``task`` on without further requests.
-    __metadata_request__fit: ClassVar = {"task": True}
-    __metadata_request__predict: ClassVar = {"task": True}
-    __metadata_request__score: ClassVar = {"task": True}
 
     # Parameters, set by the subclasses' constructors.
     n_sources: int | None
@@ -67,16 +64,10 @@ class SharedWeights(BaseEstimator):
 
     def _check_parameters(self) -> None:
         for name, choices in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise ValueError(f"{name}={value!r}: one of {', '.join(map(repr, choices))} is needed")
-        n_sources = self.n_sources
-        if n_sources is not None and (
-            isinstance(n_sources, bool) or not isinstance(n_sources, int | np.integer) or n_sources < 1
-        ):
-            raise ValueError(f"n_sources={n_sources!r}: a whole number of at least 1, or None to choose it, is needed")
-        if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
-            raise ValueError(f"max_iter={self.max_iter!r}: a whole number of at least 1 is needed")
+            check_choice(name, getattr(self, name), choices)
+        if self.n_sources is not None:
+            check_whole("n_sources", self.n_sources, 1)
+        check_whole("max_iter", self.max_iter, 1)
         for name in ("tol", "intercept_variance", "loading_variance"):
             value = getattr(self, name)
             chosen_later = value is None and name != "tol"
@@ -108,12 +99,16 @@ class SharedWeights(BaseEstimator):
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         self._check_parameters()
         with all_or_nothing(self):
-            features = receive_features(X, task, self.task_column)
-            self._check_columns(X, reset=True)
-            targets = receive_targets(features, y, self._classification)
+            name, named = type(self).__name__, task is not None or self.task_column is not None
+            arrival = receive_table(
+                X, model=name, task=task, task_column=self.task_column, sample_weight=sample_weight, sparse=True
+            )
+            features, known = as_matrix(arrival.table), arrival.known
+            kind = {"classification": self._classification, "named": named}
+            targets = receive_targets(y, arrival.place, known.tasks, **kind)
             check_tasks(targets)
-            data = lay_out(features, targets, sample_weight, self.class_weight)
-            before: Known | None = getattr(self, "_known", None) if self.warm_start else None
+            data = lay_out(features, targets, arrival.weights, self.class_weight)
+            before: FittedModel | None = getattr(self, "_model", None) if self.warm_start else None
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             with progress_bar("Learning", None, bool(self.verbose)) as advance:
                 prior, fitted = infer(
@@ -124,28 +119,20 @@ class SharedWeights(BaseEstimator):
                     None if before is None else before.fitted,
                     advance,
                 )
-            names = getattr(self, "feature_names_in_", None)
             self._keep(
-                Known(
+                FittedModel(
+                    known._replace(tasks=targets.tasks),
                     prior,
                     fitted,
                     self._link(),
-                    targets.tasks,
                     targets.classes,
                     targets.is_matrix,
-                    features.names,
-                    int(self.n_features_in_),
-                    None if names is None else names.tolist(),
-                    self.task_column,
-                    "polars" if sparse.issparse(X) else backend_of(X),
+                    arrival.table.names,
+                    arrival.backend,
                     seed,
                 )
             )
         return self
-
-    def _check_columns(self, X: Any, reset: bool) -> None:
-        if hasattr(X, "columns") or hasattr(X, "shape") or isinstance(X, list | tuple):
-            validate_data(self, X, skip_check_array=True, reset=reset)
 
     def _options(self) -> Options:
         return Options(
@@ -164,19 +151,25 @@ class SharedWeights(BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _keep(self, known: Known) -> None:
-        fitted = known.fitted
-        self._known, self._predictor = known, LICAPredictor(known)
-        self.tasks_, self.prior_, self.posteriors_ = known.tasks, known.prior, list(fitted.tasks)
-        if known.classes is not None:
-            self.classes_ = known.classes
-        self.n_sources_ = known.prior.n_sources
+    def _keep(self, model: FittedModel) -> None:
+        known, fitted = model.known, model.fitted
+        self._remember_columns(known)
+        self._model, self._answers = model, LICAPredictor(model)
+        self.tasks_, self.prior_, self.posteriors_ = known.tasks, model.prior, list(fitted.tasks)
+        if model.classes is not None:
+            self.classes_ = model.classes
+        self.n_sources_ = model.prior.n_sources
         self.objective_ = fitted.objective
         self.n_iter_ = max(len(fitted.objective) - 1, 1)
         self.converged_ = fitted.converged
         if fitted.choice is not None:
             columns = {"n_sources": list(fitted.choice.tried), "score": list(fitted.choice.scores)}
-            self.n_sources_curve_ = make_frame(columns, known.backend)
+            self.n_sources_curve_ = make_frame(columns, model.backend)
+
+    def _fitted_predictor(self) -> LICAPredictor:
+        """The object that answers."""
+        check_is_fitted(self)
+        return self._answers
 
     def fit_task(self, X: Any, y: Any, *, task: Any) -> Self:
         """Add one task, or learn one anew, with all that tasks have in common held as it is.
@@ -197,23 +190,26 @@ class SharedWeights(BaseEstimator):
         fit : Learns what tasks have in common as well.
         """
         check_is_fitted(self)
-        known = self._known
-        its_own = isinstance(self.task_column, str) and self.task_column in (column_names(X) or ())
-        features = receive_features(X, None, self.task_column if its_own else None)._replace(task=None)
-        self._predictor.check_columns(features)
-        targets = self._targets_of_one_task(features, y)
-        data = lay_out(features, targets, None, self.class_weight)
-        posterior = infer_task(data, known.prior, self._options(), known.fitted.target_mean)
-        names, tasks = known.tasks.tolist(), list(known.fitted.tasks)
+        model, known = self._model, self._model.known
+        column = known.task_column
+        # A column of tasks may be there or not: the task is named beside the table.
+        beside = column is not None and column not in (column_names(X) or ())
+        asked = receive_rows(X, known, task=[task] * n_rows(X) if beside else None, needs_task=False, sparse=True)
+        need_some(asked.table)
+        targets = self._targets_of_one_task(y, asked.table.n_rows)
+        data = lay_out(as_matrix(asked.table), targets, None, self.class_weight)
+        posterior = infer_task(data, model.prior, self._options(), model.fitted.target_mean)
+        names, tasks = known.tasks.tolist(), list(model.fitted.tasks)
         if task in names:
             tasks[names.index(task)] = posterior
         else:
             names, tasks = [*names, task], [*tasks, posterior]
-        self._keep(known._replace(tasks=as_ids(names), fitted=known.fitted._replace(tasks=tuple(tasks))))
+        known, fitted = known._replace(tasks=as_ids(names)), model.fitted._replace(tasks=tuple(tasks))
+        self._keep(model._replace(known=known, fitted=fitted))
         return self
 
-    def _targets_of_one_task(self, features: Features, y: Any) -> Targets:
-        targets = receive_targets(features, y, self._classification)
+    def _targets_of_one_task(self, y: Any, n_of_rows: int) -> Targets:
+        targets = self._targets_beside(y, n_of_rows)
         if targets.is_matrix:
             raise ValueError("y has several columns: fit_task takes one task")
         check_tasks(targets)
@@ -225,6 +221,11 @@ class SharedWeights(BaseEstimator):
             raise ValueError(f"label {new[0]!r} is not among the labels {labels}")
         own = targets.classes[targets.values[0].astype(np.int64)]
         return targets._replace(values=(encode(own, labels).astype(np.float64),), classes=self.classes_)
+
+    def _targets_beside(self, y: Any, n_of_rows: int) -> Targets:
+        """Targets of rows whose tasks do not matter."""
+        nowhere = np.zeros(n_of_rows, dtype=np.int64)
+        return receive_targets(y, nowhere, np.zeros(1), classification=self._classification, named=False)
 
     @property
     def coef_(self) -> Floats:
@@ -298,26 +299,20 @@ class SharedWeights(BaseEstimator):
         --------
         components_ : The weights of all features.
         """
-        return top_features(self.components_, self._known.features, n_features, self._known.backend)
-
-    def _ask(self, X: Any) -> LICAPredictor:
-        """What answers, once the columns of a table are found to be those that were fitted."""
-        check_is_fitted(self)
-        self._check_columns(X, reset=False)
-        return self._predictor
+        return top_features(self.components_, self._model.features, n_features, self._model.backend)
 
     def _compare(self, predicted: Any, y: Any, sample_weight: Any) -> list[tuple[Any, Any, Any]]:
         """Known targets, what was predicted for them, and their weights, for each column of ``y``."""
-        targets = receive_targets(Features(predicted, None, None), y, self._classification)
+        targets = self._targets_beside(y, len(predicted))
         weights = check_weights(sample_weight, len(predicted))
         columns = np.zeros(1, dtype=np.int64)
-        if self._known.is_matrix:
+        if self._model.is_matrix:
             columns = encode(targets.tasks, self.tasks_.tolist()).astype(np.int64)
             if (columns < 0).any() and len(columns) != len(self.tasks_):
                 raise ValueError(f"y has {len(columns)} columns, and the model {len(self.tasks_)} tasks")
             if (columns < 0).any():  # columns without names are tasks in order
                 columns = np.arange(len(columns))
-        guesses = predicted if self._known.is_matrix else predicted[:, None]
+        guesses = predicted if self._model.is_matrix else predicted[:, None]
         return [
             (
                 values if targets.classes is None else targets.classes[values.astype(np.int64)],
@@ -332,20 +327,17 @@ class SharedWeights(BaseEstimator):
         check_is_fitted(self)
         params = self.get_params(deep=False)
         if not isinstance(params["random_state"], int | np.integer | None):
-            params["random_state"] = self._known.seed
-        return to_archive(self._known, type(self).__name__, params)
+            params["random_state"] = self._model.seed
+        return to_archive(self._model, params)
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
         model = cls(**{name: unplain(value) for name, value in archive.about["params"].items()})
         model._check_parameters()
-        known = read(archive)
-        if model._link() != known.link:
-            raise ValueError(f"its link {known.link!r} is not that of its parameters")
-        model.n_features_in_ = known.n_features_in
-        if known.feature_names_in is not None:
-            model.feature_names_in_ = np.array(known.feature_names_in, dtype=object)
-        model._keep(known)
+        saved = read(archive)
+        if model._link() != saved.link:
+            raise ValueError(f"its link {saved.link!r} is not that of its parameters")
+        model._keep(saved)
         return model
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from kinfolk.estimator import TaskClassifier
+from kinfolk.lica.answers.predictor import LICAPredictor
 from kinfolk.lica.estimators.base import SharedWeights
 from kinfolk.maths.arrays import Floats
+from kinfolk.parameters import check_choice
 
 
-class LICAClassifier(ClassifierMixin, SharedWeights):
+class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
     """Classifier of many tasks whose weights are sparse mixtures of a few basic classifiers, both learnt.
 
     Each task k has weights θ_k = μ + Λ s_k + e_k: beside what all tasks have in common, μ, sources s_k, most of them
@@ -93,10 +95,6 @@ class LICAClassifier(ClassifierMixin, SharedWeights):
 
     _classification: ClassVar[bool] = True
 
-    __metadata_request__predict_proba: ClassVar = {"task": True}
-    __metadata_request__predict_log_proba: ClassVar = {"task": True}
-    __metadata_request__decision_function: ClassVar = {"task": True}
-
     def __init__(
         self,
         n_sources: int | None = None,
@@ -139,9 +137,11 @@ class LICAClassifier(ClassifierMixin, SharedWeights):
         self.verbose = verbose
 
     def _link(self) -> str:
-        if self.link not in ("logistic", "probit"):
-            raise ValueError(f"link={self.link!r}: 'logistic' or 'probit' is needed")
+        check_choice("link", self.link, ("logistic", "probit"))
         return self.link
+
+    def _predictor(self) -> LICAPredictor:
+        return self._fitted_predictor()
 
     def decision_function(self, X: Any, *, task: Any = None) -> Floats:
         """Expected linear predictors.
@@ -159,7 +159,7 @@ class LICAClassifier(ClassifierMixin, SharedWeights):
         --------
         predict_proba : Probabilities, averaged over what is not known of the weights.
         """
-        return self._ask(X).decision_function(X, task=task)
+        return self._predictor().decision_function(X, task=task)
 
     def predict_proba(self, X: Any, *, task: Any = None) -> Floats:
         """Probabilities of the labels, averaged over what is not known of the weights.
@@ -178,44 +178,7 @@ class LICAClassifier(ClassifierMixin, SharedWeights):
         --------
         predict : The likelier label.
         """
-        return self._ask(X).predict_proba(X, task=task)
-
-    def predict_log_proba(self, X: Any, *, task: Any = None) -> Floats:
-        """Natural logs of the labels' probabilities.
-
-        Parameters
-        ----------
-        X : frame, array or scipy sparse matrix
-        task : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        ndarray of the shape that ``predict_proba`` gives
-
-        See Also
-        --------
-        predict_proba : The probabilities themselves.
-        """
-        with np.errstate(divide="ignore"):  # a probability may round to zero
-            return np.asarray(np.log(self.predict_proba(X, task=task)))
-
-    def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
-        """The likelier labels.
-
-        Parameters
-        ----------
-        X : frame, array or scipy sparse matrix
-        task : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), or (n_rows, n_tasks) where ``y`` was a matrix
-
-        See Also
-        --------
-        predict_proba : How likely each label is.
-        """
-        return np.asarray(self._ask(X).predict(X, task=task))
+        return self._predictor().predict_proba(X, task=task)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
         """Share of labels that are predicted right.

@@ -106,7 +106,7 @@ n_iter_, converged_
         --------
         score : How much of the targets' variance is explained.
         """
-        return self._ask(X).predict(X, task=task, return_std=return_std)
+        return self._fitted_predictor().predict(X, task=task, return_std=return_std)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
         """Share of the targets' variance that is explained.

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from kinfolk.lica.answers.features import Features, is_number
 from kinfolk.lica.model.data import LinearTasks, make_linear_tasks
 from kinfolk.maths.arrays import Floats
-from kinfolk.tasks.door import check_weights, task_ids
+from kinfolk.tasks.matrix import is_number
+from kinfolk.tasks.membership import rows_of_tasks
 from kinfolk.tasks.table import column_names, read_table
 from kinfolk.tasks.values import as_column, as_ids, distinct, encode, is_missing, plain_column
 
@@ -29,17 +29,28 @@ class Targets(NamedTuple):
     is_matrix: bool
 
 
-def receive_targets(features: Features, y: Any, classification: bool) -> Targets:
-    """Read targets, one for each row or a matrix with a column for each task; missing ones are left out."""
+def receive_targets(
+    y: Any, place: NDArray[np.int64], tasks: NDArray[Any], *, classification: bool, named: bool = True
+) -> Targets:
+    """Read targets, one for each row or a matrix with a column for each task; missing ones are left out.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,) or (n_rows, n_tasks)
+    place : ndarray of shape (n_rows,)
+        The place of each row's task among ``tasks``.
+    tasks : ndarray
+    classification : bool
+        Whether targets are labels rather than numbers.
+    named : bool
+        Whether tasks were named; a matrix of targets names them by its columns.
+    """
     y = _flat(y)
     matrix = _matrix(y)
-    n_rows = features.X.shape[0]
-    if matrix is not None:
-        if features.task is not None:
-            raise ValueError("y has a column for each task: task= says it a second time")
-        names, columns = matrix
-    else:
-        names, columns = None, [as_column(y, "y")]
+    if matrix is not None and named:
+        raise ValueError("y has a column for each task: task= says it a second time")
+    names, columns = (None, [as_column(y, "y")]) if matrix is None else matrix
+    n_rows = len(place)
     for column in columns:
         if len(column) != n_rows:
             raise ValueError(
@@ -57,15 +68,10 @@ def receive_targets(features: Features, y: Any, classification: bool) -> Targets
         values[has] = _code(column[has], classes, np.flatnonzero(has))
         coded.append(values)
     if names is not None:
-        rows = tuple(np.flatnonzero(has) for has in known)
-        return Targets(names, rows, tuple(v[r] for v, r in zip(coded, rows, strict=True)), classes, True)
-    tasks = task_ids(features.task)
-    if features.task is None:
-        rows = (np.flatnonzero(known[0]),)
-    else:
-        place = encode(features.task, tasks.tolist())
-        rows = tuple(np.flatnonzero((place == k) & known[0]) for k in range(len(tasks)))
-    return Targets(tasks, rows, tuple(coded[0][own] for own in rows), classes, False)
+        rows = [np.flatnonzero(has) for has in known]
+        return Targets(names, tuple(rows), tuple(v[r] for v, r in zip(coded, rows, strict=True)), classes, True)
+    rows = [its[known[0][its]] for its in rows_of_tasks(place, len(tasks))]
+    return Targets(tasks, tuple(rows), tuple(coded[0][its] for its in rows), classes, False)
 
 
 def check_tasks(targets: Targets) -> None:
@@ -134,9 +140,8 @@ def _code(values: NDArray[Any], classes: NDArray[Any] | None, rows: NDArray[np.i
     return plain.astype(np.float64)
 
 
-def lay_out(features: Features, targets: Targets, sample_weight: Any, class_weight: Any) -> LinearTasks:
+def lay_out(X: Any, targets: Targets, weights: Floats | None, class_weight: Any) -> LinearTasks:
     """Put features, targets and weights together; rows of no weight are left out."""
-    weights = check_weights(sample_weight, features.X.shape[0])
     of_tasks = []
     for name, rows, values in zip(targets.tasks.tolist(), targets.rows, targets.values, strict=True):
         own = np.ones(len(rows)) if weights is None else weights[rows]
@@ -144,7 +149,7 @@ def lay_out(features: Features, targets: Targets, sample_weight: Any, class_weig
             own = own * _class_weights(values, own, targets.classes, class_weight, name)
         of_tasks.append(own)
     signed = targets.values if targets.classes is None else tuple(_signs(v, targets.classes) for v in targets.values)
-    return make_linear_tasks(features.X, targets.rows, signed, of_tasks).compact()
+    return make_linear_tasks(X, targets.rows, signed, of_tasks).compact()
 
 
 def _signs(values: Floats, classes: NDArray[Any]) -> Floats:

@@ -1,4 +1,6 @@
-"""The way in: every form of features and targets comes to the same arrays."""
+"""Targets: every form of them comes to the same arrays."""
+
+from time import process_time
 
 import numpy as np
 import pandas as pd
@@ -7,51 +9,16 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from kinfolk.lica.answers.features import receive_features
 from kinfolk.lica.estimators.targets import lay_out, receive_targets
+from kinfolk.tasks.training import receive_table
 
 X = np.array([[1.0, 0.0], [2.0, 3.0], [0.0, 4.0], [5.0, 0.0]])
 TASK = ["b", "a", "b", "a"]
 
 
 def targets_of(y, task=None, classification=True):
-    return receive_targets(receive_features(X, task, None), y, classification)
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        X,
-        X.tolist(),
-        X.astype(int),
-        X.astype(object),
-        pd.DataFrame(X, columns=["p", "q"]),
-        pl.DataFrame(X, schema=["p", "q"]),
-        {"p": X[:, 0], "q": X[:, 1].tolist()},
-    ],
-    ids=lambda table: type(table).__module__ + "." + type(table).__name__,
-)
-def test_a_dense_table_of_any_kind_becomes_the_same_numbers(table):
-    features = receive_features(table, TASK, None)
-    np.testing.assert_array_equal(features.X, X)
-    assert features.names in (None, ["p", "q"])
-    assert features.task.tolist() == TASK
-
-
-@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
-@pytest.mark.parametrize("container", ["matrix", "array"])
-def test_a_sparse_table_of_any_kind_stays_sparse(kind, container):
-    features = receive_features(getattr(sparse, f"{kind}_{container}")(X), TASK, None)
-    assert features.X.format == "csr"
-    np.testing.assert_array_equal(features.X.toarray(), X)
-
-
-def test_a_task_column_is_taken_out_by_name_or_by_place():
-    frame = pd.DataFrame({"p": X[:, 0], "who": TASK, "q": X[:, 1]})
-    for features in (receive_features(frame, None, "who"), receive_features(frame, None, 1)):
-        np.testing.assert_array_equal(features.X, X)
-        assert features.names == ["p", "q"]
-        assert features.task.tolist() == TASK
+    arrival = receive_table(X, model="LICAClassifier", task=task)
+    return receive_targets(y, arrival.place, arrival.known.tasks, classification=classification, named=task is not None)
 
 
 def test_rows_go_to_their_tasks_in_the_order_of_the_tasks_names():
@@ -98,9 +65,18 @@ def test_one_column_of_targets_is_one_target_a_row():
 
 
 def test_weights_of_rows_and_of_labels_multiply_and_rows_of_none_go():
-    features = receive_features(X, TASK, None)
-    problem = lay_out(features, receive_targets(features, [1, 0, 0, 1], True), [1.0, 2.0, 0.0, 3.0], {1: 5.0})
+    problem = lay_out(X, targets_of([1, 0, 0, 1], TASK), np.array([1.0, 2.0, 0.0, 3.0]), {1: 5.0})
     assert [y.tolist() for y in problem.y] == [[-1.0, 1.0], [1.0]]
     assert [weights.tolist() for weights in problem.weights] == [[2.0, 15.0], [5.0]]
     np.testing.assert_array_equal(problem.X, X[[0, 1, 3]])
     assert [rows.tolist() for rows in problem.rows] == [[1, 2], [0]]
+
+
+def test_rows_are_split_by_task_in_one_sort_however_many_tasks_there_are():
+    n_tasks = 100_000
+    place = np.random.default_rng(0).permutation(np.repeat(np.arange(n_tasks), 2))
+    start = process_time()
+    targets = receive_targets(place % 2, place, np.arange(n_tasks), classification=True)
+    # A look at every row for every task would be 20 billion looks.
+    assert process_time() - start < 10.0
+    assert all(len(rows) == 2 and (place[rows] == k).all() for k, rows in enumerate(targets.rows))
