@@ -6,21 +6,17 @@ is a dataclass of options and a module ``kinfolk.cli.fit_FAMILY`` with a functio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from kinfolk.cli.naive_bayes_options import NaiveBayesOptions
 from kinfolk.cli.network_options import NetworkOptions
 from kinfolk.cli.options import AsJson, with_options
-from kinfolk.cli.tables import STANDARD_INPUT
-
-if TYPE_CHECKING:
-    from kinfolk.tasks.streaming.roles import Roles
 
 EXAMPLE = """\b
 Example:
@@ -130,8 +126,8 @@ def fit(table: TableOptions, run: RunOptions, **families: Any) -> None:
     from kinfolk.cli.errors import say, telling
     from kinfolk.cli.results import check_target, fact_lines, json_text
 
-    check_target(run.output)
     _refuse_options_of_others(run.model, [table, *families.values()])
+    check_target(run.output)
     kind = MODELS[run.model]
     family = import_module(f"kinfolk.cli.fit_{kind.family}")
     with telling():
@@ -145,24 +141,6 @@ def fit(table: TableOptions, run: RunOptions, **families: Any) -> None:
     else:
         text = fact_lines([*learnt.facts, ("saved in", str(run.output))])
     typer.echo(text, nl=False)
-
-
-def roles_of(columns: Sequence[str], table: TableOptions, label: str | None = None, weight: str | None = None) -> Roles:
-    """Which column of the table is what, features in the order in which they stand there."""
-    from kinfolk.tasks.streaming.roles import assign_roles
-
-    if table.feature and table.drop:
-        raise ValueError("--feature and --drop were both given: name the features, or those to leave out")
-    chosen = sorted(table.feature or (), key=lambda name: columns.index(name) if name in columns else -1)
-    where = "standard input" if str(table.table) == STANDARD_INPUT else str(table.table)
-    return assign_roles(
-        columns, where, task=table.task, label=label, weight=weight, features=chosen or None, drop=table.drop
-    )
-
-
-def learnt_from(columns: Sequence[str], roles: Roles) -> list[str]:
-    """The task and the features, in the order of the table, so that a model knows such tables again."""
-    return [name for name in columns if name == roles.task or name in roles.features]
 
 
 def _refuse_options_of_others(model: Model, groups: Iterable[Any]) -> None:

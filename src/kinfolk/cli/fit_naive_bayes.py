@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,17 +12,18 @@ import polars as pl
 
 import kinfolk
 from kinfolk.cli.description import describe, evidence_text, model_text, weight_facts
-from kinfolk.cli.fit import Learnt, learnt_from, roles_of
+from kinfolk.cli.fit import Learnt
 from kinfolk.cli.naive_bayes_options import Inference, Numeric
-from kinfolk.cli.tables import STANDARD_INPUT, read_table, shown
-from kinfolk.tasks.streaming.counting import count_rows
-from kinfolk.tasks.streaming.reading import check_mark
+from kinfolk.cli.tables import STANDARD_INPUT, read_training, roles_of, shown
+from kinfolk.tasks.streaming.roles import check_mark
 from kinfolk.tasks.streaming.scanning import scan
 from kinfolk.tasks.values import unlabelled_rows
 
 if TYPE_CHECKING:
     from kinfolk.cli.fit import RunOptions, TableOptions
     from kinfolk.cli.naive_bayes_options import NaiveBayesOptions
+
+Build = Callable[..., Any]
 
 # Beyond these a table in memory is a burden.
 LARGE_ROWS = 1_000_000
@@ -35,7 +38,8 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOp
         raise ValueError("--label is needed, the column to be predicted: only --model bayesnets goes without")
     given: dict[str, Any] = {option: getattr(options, option) for option in ("inference", "numeric", "share_labels")}
     given |= {option: _number_or_learn(option, getattr(options, option)) for option in _NUMBERS}
-    estimator = getattr(kinfolk, name)(
+    build = partial(
+        getattr(kinfolk, name),
         **{option: value for option, value in given.items() if value is not None},
         task_column=table.task,
         bins=table.bins,
@@ -43,14 +47,15 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOp
         n_jobs=run.jobs,
         verbose=sys.stderr.isatty(),
     )
-    rows = _fit_counts(name, estimator, table, table.label, options) or _fit_rows(
-        estimator, table, table.label, options
-    )
+    # Rows are held out to weigh models, and densities need numbers: counts have neither.
+    countable = name != "AveragedNB" and options.numeric in (None, Numeric.bin)
+    counted = _fit_counts(build, table, table.label, options) if countable and is_large(table.table) else None
+    estimator, n_rows, n_unlabelled = counted or _fit_rows(build, table, table.label, options)
     # Sampling leaves no evidence behind; everything else has it, or computes it at once.
     fitted = getattr(estimator, "posterior_", None)
     if options.evidence or (fitted is not None and fitted.log_joint is None):
         estimator.log_evidence_  # noqa: B018 - computed here in order to be saved
-    return _tell(estimator, rows)
+    return _tell(estimator, n_rows, n_unlabelled)
 
 
 def _number_or_learn(option: str, given: str | None) -> float | str | None:
@@ -63,23 +68,22 @@ def _number_or_learn(option: str, given: str | None) -> float | str | None:
         raise ValueError(f"--{option.replace('_', '-')} {given}: a number or 'learn' is needed") from None
 
 
-class _Rows(NamedTuple):
-    """How many rows were learnt from, and how many of them have no label."""
+class _Fit(NamedTuple):
+    """A fitted estimator, how many rows it learnt from, and how many of them have no label."""
 
-    total: int
-    unlabelled: int
+    estimator: Any
+    n_rows: int
+    n_unlabelled: int
 
 
-def _fit_rows(estimator: Any, table: TableOptions, label: str, options: NaiveBayesOptions) -> _Rows:
+def _fit_rows(build: Build, table: TableOptions, label: str, options: NaiveBayesOptions) -> _Fit:
     """Fit to a table that is read whole."""
-    frame = read_table(table.table)
-    roles = roles_of(frame.columns, table, label, options.weight)
+    frame, roles = read_training(table, label, options.weight)
     labels = _whole(frame[label])
     mark = _mark(options.unlabelled, label, labels.dtype)
-    estimator.set_params(unlabelled=mark)
     weights = None if roles.weight is None else frame[roles.weight]
-    estimator.fit(frame.select(learnt_from(frame.columns, roles)), labels, sample_weight=weights)
-    return _Rows(frame.height, int(unlabelled_rows(labels, mark).sum()))
+    estimator = build(unlabelled=mark).fit(frame.select(roles.learnt), labels, sample_weight=weights)
+    return _Fit(estimator, frame.height, int(unlabelled_rows(labels, mark).sum()))
 
 
 def _whole(labels: pl.Series) -> pl.Series:
@@ -99,11 +103,10 @@ def _mark(given: str | None, label: str, kind: pl.DataType) -> Any:
     return mark
 
 
-def _fit_counts(name: str, estimator: Any, table: TableOptions, label: str, options: NaiveBayesOptions) -> _Rows | None:
-    """Fit to the counts of a large table; None where the model needs the rows themselves, or the table is small."""
-    # Rows are held out to weigh models, and densities need numbers: counts have neither.
-    if name == "AveragedNB" or options.numeric not in (None, Numeric.bin) or not is_large(table.table):
-        return None
+def _fit_counts(build: Build, table: TableOptions, label: str, options: NaiveBayesOptions) -> _Fit | None:
+    """Fit to the counts of a large table; None where the model needs its rows."""
+    from kinfolk.tasks.streaming.counting import count_rows
+
     schema = scan(table.table).schema
     roles = roles_of(list(schema), table, label, options.weight)
     mark = _mark(options.unlabelled, label, _whole(pl.Series(label, dtype=schema[label])).dtype)
@@ -115,13 +118,13 @@ def _fit_counts(name: str, estimator: Any, table: TableOptions, label: str, opti
         features=roles.features,
         bins=table.bins,
         unlabelled=mark,
-        verbose=estimator.verbose,
+        verbose=sys.stderr.isatty(),
     )
+    estimator = build(unlabelled=mark)
     # Rows without a label are left out of counts; where they make a difference, the table is read after all.
     if counts.n_unlabelled and getattr(estimator, "inference", "gibbs") in (Inference.gibbs, Inference.exact):
         return None
-    estimator.set_params(unlabelled=mark).fit_statistics(counts)
-    return _Rows(counts.n_rows, counts.n_unlabelled)
+    return _Fit(estimator.fit_statistics(counts), counts.n_rows, counts.n_unlabelled)
 
 
 def is_large(path: Path) -> bool:
@@ -133,23 +136,24 @@ def is_large(path: Path) -> bool:
     return path.stat().st_size >= LARGE_BYTES
 
 
-def _tell(estimator: Any, rows: _Rows) -> Learnt:
+def _tell(estimator: Any, n_rows: int, n_unlabelled: int) -> Learnt:
     about = describe(estimator)
-    unlabelled = f", {rows.unlabelled:,} of them without a label" if rows.unlabelled else ""
+    model, weights, evidence = model_text(about), weight_facts(about), evidence_text(about)
+    unlabelled = f", {n_unlabelled:,} of them without a label" if n_unlabelled else ""
     facts = [
-        ("model", model_text(about)),
-        ("rows", f"{rows.total:,}{unlabelled}"),
+        ("model", model),
+        ("rows", f"{n_rows:,}{unlabelled}"),
         ("tasks", f"{len(about['tasks']):,}"),
         ("labels", ", ".join(map(shown, about["labels"]))),
         ("features", ", ".join(about["features"])),
         ("clusters", f"{len(about['clusters']):,}"),
-        *weight_facts(about),
-        ("log evidence", evidence_text(about)),
+        *weights,
+        ("log evidence", evidence),
     ]
     alone = [f"every label is {estimator.classes_[0]!s}: there is nothing to tell apart"]
     return Learnt(
         estimator,
-        {"rows": rows.total, "unlabelled_rows": rows.unlabelled, **about},
+        {"rows": n_rows, "unlabelled_rows": n_unlabelled, **about},
         facts,
         alone if len(estimator.classes_) == 1 else [],
     )

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kinfolk
-from kinfolk.cli.fit import Learnt, learnt_from, roles_of
+from kinfolk.cli.fit import Learnt
 from kinfolk.cli.network_structures import describe_networks, penalty_text
-from kinfolk.cli.tables import read_table, shown
+from kinfolk.cli.tables import read_training, shown
 from kinfolk.networks.answers.bif import read_bif
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ _MOST_TASKS_TOLD = 8
 def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptions) -> Learnt:
     """Learn a network for every task of a table, and tell what was found."""
     graphs = _graphs(options)
-    frame = read_table(table.table)
-    roles = roles_of(frame.columns, table)
+    frame, roles = read_training(table)
     estimator = getattr(kinfolk, name)(
         **_parameters(options, roles.features),
         **graphs,
@@ -39,7 +38,7 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptio
         n_jobs=run.jobs,
         verbose=sys.stderr.isatty(),
     )
-    estimator.fit(frame.select(learnt_from(frame.columns, roles)))
+    estimator.fit(frame.select(roles.learnt))
     about = describe_networks(estimator)
     return Learnt(estimator, {"rows": frame.height, **about}, _facts(about, frame.height), [])
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars as pl
 
+    from kinfolk.cli.fit import TableOptions
+    from kinfolk.tasks.streaming.roles import Roles
+
 STANDARD_INPUT = "-"
 _LONGEST_LIST = 40
 
@@ -19,6 +22,27 @@ def read_table(path: Path, text: Collection[str] = ()) -> pl.DataFrame:
     from kinfolk.tasks.streaming.scanning import read_file
 
     return read_file(sys.stdin.buffer if str(path) == STANDARD_INPUT else path, text)
+
+
+def read_training(
+    table: TableOptions, label: str | None = None, weight: str | None = None
+) -> tuple[pl.DataFrame, Roles]:
+    """Read a table to learn from, and tell which of its columns is what."""
+    frame = read_table(table.table)
+    return frame, roles_of(frame.columns, table, label, weight)
+
+
+def roles_of(columns: Sequence[str], table: TableOptions, label: str | None, weight: str | None) -> Roles:
+    """Which of these columns is what, features in the order in which they stand there."""
+    from kinfolk.tasks.streaming.roles import assign_roles
+
+    if table.feature and table.drop:
+        raise ValueError("--feature and --drop were both given: name the features, or those to leave out")
+    chosen = sorted(table.feature or (), key=lambda name: columns.index(name) if name in columns else -1)
+    where = "standard input" if str(table.table) == STANDARD_INPUT else str(table.table)
+    return assign_roles(
+        columns, where, task=table.task, label=label, weight=weight, features=chosen or None, drop=table.drop
+    )
 
 
 def listed(names: Sequence[Any]) -> str:

@@ -97,7 +97,8 @@ def count_rows(
     check_whole("sample_rows", sample_rows, 0)
     table = scan(source)
     kinds = table.schema
-    names = assign_roles(list(kinds), table.where, task=task, label=label, weight=weight, features=features).features
+    roles = assign_roles(list(kinds), table.where, task=task, label=label, weight=weight, features=features)
+    names = roles.features
     _check_types(table, [task, label, *names], weight)
     choices = Choices(names, categories or {}, categorical_features, bins)
     values = {f: choices.values(name, kinds[name]) for f, name in enumerate(names)}
@@ -116,12 +117,9 @@ def count_rows(
             settled[f] = Settled(own.column, np.arange(own.column.n_values, dtype=np.int32))
         _count(reader, binned, tables, verbose, again=True)
     statistics, classes = _conclude(reader, tables, [settled[f] for f in range(len(names))], tally.whole)
-    order = [name for name in kinds if name == task or name in names]
-    if features is not None and [name for name in order if name != task] != names:
-        order = [task, *names]
     schema = Schema(tuple(settled[f].column for f in range(len(names))))
     rows = reader.sample(schema, statistics.tasks, classes, min(sample_rows, tally.n_rows), tally.n_rows)
-    return Counts(statistics, schema, classes, tuple(order), task, label, tally.n_rows, tally.n_unlabelled, rows)
+    return Counts(statistics, schema, classes, tuple(roles.learnt), task, label, tally.n_rows, tally.n_unlabelled, rows)
 
 
 class _Tally(NamedTuple):

@@ -14,6 +14,7 @@ from kinfolk.tasks.schema import Schema
 from kinfolk.tasks.statistics import Layout, Rows, no_rows
 from kinfolk.tasks.streaming.coding import NamedValues, NumberValues, Values
 from kinfolk.tasks.streaming.growing import CodedBatch
+from kinfolk.tasks.streaming.roles import check_mark
 from kinfolk.tasks.streaming.scanning import Scan
 from kinfolk.tasks.table import read_table
 from kinfolk.tasks.values import encode, refuse_wrong_weights
@@ -106,13 +107,6 @@ def label_column(name: str, kind: pl.DataType, unlabelled: Any) -> NamedColumn:
         check_mark(unlabelled, name, kind)
         query = pl.when(query != unlabelled).then(query)
     return NamedColumn(what, query, _values_of_names(what, kind, True))
-
-
-def check_mark(unlabelled: Any, name: str, kind: pl.DataType) -> None:
-    """Refuse a mark of unlabelled rows that a column of labels cannot hold."""
-    own = str if kind == pl.String else bool if kind == pl.Boolean else int | float | np.number
-    if not isinstance(unlabelled, own) or (isinstance(unlabelled, bool) and kind != pl.Boolean):
-        raise ValueError(f"unlabelled={unlabelled!r} cannot stand in label column {name!r}, of type {kind}")
 
 
 def _values_of_names(what: str, kind: pl.DataType, whole: bool) -> NamedValues | NumberValues:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
 
 from kinfolk.tasks.table import no_such_column
 
 
 class Roles(NamedTuple):
-    """Names of columns; of a table without labels or weights, these are None."""
+    """Names of columns; of a table without labels or weights, these are None.
+
+    ``learnt`` are the task and the features, as they stand in the table where features keep its order: a model that is
+    fitted to these columns knows such tables again.
+    """
 
     task: str
     label: str | None
     weight: str | None
     features: list[str]
+    learnt: list[str]
 
 
 def assign_roles(
@@ -65,4 +73,13 @@ def assign_roles(
     chosen = [name for name in columns if name not in first] if features is None else list(features)
     if not chosen:
         raise ValueError(f"{where} has no feature beside {', '.join(map(repr, taken))}: one is needed")
-    return Roles(task, label, weight, chosen)
+    learnt = [name for name in columns if name == task or name in chosen]
+    in_order = [name for name in learnt if name != task] == chosen
+    return Roles(task, label, weight, chosen, learnt if in_order else [task, *chosen])
+
+
+def check_mark(unlabelled: Any, label: str, kind: pl.DataType) -> None:
+    """Refuse a mark of unlabelled rows that a column of labels cannot hold."""
+    own = str if kind == pl.String else bool if kind == pl.Boolean else int | float | np.number
+    if not isinstance(unlabelled, own) or (isinstance(unlabelled, bool) and kind != pl.Boolean):
+        raise ValueError(f"unlabelled={unlabelled!r} cannot stand in label column {label!r}, of type {kind}")
