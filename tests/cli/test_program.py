@@ -146,7 +146,7 @@ def test_a_fault_of_the_program_is_not_dressed_up_as_bad_input(
 
 def test_the_place_of_an_error_can_be_asked_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KINFOLK_TRACEBACK", "1")
-    assert isinstance(run("predict", "nothing.kin", "t.csv").exception, ValueError)
+    assert isinstance(run("predict", "nothing.kin", "t.csv").exception, FileNotFoundError)
 
 
 @pytest.fixture
