@@ -1,9 +1,19 @@
-"""Generated data sets from the papers, and loaders of real ones found through ``KINFOLK_DATA``."""
+"""Generated data sets from the papers, and loaders of real ones found through ``KINFOLK_DATA``.
+
+meetings, meeting_rules      a team's answers to invitations (Roy 2006)
+networks, related_networks   Bayes nets, others made from them, and their rows (Niculescu-Mizil and Caruana)
+lica_tasks                   tasks drawn from LICA's own model (Zhang et al. 2005)
+sequences                    sequences of hidden Markov models, some of them kin (Ni et al. 2007)
+real, numeric_tasks          real tables with many tasks
+text_topics, feederwatch     news by topic; bird feeders by state and winter
+vowels, music, sound/        recordings, and how sound is read
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kinfolk.lazy import lazily
 
 if TYPE_CHECKING:
     from kinfolk.datasets.feederwatch import load_feederwatch
@@ -17,26 +27,6 @@ if TYPE_CHECKING:
     from kinfolk.datasets.sequences import make_kin_sequences, make_sequences
     from kinfolk.datasets.text_topics import load_rcv1, load_reuters
     from kinfolk.datasets.vowels import load_vowels
-
-_HOME = {
-    "MEETING_FEATURES": "kinfolk.datasets.meetings",
-    "TEAM": "kinfolk.datasets.meetings",
-    "load_feederwatch": "kinfolk.datasets.feederwatch",
-    "load_music": "kinfolk.datasets.music",
-    "load_network": "kinfolk.datasets.networks",
-    "load_numeric": "kinfolk.datasets.numeric_tasks",
-    "load_rcv1": "kinfolk.datasets.text_topics",
-    "load_real": "kinfolk.datasets.real",
-    "load_reuters": "kinfolk.datasets.text_topics",
-    "load_vowels": "kinfolk.datasets.vowels",
-    "make_kin_sequences": "kinfolk.datasets.sequences",
-    "make_lica_tasks": "kinfolk.datasets.lica_tasks",
-    "make_meetings": "kinfolk.datasets.meetings",
-    "make_random_network": "kinfolk.datasets.networks",
-    "make_related_networks": "kinfolk.datasets.related_networks",
-    "make_sequences": "kinfolk.datasets.sequences",
-    "sample_tasks": "kinfolk.datasets.networks",
-}
 
 __all__ = [
     "MEETING_FEATURES",
@@ -58,8 +48,25 @@ __all__ = [
     "sample_tasks",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "MEETING_FEATURES": "meetings",
+        "TEAM": "meetings",
+        "load_feederwatch": "feederwatch",
+        "load_music": "music",
+        "load_network": "networks",
+        "load_numeric": "numeric_tasks",
+        "load_rcv1": "text_topics",
+        "load_real": "real",
+        "load_reuters": "text_topics",
+        "load_vowels": "vowels",
+        "make_kin_sequences": "sequences",
+        "make_lica_tasks": "lica_tasks",
+        "make_meetings": "meetings",
+        "make_random_network": "networks",
+        "make_related_networks": "related_networks",
+        "make_sequences": "sequences",
+        "sample_tasks": "networks",
+    },
+)

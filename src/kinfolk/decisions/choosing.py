@@ -38,6 +38,12 @@ def decide(
         actions have the smallest expected loss, or differ from it by no more than rounding, the first of
         them in the order of the loss is chosen.
 
+    See Also
+    --------
+    expected_loss : What every action is expected to cost.
+    realised_loss : What actions taken did cost.
+    DecisionClassifier : The same as a scikit-learn classifier.
+
     Examples
     --------
     A missed illness costs ten times a needless treatment:
@@ -70,6 +76,10 @@ def expected_loss(proba: Any, loss: Any, *, classes: Iterable[Any] | None = None
     ndarray of shape (n_rows, n_actions)
         A row for each row of ``proba``, a column for each action of the loss.
 
+    See Also
+    --------
+    decide : The action for which this is smallest.
+
     Examples
     --------
     >>> from kinfolk.decisions import expected_loss
@@ -94,6 +104,15 @@ def realised_loss(y_true: Any, actions: Any, loss: Any, *, sample_weight: ArrayL
         What each action costs under each true class.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows in the mean.
+
+    Returns
+    -------
+    float
+        The mean loss.
+
+    See Also
+    --------
+    decide : How to choose actions.
 
     Notes
     -----

@@ -46,6 +46,11 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     n_features_in_, feature_names_in_
         As the fitted classifier has them.
 
+    See Also
+    --------
+    kinfolk.decisions.decide : The decision itself, from probabilities.
+    kinfolk.decisions.Loss : What each action costs under each true class.
+
     Notes
     -----
     Keyword arguments of the methods, such as ``task=``, go to the classifier: as they are by default, and as

@@ -1,7 +1,16 @@
-"""Pictures of what a model found: each function draws on Matplotlib axes and returns them."""
+"""Pictures of what a model found: each function draws on Matplotlib axes and returns them.
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+hinton_diagram   ``hinton``: the probabilities that tasks are kin
+dendrogram       ``tree``: the tree of Bayesian hierarchical clustering
+graph_drawing    ``networks``: the structures of several tasks' Bayes nets, placed by ``layered_layout``
+evolution        ``cluster_evolution``: the cluster of every task, iteration by iteration
+noisy_dirichlet  ``noise_model``: samples of the prototype model's noise
+style            what the pictures share: colours, axes, names of tasks
+"""
+
+from typing import TYPE_CHECKING
+
+from kinfolk.lazy import lazily
 
 if TYPE_CHECKING:
     from kinfolk.plots.dendrogram import tree
@@ -13,20 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["cluster_evolution", "hinton", "networks", "noise_model", "tree"]
 
 # No file is named like its function: importing kinfolk.plots.tree would put the module in the function's place.
-_HOMES = {
-    "cluster_evolution": "kinfolk.plots.evolution",
-    "hinton": "kinfolk.plots.hinton_diagram",
-    "networks": "kinfolk.plots.graph_drawing",
-    "noise_model": "kinfolk.plots.noisy_dirichlet",
-    "tree": "kinfolk.plots.dendrogram",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "cluster_evolution": "evolution",
+        "hinton": "hinton_diagram",
+        "networks": "graph_drawing",
+        "noise_model": "noisy_dirichlet",
+        "tree": "dendrogram",
+    },
+)
