@@ -320,6 +320,10 @@ class TestDecisionClassifier:
         assert model.score(X, Y) == pytest.approx(sum(right) / len(Y))
         weight = np.arange(150.0)
         assert model.score(X, Y, sample_weight=weight) == pytest.approx(np.dot(right, weight) / weight.sum())
+        # Weights are the third argument of every classifier's score; tasks go by keyword alone.
+        assert model.score(X, Y, weight) == model.score(X, Y, sample_weight=weight)
+        with pytest.raises(TypeError, match="positional"):
+            model.score(X, Y, weight, ["a"] * len(Y))
 
     def test_a_fitted_model_is_used_as_it_stands(self):
         fitted = GaussianNB().fit(X, Y)

@@ -50,6 +50,11 @@ def tree(
     -------
     Axes
 
+    See Also
+    --------
+    hinton : The probabilities that tasks are kin.
+    kinfolk.ClusteredNB : The model whose ``tree_`` is drawn.
+
     References
     ----------
     D. M. Roy and L. P. Kaelbling (2007), *Efficient Bayesian task-level transfer learning*, IJCAI, figure 4.

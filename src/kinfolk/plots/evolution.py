@@ -53,6 +53,11 @@ def cluster_evolution(
     -------
     Axes
 
+    See Also
+    --------
+    hinton : What all iterations say together.
+    kinfolk.NestedIHMM : A model that draws partitions.
+
     Examples
     --------
     >>> from kinfolk.plots.evolution import cluster_evolution

@@ -75,6 +75,10 @@ def networks(model_or_graphs: Any, *, ax: Axes | None = None, title: str | None 
     -------
     Axes
 
+    See Also
+    --------
+    kinfolk.BayesNets : The model whose ``graphs_`` are drawn.
+
     Examples
     --------
     >>> import networkx as nx

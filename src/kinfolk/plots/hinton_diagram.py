@@ -53,6 +53,11 @@ def hinton(
     -------
     Axes
 
+    See Also
+    --------
+    tree : The tree of merges of Bayesian hierarchical clustering.
+    cluster_evolution : The draws that a similarity is the average of.
+
     Examples
     --------
     >>> from kinfolk.plots import hinton
