@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import kinfolk
-from kinfolk.cli import bif, decide, fit, inspection, music, predict, sample, studies, warm_up
+from kinfolk.cli import bif, decide, demo, fit, inspection, music, predict, reproduce, sample, warm_up
 from kinfolk.cli.commands import Commands, PanelledCommand
 
 app = typer.Typer(
@@ -35,8 +35,8 @@ app.command("inspect", epilog=inspection.EXAMPLE)(inspection.inspect)
 app.command("bif", epilog=bif.EXAMPLE)(bif.bif)
 app.command("sample", epilog=sample.EXAMPLE)(sample.sample)
 app.command("music", epilog=music.EXAMPLE)(music.music)
-app.command("demo", epilog=studies.DEMO_EXAMPLE)(studies.demo)
-app.command("reproduce", epilog=studies.REPRODUCE_EXAMPLE)(studies.reproduce)
+app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
+app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
 app.command("warm-up", epilog=warm_up.EXAMPLE)(warm_up.command)
 
 

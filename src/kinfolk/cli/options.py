@@ -29,6 +29,7 @@ ResultFile = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs to read.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all that is random: same seed, same numbers.", min=0)]
 Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that all works.")]
 
 

@@ -1,4 +1,4 @@
-"""``kinfolk demo`` and ``kinfolk reproduce``: the doors to the experiments."""
+"""``kinfolk reproduce``: one of the papers' studies, run again."""
 
 from __future__ import annotations
 
@@ -7,37 +7,12 @@ from typing import Annotated
 
 import typer
 
-from kinfolk.cli.options import Quick
+from kinfolk.cli.options import Quick, Seed
 
-DEMO_EXAMPLE = """\b
-Example:
-  kinfolk demo
-  kinfolk demo --quick -o /tmp/demo"""
-
-REPRODUCE_EXAMPLE = """\b
+EXAMPLE = """\b
 Example:
   kinfolk reproduce --list
   kinfolk reproduce NAME --quick"""
-
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all that is random: same seed, same numbers.", min=0)]
-
-
-def demo(
-    quick: Quick = False,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for tables and pictures.")
-    ] = Path("kinfolk-demo"),
-    seed: Seed = 0,
-) -> None:
-    """Show what kinfolk does, on a made-up team of 21 people.
-
-    They answer invitations. Fits the sharing models to them, prints how well each predicts from a few examples per
-    person and which people it found to be kin, and writes a picture.
-    """
-    from kinfolk.experiments.clustered_naive_bayes.team import run_demo
-
-    output.mkdir(parents=True, exist_ok=True)
-    run_demo(output, quick, seed)
 
 
 def reproduce(
