@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk import BayesNets
 from kinfolk.datasets import make_related_networks, sample_tasks
@@ -45,6 +46,13 @@ def test_without_missing_cells_em_is_the_plain_fit(asia, sharing):
     for name, network in plain.networks_.items():
         assert em.networks_[name].parents == network.parents
         assert all((a == b).all() for a, b in zip(em.networks_[name].tables, network.tables, strict=True))
+
+
+def test_rounds_that_end_before_the_networks_settle_are_told(asia, monkeypatch):
+    gappy = {name: with_gaps(table, 0.1, np.random.default_rng(0)) for name, table in asia.items()}
+    monkeypatch.setattr("kinfolk.networks.inference.em.MOST_ROUNDS", 1)
+    with pytest.warns(ConvergenceWarning, match="still changing the networks after 1 rounds"):
+        BayesNets(missing="em", penalty=1.0, random_state=0).fit(gappy)
 
 
 def by_hand(rows, n_rounds, ess=1.0):

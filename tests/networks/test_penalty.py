@@ -5,8 +5,10 @@ from math import exp, inf, log
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk import BayesNets
+from kinfolk.datasets import make_related_networks, sample_tasks
 from kinfolk.networks.inference import structures as fitting
 from kinfolk.networks.inference import validate as validation
 from kinfolk.networks.model.configurations import edit_costs, pair_costs
@@ -275,3 +277,10 @@ def test_a_single_task_needs_no_penalty():
         model = BayesNets(penalty=penalty).fit(frame)
         assert model.strength_ == 0
         assert not hasattr(model, "penalty_curve_")
+
+
+def test_turns_that_end_before_the_strength_settles_are_told(monkeypatch):
+    monkeypatch.setattr(fitting, "_MOST_TURNS", 1)
+    networks = make_related_networks("asia", 4, p_delete=0.3, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="still changing after 1 turns"):
+        BayesNets(penalty="learn", random_state=0).fit(sample_tasks(networks, 100, random_state=0))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.networks.inference.completions import completions
 from kinfolk.networks.inference.structures import Outcome, Plan, learn_structures
@@ -64,6 +66,13 @@ def learn_from_incomplete(
         advance(1)
         if settled and _change(before, networks) < _STILL:
             break
+    else:
+        warnings.warn(
+            f"Structural EM was still changing the networks after {MOST_ROUNDS} rounds: the last ones are kept. "
+            "Fewer missing values, or a smaller max_parents, make it settle.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return Filled(outcome, filled, weights, n_rounds)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.networks.inference.classes import search_class
 from kinfolk.networks.inference.restarts import Effort, Problem, make_problem
@@ -180,6 +182,13 @@ def _learn_with_strength(
         if np.array_equal(found.structures, structures):
             break
         structures = found.structures
+    else:
+        warnings.warn(
+            f"Structures and the penalty's strength were still changing after {_MOST_TURNS} turns: the last of them "
+            "are kept. Give penalty a number to compare with.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     # The score has the penalty already; what is left of λ's posterior is its prior and the normaliser.
     return Outcome(*found, strength), found.score + log_strength_posterior(strength, 0.0, spectra, numbers.tolist())
 
