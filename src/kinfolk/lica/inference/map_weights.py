@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kinfolk.lica.inference.newton import Design, inverse_diagonal, newton
+from kinfolk.lica.inference.newton import Design, TaskRows, inverse_diagonal, newton
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.links import LINK_CODES
 from kinfolk.lica.model.prior import TaskPrior
@@ -116,25 +116,30 @@ def fit_map_weights(
     design = make_design(problem.X) if design is None else design
     mean = prior.loadings @ sources if prior.mean is None else prior.mean + prior.loadings @ sources
     if start is None:
-        weights, intercept = mean, starting_intercept(problem.y[task], problem.weights[task], link)
-    else:
-        weights, intercept = start
-    found = newton(
+        start = mean, starting_intercept(problem.y[task], problem.weights[task], link)
+    return solve_task(
         design,
-        problem.rows[task],
-        problem.y[task],
-        problem.weights[task],
-        mean,
-        prior.noise,
-        prior.intercept_variance,
-        prior.residual_variance,
-        LINK_CODES[link],
-        weights,
-        intercept,
+        rows_of_task(problem, task, link, prior.residual_variance),
+        np.append(mean, 0.0),
+        np.sqrt(np.append(prior.noise, prior.intercept_variance)),
+        np.append(*start),
         tolerance,
         max_steps,
     )
-    return MapWeights(*found)
+
+
+def rows_of_task(problem: LinearTasks, task: int, link: Link, residual_variance: float) -> TaskRows:
+    """One task's rows as Newton's method takes them."""
+    its = problem.rows[task], problem.y[task], problem.weights[task]
+    return TaskRows(*its, LINK_CODES[link], float(residual_variance))
+
+
+def solve_task(
+    design: Design, task: TaskRows, centre: Floats, scale: Floats, start: Floats, tolerance: float, max_steps: int
+) -> MapWeights:
+    """Find the most probable weights under N(centre, scale²), the intercept being the last of them."""
+    weights, *found = newton(design, task, centre, scale, start, tolerance, max_steps)
+    return MapWeights(weights[:-1], float(weights[-1]), *found)
 
 
 def starting_intercept(y: Floats, row_weights: Floats, link: Link) -> float:
@@ -163,16 +168,6 @@ def weight_variance(
     ``signs`` (n_features + 1 of them): its errors cancel in sums over features and over tasks, which is what noise is
     learnt from.
     """
-    return np.asarray(
-        inverse_diagonal(
-            design,
-            problem.rows[task],
-            problem.y[task],
-            problem.weights[task],
-            np.append(prior.noise, prior.intercept_variance),
-            prior.residual_variance,
-            LINK_CODES[link],
-            np.append(weights, intercept),
-            signs,
-        )
-    )
+    scale = np.sqrt(np.append(prior.noise, prior.intercept_variance))
+    rows = rows_of_task(problem, task, link, prior.residual_variance)
+    return np.asarray(inverse_diagonal(design, rows, scale, np.append(weights, intercept), signs))

@@ -1,12 +1,13 @@
 """Newton's method for one task's weights, on sparse rows: the loops behind ``map_weights``.
 
 All of it works with u = (θ − μ)/√ψ, where the prior is a standard normal, and with the intercept as the last weight.
+Plain loops: array expressions and calls of linear algebra would take several times as long to compile.
 """
 
 from __future__ import annotations
 
 from math import sqrt
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,6 @@ from numpy.typing import NDArray
 from kinfolk.lica.model.links import loss as loss_of
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-
-Rows: TypeAlias = NDArray[np.int64]
 
 EXACT_FEATURES = 30  # up to here the Hessian is written out and factorised: as fast, and indifferent to conditioning
 EXACT_VARIANCES = 200  # up to here variances are exact: they are wanted once, not at every step
@@ -33,52 +32,62 @@ class Design(NamedTuple):
     values: Floats
 
 
+class TaskRows(NamedTuple):
+    """One task's rows of a design, their targets and weights, and the likelihood: link code and σ²."""
+
+    rows: NDArray[np.int64]
+    y: Floats
+    weights: Floats
+    link: int
+    residual_variance: float
+
+
 @compiled
-def _predictors(design: Design, rows: Rows, weights: Floats) -> Floats:
+def _predictors(design: Design, task: TaskRows, weights: Floats, out: Floats) -> None:
     """Linear predictor of each row; the last weight is the intercept."""
-    out = np.empty(rows.size)
-    for i in range(rows.size):
+    for i in range(task.rows.size):
         total = weights[-1]
-        for entry in range(design.starts[rows[i]], design.starts[rows[i] + 1]):
+        for entry in range(design.starts[task.rows[i]], design.starts[task.rows[i] + 1]):
             total += design.values[entry] * weights[design.places[entry]]
         out[i] = total
-    return out
 
 
 @compiled
-def _add_transposed(design: Design, rows: Rows, coefficients: Floats, out: Floats) -> None:
-    for i in range(rows.size):
-        coefficient = coefficients[i]
-        if coefficient != 0.0:
-            for entry in range(design.starts[rows[i]], design.starts[rows[i] + 1]):
-                out[design.places[entry]] += coefficient * design.values[entry]
-            out[-1] += coefficient
+def _losses(task: TaskRows, f: Floats, moved: Floats, length: float, slope: Floats, curvature: Floats) -> float:
+    """Loss at predictors f + length · moved, and its derivatives row by row."""
+    total = 0.0
+    for i in range(task.rows.size):
+        value, first, second = loss_of(task.link, task.y[i], f[i] + length * moved[i], task.residual_variance)
+        total += task.weights[i] * value
+        slope[i] = task.weights[i] * first
+        curvature[i] = task.weights[i] * second
+    return total
 
 
 @compiled
-def _add_curvature_product(design: Design, rows: Rows, curvature: Floats, direction: Floats, out: Floats) -> None:
-    """Add XᵀDX · direction in one pass over the rows."""
-    for i in range(rows.size):
+def _multiply(design: Design, task: TaskRows, curvature: Floats, scale: Floats, u: Floats, out: Floats) -> None:
+    """(I + √Ψ XᵀDX √Ψ) u in one pass over the rows."""
+    last = out.size - 1
+    for j in range(out.size):
+        out[j] = 0.0
+    for i in range(task.rows.size):
         if curvature[i] > 0.0:
-            first, last = design.starts[rows[i]], design.starts[rows[i] + 1]
-            total = direction[-1]
-            for entry in range(first, last):
-                total += design.values[entry] * direction[design.places[entry]]
+            begin, end = design.starts[task.rows[i]], design.starts[task.rows[i] + 1]
+            total = scale[last] * u[last]
+            for entry in range(begin, end):
+                place = design.places[entry]
+                total += design.values[entry] * scale[place] * u[place]
             total *= curvature[i]
-            for entry in range(first, last):
+            for entry in range(begin, end):
                 out[design.places[entry]] += total * design.values[entry]
-            out[-1] += total
+            out[last] += total
+    for j in range(out.size):
+        out[j] = u[j] + scale[j] * out[j]
 
 
 @compiled
 def _solve_by_conjugate_gradients(
-    design: Design,
-    rows: Rows,
-    curvature: Floats,
-    scale: Floats,
-    target: Floats,
-    share: float,
-    enough: float,
+    design: Design, task: TaskRows, curvature: Floats, scale: Floats, target: Floats, share: float, enough: float
 ) -> Floats:
     """Solve (I + √Ψ XᵀDX √Ψ) u = target, preconditioned by the diagonal.
 
@@ -86,23 +95,23 @@ def _solve_by_conjugate_gradients(
     """
     size = target.size
     diagonal = np.ones(size)
-    for i in range(rows.size):
-        for entry in range(design.starts[rows[i]], design.starts[rows[i] + 1]):
+    for i in range(task.rows.size):
+        for entry in range(design.starts[task.rows[i]], design.starts[task.rows[i] + 1]):
             j = design.places[entry]
             diagonal[j] += curvature[i] * (design.values[entry] * scale[j]) ** 2
         diagonal[-1] += curvature[i] * scale[-1] ** 2
-    solution = np.zeros(size)
-    residual = target.copy()
-    direction = residual / diagonal
-    error = float(residual @ direction)
+    solution, residual, direction, product = np.zeros(size), np.empty(size), np.empty(size), np.empty(size)
+    error = 0.0
+    for j in range(size):
+        residual[j] = target[j]
+        direction[j] = target[j] / diagonal[j]
+        error += target[j] * direction[j]
     gain = 0.0
     for _ in range(2 * size + 20):
         if error <= max(share * gain, enough):
             break
-        product = np.zeros(size)
-        _add_curvature_product(design, rows, curvature, scale * direction, product)
-        product = direction + scale * product
-        length = error / float(direction @ product)
+        _multiply(design, task, curvature, scale, direction, product)
+        length = error / _dot(direction, product)
         gain += length * error
         before = error
         error = 0.0
@@ -116,90 +125,106 @@ def _solve_by_conjugate_gradients(
 
 
 @compiled
-def _hessian(design: Design, rows: Rows, curvature: Floats, scale: Floats) -> Floats:
-    """I + √Ψ XᵀDX √Ψ, written out; the intercept's row and column are the last."""
+def _dot(left: Floats, right: Floats) -> float:
+    total = 0.0
+    for j in range(left.size):
+        total += left[j] * right[j]
+    return total
+
+
+@compiled
+def _factor(design: Design, task: TaskRows, curvature: Floats, scale: Floats) -> Floats:
+    """Cholesky factor of I + √Ψ XᵀDX √Ψ; the intercept's row and column are the last."""
     size = scale.size
-    out = np.eye(size)
-    for i in range(rows.size):
-        first, last = design.starts[rows[i]], design.starts[rows[i] + 1]
-        for entry in range(first, last):
+    lower = np.zeros((size, size))
+    for i in range(task.rows.size):
+        begin, end = design.starts[task.rows[i]], design.starts[task.rows[i] + 1]
+        for entry in range(begin, end):
             j = design.places[entry]
             left = curvature[i] * design.values[entry] * scale[j]
-            for other in range(first, entry + 1):
-                out[j, design.places[other]] += left * design.values[other] * scale[design.places[other]]
-            out[size - 1, j] += left * scale[-1]
-        out[size - 1, size - 1] += curvature[i] * scale[-1] ** 2
+            for other in range(begin, entry + 1):
+                lower[j, design.places[other]] += left * design.values[other] * scale[design.places[other]]
+            lower[size - 1, j] += left * scale[size - 1]
+        lower[size - 1, size - 1] += curvature[i] * scale[size - 1] ** 2
     for j in range(size):
+        lower[j, j] += 1.0
+        for column in range(j):
+            for other in range(column):
+                lower[j, column] -= lower[j, other] * lower[column, other]
+            lower[j, column] /= lower[column, column]
+            lower[j, j] -= lower[j, column] ** 2
+        lower[j, j] = sqrt(lower[j, j])
+    return lower
+
+
+@compiled
+def _solve_by_factor(lower: Floats, target: Floats) -> Floats:
+    """Solve LLᵀu = target."""
+    size = target.size
+    u = np.empty(size)
+    for j in range(size):
+        total = target[j]
         for other in range(j):
-            out[other, j] = out[j, other]
-    return out
+            total -= lower[j, other] * u[other]
+        u[j] = total / lower[j, j]
+    for back in range(size):
+        j = size - 1 - back
+        u[j] /= lower[j, j]
+        for other in range(j):
+            u[other] -= lower[j, other] * u[j]
+    return u
 
 
 @compiled
 def newton(
-    design: Design,
-    rows: Rows,
-    y: Floats,
-    row_weights: Floats,
-    mean: Floats,
-    noise: Floats,
-    intercept_variance: float,
-    residual_variance: float,
-    link: int,
-    weights: Floats,
-    intercept: float,
-    tolerance: float,
-    max_steps: int,
-) -> tuple[Floats, float, float, float, float, int]:
-    """Newton's method with a line search; returns the fields of ``MapWeights``."""
-    size = mean.size + 1
-    scale = np.empty(size)
-    scale[:-1] = np.sqrt(noise)
-    scale[-1] = sqrt(intercept_variance)
-    centre = np.zeros(size)
-    centre[:-1] = mean
-    whitened = np.empty(size)
-    whitened[:-1] = (weights - mean) / scale[:-1]
-    whitened[-1] = intercept / scale[-1]
-    predictor = _predictors(design, rows, centre + scale * whitened)
-    slope, curvature = np.empty(rows.size), np.empty(rows.size)
-    loss = 0.0
-    for i in range(rows.size):
-        value, first, second = loss_of(link, y[i], predictor[i], residual_variance)
-        loss += row_weights[i] * value
-        slope[i], curvature[i] = row_weights[i] * first, row_weights[i] * second
-    steps = 0
-    norm = np.inf
-    settled = False
+    design: Design, task: TaskRows, centre: Floats, scale: Floats, start: Floats, tolerance: float, max_steps: int
+) -> tuple[Floats, float, float, float, int]:
+    """Newton's method with a line search, from ``start`` under N(centre, scale²).
+
+    Returns weights with the intercept last, loss, objective, norm of the gradient, and number of steps.
+    """
+    size, n_rows = centre.size, task.rows.size
+    whitened, gradient, target, fitted = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    for j in range(size):
+        whitened[j] = (start[j] - centre[j]) / scale[j]
+        fitted[j] = centre[j] + scale[j] * whitened[j]
+    predictor, moved, slope, curvature = np.empty(n_rows), np.zeros(n_rows), np.empty(n_rows), np.empty(n_rows)
+    _predictors(design, task, fitted, predictor)
+    loss = _losses(task, predictor, moved, 0.0, slope, curvature)
+    enough = (0.03 * tolerance) ** 2
+    steps, settled = 0, False
     while True:
-        gradient = np.zeros(size)
-        _add_transposed(design, rows, slope, gradient)
-        gradient = scale * gradient + whitened
-        norm = sqrt(gradient @ gradient)
+        for j in range(size):
+            gradient[j] = 0.0
+        for i in range(n_rows):
+            if slope[i] != 0.0:
+                for entry in range(design.starts[task.rows[i]], design.starts[task.rows[i] + 1]):
+                    gradient[design.places[entry]] += slope[i] * design.values[entry]
+                gradient[size - 1] += slope[i]
+        for j in range(size):
+            gradient[j] = scale[j] * gradient[j] + whitened[j]
+            target[j] = -gradient[j]
+        norm = sqrt(_dot(gradient, gradient))
         if norm <= tolerance or settled or steps == max_steps:
             break
         steps += 1
         if size <= EXACT_FEATURES + 1:
-            step = np.linalg.solve(_hessian(design, rows, curvature, scale), -gradient)
+            step = _solve_by_factor(_factor(design, task, curvature, scale), target)
         else:
             # A step may leave a small share of what a full one gains, and a smaller one as the minimum comes near,
             # which keeps the convergence faster than linear.
-            step = _solve_by_conjugate_gradients(
-                design, rows, curvature, scale, -gradient, min(0.1, norm), (0.03 * tolerance) ** 2
-            )
-        moved = _predictors(design, rows, scale * step)
-        slope_along = float(gradient @ step)
+            step = _solve_by_conjugate_gradients(design, task, curvature, scale, target, min(0.1, norm), enough)
+        for j in range(size):
+            fitted[j] = scale[j] * step[j]
+        _predictors(design, task, fitted, moved)
+        slope_along = _dot(gradient, step)
         # What is left to gain: where the Hessian is steep, the gradient is the last to become small.
-        settled = -slope_along <= (0.03 * tolerance) ** 2
-        prior_slope, prior_curvature = whitened @ step, step @ step
-        length = 1.0
+        settled = -slope_along <= enough
+        prior_slope, prior_curvature = _dot(whitened, step), _dot(step, step)
+        length, new_loss = 1.0, loss
         accepted = False
         for _ in range(_HALVINGS):
-            new_loss = 0.0
-            for i in range(rows.size):
-                value, first, second = loss_of(link, y[i], predictor[i] + length * moved[i], residual_variance)
-                new_loss += row_weights[i] * value
-                slope[i], curvature[i] = row_weights[i] * first, row_weights[i] * second
+            new_loss = _losses(task, predictor, moved, length, slope, curvature)
             change = new_loss - loss + length * prior_slope + 0.5 * length * length * prior_curvature
             if change <= _ARMIJO * length * slope_along + _ROUNDING * (1.0 + loss):
                 accepted = True
@@ -207,33 +232,34 @@ def newton(
             length *= 0.5
         if not accepted:
             break
-        whitened += length * step
-        predictor += length * moved
+        for j in range(size):
+            whitened[j] += length * step[j]
+        for i in range(n_rows):
+            predictor[i] += length * moved[i]
         loss = new_loss
-    fitted = centre + scale * whitened
-    return fitted[:-1], fitted[-1], loss, loss + 0.5 * float(whitened @ whitened), norm, steps
+    for j in range(size):
+        fitted[j] = centre[j] + scale[j] * whitened[j]
+    return fitted, loss, loss + 0.5 * _dot(whitened, whitened), norm, steps
 
 
 @compiled
-def inverse_diagonal(
-    design: Design,
-    rows: Rows,
-    y: Floats,
-    row_weights: Floats,
-    variance: Floats,
-    residual_variance: float,
-    link: int,
-    weights: Floats,
-    signs: Floats,
-) -> Floats:
+def inverse_diagonal(design: Design, task: TaskRows, scale: Floats, weights: Floats, signs: Floats) -> Floats:
     """Variances of the weights by Laplace's method, exact or from one vector of random signs."""
-    scale = np.sqrt(variance)
-    predictor = _predictors(design, rows, weights)
-    curvature = np.empty(rows.size)
-    for i in range(rows.size):
-        curvature[i] = row_weights[i] * loss_of(link, y[i], predictor[i], residual_variance)[2]
-    if scale.size <= EXACT_VARIANCES + 1:
-        inverse = np.linalg.inv(_hessian(design, rows, curvature, scale))
-        return variance * np.diag(inverse)
-    solved = _solve_by_conjugate_gradients(design, rows, curvature, scale, signs, 0.0, PROBE_ERROR)
-    return variance * signs * solved
+    size, n_rows = scale.size, task.rows.size
+    predictor, still = np.empty(n_rows), np.zeros(n_rows)
+    slope, curvature = np.empty(n_rows), np.empty(n_rows)
+    _predictors(design, task, weights, predictor)
+    _losses(task, predictor, still, 0.0, slope, curvature)
+    variance = np.empty(size)
+    if size <= EXACT_VARIANCES + 1:
+        lower = _factor(design, task, curvature, scale)
+        unit = np.zeros(size)
+        for j in range(size):
+            unit[j] = 1.0
+            variance[j] = scale[j] ** 2 * _solve_by_factor(lower, unit)[j]
+            unit[j] = 0.0
+        return variance
+    solved = _solve_by_conjugate_gradients(design, task, curvature, scale, signs, 0.0, PROBE_ERROR)
+    for j in range(size):
+        variance[j] = scale[j] ** 2 * signs[j] * solved[j]
+    return variance

@@ -15,8 +15,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kinfolk.lica.inference.map_shared_rows import fit_row_weights, solve_rows
-from kinfolk.lica.inference.map_weights import MAX_STEPS, make_design, starting_intercept, weight_variance
-from kinfolk.lica.inference.newton import EXACT_FEATURES, PROBE_ERROR, Design, newton
+from kinfolk.lica.inference.map_weights import (
+    MAX_STEPS,
+    MapWeights,
+    make_design,
+    rows_of_task,
+    solve_task,
+    starting_intercept,
+    weight_variance,
+)
+from kinfolk.lica.inference.newton import EXACT_FEATURES, PROBE_ERROR, Design
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.links import LINK_CODES, losses
 from kinfolk.lica.model.prior import TaskPrior
@@ -207,40 +215,27 @@ class WeightSolver:
     def _solve_one_by_one(
         self, mean: Floats, noise: Floats, residual_variance: float, start: WeightsOfTasks | None, tolerance: float
     ) -> WeightsOfTasks:
-        problem, design = self.problem, self._design
+        problem = self.problem
+        scale = np.sqrt(np.append(noise, self.intercept_variance))
 
-        def block(tasks: NDArray[np.int64]) -> list[tuple[Floats, float, float, float, float, int]]:
+        def block(tasks: NDArray[np.int64]) -> list[MapWeights]:
             found = []
             for k in tasks:
-                centre = np.ascontiguousarray(mean[:, k])
+                centre = np.append(mean[:, k], 0.0)
                 if start is None:
-                    at, intercept = centre, starting_intercept(problem.y[k], problem.weights[k], self.link)
+                    at = centre.copy()
+                    at[-1] = starting_intercept(problem.y[k], problem.weights[k], self.link)
                 else:
-                    at, intercept = np.ascontiguousarray(start.weights[:, k]), float(start.intercepts[k])
-                found.append(
-                    newton(
-                        design,
-                        problem.rows[k],
-                        problem.y[k],
-                        problem.weights[k],
-                        centre,
-                        noise,
-                        self.intercept_variance,
-                        residual_variance,
-                        LINK_CODES[self.link],
-                        at,
-                        intercept,
-                        tolerance,
-                        MAX_STEPS,
-                    )
-                )
+                    at = np.append(start.weights[:, k], start.intercepts[k])
+                rows = rows_of_task(problem, k, self.link, residual_variance)
+                found.append(solve_task(self._design, rows, centre, scale, at, tolerance, MAX_STEPS))
             return found
 
         blocks = np.array_split(np.arange(problem.n_tasks), min(effective_n_jobs(self.n_jobs), problem.n_tasks))
         parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(block)(tasks) for tasks in blocks)
         found = [task for part in parts for task in part]
         return WeightsOfTasks(
-            np.stack([task[0] for task in found], axis=1),
-            np.array([task[1] for task in found]),
-            np.array([task[2] for task in found]),
+            np.stack([task.weights for task in found], axis=1),
+            np.array([task.intercept for task in found]),
+            np.array([task.loss for task in found]),
         )

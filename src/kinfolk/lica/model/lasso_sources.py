@@ -6,6 +6,8 @@ any.
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 
 from kinfolk.lica.model.prior import TaskPrior
@@ -59,11 +61,14 @@ def _descend(
     Sweeps over the nonzero sources alternate with sweeps over all, which are the dearer and change little.
     """
     n_tasks, n_sources = sources.shape
+    slope = np.empty(n_sources)
     for k in range(n_tasks):
-        slope = targets[k].copy()
+        for h in range(n_sources):
+            slope[h] = targets[k, h]
         for h in range(n_sources):
             if sources[k, h] != 0.0:
-                slope -= sources[k, h] * gram[h]
+                for other in range(n_sources):
+                    slope[other] -= sources[k, h] * gram[h, other]
         everything = True
         for _ in range(max_sweeps):
             longest = 0.0
@@ -84,7 +89,7 @@ def _descend(
                     sources[k, h] = new
                     for other in range(n_sources):
                         slope[other] -= (new - old) * gram[h, other]
-                    longest = max(longest, abs(new - old) * np.sqrt(gram[h, h]))
+                    longest = max(longest, abs(new - old) * sqrt(gram[h, h]))
             if longest <= tolerance:
                 if everything:
                     break
