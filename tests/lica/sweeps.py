@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kinfolk.lica.inference.layout import Layout
-from kinfolk.lica.model.task_state import PER_ROW, TaskStates
+from kinfolk.lica.inference.layout import PER_ROW, Layout, TaskStates
 
 
 def each(layout: Layout, states: TaskStates) -> list[Any]:

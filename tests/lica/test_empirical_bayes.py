@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import multivariate_normal
+from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.lica.inference.eb import fit_empirical_bayes, fit_task
 from kinfolk.lica.inference.expectation import Family, Sweeps, fresh_states, update_tasks, variances_of_weights
@@ -192,6 +193,13 @@ def test_a_new_task_under_a_prior_with_no_sources_is_ridge_regression():
     expected = np.linalg.solve(precision, full.T @ (w * problem.y[0] / 0.5))
     np.testing.assert_allclose(np.append(task.weights, task.intercept), expected, rtol=1e-9)
     np.testing.assert_allclose(task.weight_variance, np.diag(np.linalg.inv(precision))[:-1], rtol=1e-9)
+
+
+def test_a_task_that_has_not_converged_is_told():
+    problem, prior = related_tasks(*WIDE).of_tasks([0]), a_prior(WIDE[1])
+    fit_task(prior, problem, "logistic")
+    with pytest.warns(ConvergenceWarning, match="the task did not converge within max_iter=1"):
+        fit_task(prior, problem, "logistic", max_iter=1)
 
 
 def test_a_prior_with_a_mean_draws_a_task_without_evidence_to_it():

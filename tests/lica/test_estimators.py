@@ -8,11 +8,13 @@ import polars as pl
 import pytest
 from scipy import integrate, sparse, stats
 from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss
 
 from kinfolk import LICAClassifier, LICARegressor
 from kinfolk.datasets import make_lica_tasks
+from kinfolk.lica.inference import infer
 
 MADE = make_lica_tasks(12, 25, 30, 2, random_state=0)
 RNG = np.random.default_rng(0)
@@ -231,8 +233,16 @@ def test_no_fewer_sources_than_tasks_are_warned_of(n_sources):
 
 
 def test_running_out_of_iterations_is_warned_of():
-    with pytest.warns(UserWarning, match="did not converge within max_iter=1"):
-        model = fitted(n_sources=2, max_iter=1)
+    for inference in ("eb", "map"):
+        with pytest.warns(ConvergenceWarning, match="did not converge within max_iter=1"):
+            model = fitted(n_sources=2, max_iter=1, inference=inference)
+        assert not model.converged_
+
+
+def test_a_hierarchy_that_has_not_settled_is_warned_of(monkeypatch):
+    monkeypatch.setattr(infer, "HIERARCHY_ROUNDS", 1)
+    with pytest.warns(ConvergenceWarning, match="did not converge within max_iter=1"):
+        model = fitted(sharing="hierarchical", max_iter=1)
     assert not model.converged_
 
 

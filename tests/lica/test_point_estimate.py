@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment, minimize_scalar
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from kinfolk.datasets import make_lica_tasks
@@ -266,6 +267,15 @@ def test_a_new_task_gets_the_weights_and_sources_that_minimise_its_own_objective
         step = size * rng.normal(size=15)
         moved = value(found.weights + step[:12], found.intercept + step[12], found.sources + step[13:])
         assert moved > least - 1e-6
+
+
+def test_a_task_that_has_not_converged_is_told():
+    made = make_lica_tasks(4, 10, 30, 2, random_state=0)
+    problem, _ = long_form(made, 30)
+    prior = TaskPrior(np.random.default_rng(0).normal(size=(10, 2)), np.full(10, 0.1))
+    fit_point_task(problem, 0, prior, link="logistic")
+    with pytest.warns(ConvergenceWarning, match="the task did not converge within max_iter=1"):
+        fit_point_task(problem, 0, prior, link="logistic", max_iter=1)
 
 
 def test_folds_judge_every_row_once_and_keep_a_row_on_one_side_for_all_tasks():

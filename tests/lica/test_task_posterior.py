@@ -14,9 +14,11 @@ from kinfolk.lica.model.task_posterior import (
     column_forms,
     condition_by_features,
     condition_by_rows,
+    factorise,
+    invert_lower,
     predictive_moments,
+    solve_lower,
 )
-from kinfolk.lica.model.triangles import factorise, invert_lower, solve_lower
 from tests.lica.oracle import dense_posterior
 
 SHAPES = [(7, 20), (25, 6), (5, 5)]

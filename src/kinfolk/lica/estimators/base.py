@@ -44,6 +44,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
     n_sources: int | None
     inference: str
     sharing: str
+    link: str
     noise: str
     source_prior: str
     loading_variance: float | None
@@ -59,12 +60,11 @@ class SharedWeights(TaskRouting, BaseEstimator):
     n_jobs: int | None
     verbose: bool
 
-    def _link(self) -> str:
-        raise NotImplementedError  # abstract
-
     def _check_parameters(self) -> None:
         for name, choices in _CHOICES.items():
             check_choice(name, getattr(self, name), choices)
+        if self._classification:
+            check_choice("link", self.link, ("logistic", "probit"))
         if self.n_sources is not None:
             check_whole("n_sources", self.n_sources, 1)
         check_whole("max_iter", self.max_iter, 1)
@@ -124,7 +124,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
                     known._replace(tasks=targets.tasks),
                     prior,
                     fitted,
-                    self._link(),
+                    self.link,
                     targets.classes,
                     targets.is_matrix,
                     arrival.table.names,
@@ -136,7 +136,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
 
     def _options(self) -> Options:
         return Options(
-            link=self._link(),
+            link=self.link,
             sharing=self.sharing,
             inference=self.inference,
             n_sources=self.n_sources,
@@ -158,7 +158,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
         self.tasks_, self.prior_, self.posteriors_ = known.tasks, model.prior, list(fitted.tasks)
         if model.classes is not None:
             self.classes_ = model.classes
-        self.n_sources_ = model.prior.n_sources
+        self.n_sources_ = int(model.prior.loadings.shape[1])
         self.objective_ = fitted.objective
         self.n_iter_ = max(len(fitted.objective) - 1, 1)
         self.converged_ = fitted.converged
@@ -335,7 +335,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
         model = cls(**{name: unplain(value) for name, value in archive.about["params"].items()})
         model._check_parameters()
         saved = read(archive)
-        if model._link() != saved.link:
+        if model.link != saved.link:
             raise ValueError(f"its link {saved.link!r} is not that of its parameters")
         model._keep(saved)
         return model

@@ -11,7 +11,6 @@ from kinfolk.estimator import TaskClassifier
 from kinfolk.lica.answers.predictor import LICAPredictor
 from kinfolk.lica.estimators.base import SharedWeights
 from kinfolk.maths.arrays import Floats
-from kinfolk.parameters import check_choice
 
 
 class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
@@ -135,10 +134,6 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def _link(self) -> str:
-        check_choice("link", self.link, ("logistic", "probit"))
-        return self.link
 
     def _predictor(self) -> LICAPredictor:
         return self._fitted_predictor()

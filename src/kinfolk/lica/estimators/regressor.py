@@ -83,9 +83,7 @@ n_iter_, converged_
         self.verbose = verbose
 
     class_weight = None
-
-    def _link(self) -> str:
-        return "gaussian"
+    link = "gaussian"
 
     def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
         """Expected targets.

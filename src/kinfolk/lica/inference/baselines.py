@@ -20,6 +20,8 @@ from kinfolk.lica.model.fitted import Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, UNIT_SCALE, TaskPosterior, TaskPrior
 from kinfolk.maths.arrays import Floats
 
+HIERARCHY_ROUNDS = 200  # of weights and their mean in turn, by default
+
 
 def fit_individual(
     problem: LinearTasks,
@@ -128,7 +130,7 @@ def fit_hierarchical_gaussian(
     noise_variance: float | None = None,
     residual_variance: float | None = None,
     intercept_variance: float = INTERCEPT_VARIANCE,
-    max_iter: int = 200,
+    max_iter: int = HIERARCHY_ROUNDS,
     tol: float = 1e-5,
     n_jobs: int | None = None,
     seed: int = 0,

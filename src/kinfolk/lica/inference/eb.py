@@ -11,17 +11,17 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from kinfolk.lica.inference.convergence import warn_of_convergence
 from kinfolk.lica.inference.em import run_em
 from kinfolk.lica.inference.expectation import Family, Sweeps, fresh_states, update_tasks, variances_of_weights
-from kinfolk.lica.inference.layout import Layout, lay_out
+from kinfolk.lica.inference.layout import Layout, TaskStates, lay_out
 from kinfolk.lica.inference.maximisation import Shrinkage, weights_of_tasks
-from kinfolk.lica.inference.start import sources_of_weights
+from kinfolk.lica.inference.rotation import sources_of_weights
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.fitted import Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, UNIT_SCALE, Reach, TaskPosterior, TaskPrior
 from kinfolk.lica.model.sites import LikelihoodBound
 from kinfolk.lica.model.source_posterior import SourceKind
-from kinfolk.lica.model.task_state import TaskStates
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.blas import one_blas_thread
 
@@ -130,7 +130,7 @@ def fit_empirical_bayes(
     >>> bool(signs[0] == signs[2] != signs[1])
     True
     """
-    if start is not None and start.loadings.shape != (problem.n_features, n_sources):
+    if start is not None and start.loadings.shape != (problem.X.shape[1], n_sources):
         raise ValueError(
             f"The start has {start.n_features} features and {start.n_sources} sources; "
             f"{problem.n_features} features and {n_sources} sources are needed."
@@ -242,6 +242,9 @@ def fit_task(
         layout = lay_out(problem, bool(np.all(prior.noise == prior.noise[0])))
         states = fresh_states(layout, prior, family)
         states = update_tasks(layout, prior, states, family, Sweeps(max_iter, tol), n_jobs=1)
+        more = update_tasks(layout, prior, states, family, Sweeps(same_prior=True), n_jobs=1)
+        if more.bound[0] - states.bound[0] > tol * float(np.sum(layout.weights)):
+            warn_of_convergence("the task", max_iter)
         return _posteriors(layout, prior, states, weight_variances, 1)[0]
 
 
@@ -279,7 +282,7 @@ def _plain_prior(problem: LinearTasks, link: Link, source_scale: float, intercep
     size = float(weights @ np.asarray(squares).ravel()[places]) / (problem.counted or 1.0) or 1.0
     spread = _spread_of_targets(problem) if link == "gaussian" else 4.0
     residual = 0.5 * spread if link == "gaussian" else 1.0
-    n_features = problem.n_features
+    n_features = problem.X.shape[1]
     return TaskPrior(
         np.zeros((n_features, 0)), np.full(n_features, spread / size), source_scale, intercept_variance, residual
     )

@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kinfolk.lica.inference.expectation import ONE_SWEEP, Family, Sweeps, update_tasks
-from kinfolk.lica.inference.layout import Layout
+from kinfolk.lica.inference.layout import Layout, TaskStates
 from kinfolk.lica.inference.maximisation import Shrinkage, maximise
 from kinfolk.lica.inference.rotation import unmix
 from kinfolk.lica.model.prior import TaskPrior
-from kinfolk.lica.model.task_state import TaskStates
 from kinfolk.maths.arrays import Floats
 
 _FIRST_SWEEPS = 10  # over tasks of which nothing is known yet
@@ -52,7 +51,7 @@ def run_em(
     advance: Callable[[int], None] | None = None,
 ) -> Climbed:
     """Iterate until an iteration gains too little."""
-    counted, isotropic = layout.data.counted, layout.isotropic
+    counted, isotropic = float(np.sum(layout.weights)), layout.isotropic
 
     def expect(at: TaskPrior, known: TaskStates, sweeps: Sweeps = ONE_SWEEP) -> tuple[TaskStates, float]:
         found = update_tasks(layout, at, known, family, sweeps, want_variances=not isotropic, n_jobs=n_jobs)
@@ -61,7 +60,7 @@ def run_em(
     states, bound = expect(prior, states, Sweeps(_FIRST_SWEEPS, tol))
     bounds = [bound]
     stretch, small_gains = 1.0, 0
-    can_turn = family.sources == "laplace" and prior.n_sources > 0
+    can_turn = family.sources == "laplace" and prior.loadings.size > 0
     for iteration in range(max_iter):
         best, ahead = maximise(layout, prior, states, link=family.link, shrinkage=shrinkage)
         longer = _longer_step(prior, best, ahead, stretch, isotropic)

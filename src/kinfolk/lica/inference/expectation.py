@@ -14,14 +14,13 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from kinfolk.lica.inference.layout import Batch, Layout
+from kinfolk.lica.inference.layout import Batch, Layout, TaskStates, end_to_end, side_by_side
 from kinfolk.lica.model.data import Link
 from kinfolk.lica.model.prior import TaskPrior
 from kinfolk.lica.model.sites import LikelihoodBound, Likelihoods, Sites, match
 from kinfolk.lica.model.source_posterior import SourceKind, fit_sources
 from kinfolk.lica.model.sparse_forms import sparse_column_forms
 from kinfolk.lica.model.task_posterior import Conditioned, column_forms, condition_by_features, condition_by_rows
-from kinfolk.lica.model.task_state import PER_ROW, TaskStates
 from kinfolk.maths.arrays import Floats
 
 _HALVINGS = 8  # of a step towards the matched sites, before the sites are taken as they are
@@ -66,13 +65,13 @@ ONE_SWEEP = Sweeps()
 
 def fresh_states(layout: Layout, prior: TaskPrior, family: Family) -> TaskStates:
     """Tasks of which nothing is known yet."""
-    n_tasks, nothing = layout.data.n_tasks, np.zeros(len(layout.y))
+    n_tasks, n_sources, nothing = len(layout.ends) - 1, prior.loadings.shape[1], np.zeros(len(layout.y))
     sites = family.match(layout.y, layout.weights, prior.residual_variance, nothing, np.ones(len(nothing)))
     return TaskStates(
         *(sites.precision, sites.shift, sites.precision, sites.shift),
         *(nothing, nothing, nothing),
-        mean=np.zeros((n_tasks, prior.n_sources)),
-        spread=np.full((n_tasks, prior.n_sources), prior.source_scale),
+        mean=np.zeros((n_tasks, n_sources)),
+        spread=np.full((n_tasks, n_sources), prior.source_scale),
         weight_variance=np.zeros((n_tasks, 0)),
         squared_distance=np.zeros(n_tasks),
         weights_effective=np.zeros(n_tasks),
@@ -120,19 +119,9 @@ def update_tasks(
 
     def update(batch: Batch) -> TaskStates:
         rows = _rows_of(layout, batch, held, want_variances)
-        return _update(rows, held, _side_by_side(states, batch), sweeps)
+        return _update(rows, held, side_by_side(states, batch), sweeps)
 
-    found = _over(update, layout.batches, n_jobs)
-    width = prior.n_features if want_variances else 0
-    fields = [np.empty_like(field) for field in states._replace(weight_variance=np.zeros((len(states.bound), width)))]
-    for batch, one in zip(layout.batches, found, strict=True):
-        places = batch.at[batch.here]
-        for i, (field, values) in enumerate(zip(fields, one, strict=True)):
-            if i < PER_ROW:
-                field[places] = values[batch.here]
-            else:
-                field[batch.tasks] = values
-    return TaskStates(*fields)
+    return end_to_end(layout.batches, _over(update, layout.batches, n_jobs))
 
 
 def variances_of_weights(layout: Layout, prior: TaskPrior, states: TaskStates, n_jobs: int | None = None) -> Floats:
@@ -142,10 +131,10 @@ def variances_of_weights(layout: Layout, prior: TaskPrior, states: TaskStates, n
 
     def variance(batch: Batch) -> Floats:
         rows = _rows_of(layout, batch, held, True)
-        flat = _side_by_side(states, batch)
+        flat = side_by_side(states, batch)
         return _weight_variance(rows, prior, _condition(rows, prior, flat.precision, np.zeros_like(flat.precision)))
 
-    found = np.empty((layout.data.n_tasks, prior.n_features))
+    found = np.empty((len(layout.ends) - 1, len(prior.noise)))
     for batch, values in zip(layout.batches, _over(variance, layout.batches, n_jobs), strict=True):
         found[batch.tasks] = values
     return found
@@ -156,11 +145,6 @@ def _over(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int
     if n_jobs == 1 or len(items) <= 1:
         return [function(item) for item in items]
     return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(item) for item in items))
-
-
-def _side_by_side(states: TaskStates, batch: Batch) -> TaskStates:
-    of_rows = (np.where(batch.here, field[batch.at], 0.0) for field in states[:PER_ROW])
-    return TaskStates(*of_rows, *(field[batch.tasks] for field in states[PER_ROW:]))
 
 
 class _Held(NamedTuple):

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from kinfolk.lica.inference.baselines import fit_hierarchical_gaussian, fit_individual, fit_pooled
+from kinfolk.lica.inference.baselines import HIERARCHY_ROUNDS, fit_hierarchical_gaussian, fit_individual, fit_pooled
+from kinfolk.lica.inference.convergence import warn_of_convergence
 from kinfolk.lica.inference.eb import fit_empirical_bayes, fit_task
 from kinfolk.lica.inference.map import fit_point_estimate, fit_point_task
 from kinfolk.lica.inference.number_of_sources import choose_n_sources
@@ -72,18 +72,14 @@ def infer(
         learnt = _baseline(data, options, seed)
     else:
         start = None
-        if hyper is not None and before is not None and hyper.n_features == data.n_features:
+        if hyper is not None and before is not None and len(hyper.noise) == data.X.shape[1]:
             start = Learnt(hyper, before.tasks, before.objective, before.converged, before.loading_variance)
         n_sources, choice = _number_of_sources(data, options, seed, start)
         if start is not None and start.prior.n_sources != n_sources:
             start = None
         learnt = (_by_eb if options.inference == "eb" else _by_map)(data, options, seed, n_sources, start, advance)
     if not learnt.converged:
-        warnings.warn(
-            f"the fit did not converge within max_iter={options.max_iter} iterations: allow more, or a larger tol",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+        warn_of_convergence("the fit", len(learnt.objective) - 1)
     tasks = tuple(_moved_back(task, centre) for task in learnt.tasks)
     rises = options.sharing == "sources" and options.inference == "eb"
     objective = learnt.objective if rises else -learnt.objective
@@ -108,9 +104,10 @@ def _number_of_sources(
     """The number asked for, that of the fit to start from, or else the one that predicts rows held out best."""
     n_sources = options.n_sources
     if n_sources is not None:
-        if n_sources >= data.n_tasks > 1:
+        n_tasks = len(data.rows)
+        if n_sources >= n_tasks > 1:
             warnings.warn(
-                f"n_sources={n_sources} is no fewer than the {data.n_tasks} tasks: each can have a source of its own, "
+                f"n_sources={n_sources} is no fewer than the {n_tasks} tasks: each can have a source of its own, "
                 "and hardly anything is shared; a number well below is better, or None to choose it",
                 UserWarning,
                 stacklevel=5,
@@ -212,7 +209,9 @@ def _baseline(data: LinearTasks, options: Options, seed: int) -> Learnt:
         return fit_individual(data, **common)
     if options.sharing == "pooled":
         return fit_pooled(data, **common)
-    return fit_hierarchical_gaussian(data, noise=options.noise, **common)
+    # Rounds of a hierarchy are cheap: it never has fewer than by its own default.
+    rounds = max(options.max_iter, HIERARCHY_ROUNDS)
+    return fit_hierarchical_gaussian(data, noise=options.noise, max_iter=rounds, **common)
 
 
 def _mean_target(data: LinearTasks) -> float:

@@ -6,6 +6,7 @@ costs a hundred times its arithmetic. A layout is made before the first sweep an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from kinfolk.lica.model.row_products import row_products
 from kinfolk.lica.model.task_posterior import by_features
 from kinfolk.maths.arrays import Floats
 
+PER_ROW = 7  # the first fields of states have a number for each row, the others for each task
 _MAX_KERNEL = 1 << 28  # cells of row kernels kept in memory (2 GiB)
 _CELLS = 1 << 17  # of the largest table of tasks side by side
 _LARGE = 512  # rows beyond which a task is not filled up to the size of others
@@ -103,6 +105,89 @@ class Layout(NamedTuple):
         return np.asarray(self.data.X[self.places[batch.at]])
 
 
+class TaskStates(NamedTuple):
+    """Tasks' posteriors between two sweeps, in the space of their rows.
+
+    E[θ] = μ + Λ mean + ΨXᵀ dual, and E[intercept] = m₀ + v₀ Σ dual. Fields of rows have all
+    tasks' rows end to end; for tasks side by side, an axis for tasks before that of rows.
+
+    Parameters
+    ----------
+    precision, shift : ndarrays of shape (n_rows,)
+        The sites that θ was conditioned on.
+    matched_precision, matched_shift : ndarrays of shape (n_rows,)
+        The sites that belong to what came out.
+    dual : ndarray of shape (n_rows,)
+        a.
+    predictor, predictor_variance : ndarrays of shape (n_rows,)
+        Mean and variance of f.
+    mean, spread : ndarrays of shape (n_tasks, n_sources)
+        Of q(s): E[s], and b.
+    weight_variance : ndarray of shape (n_tasks, n_features), or (n_tasks, 0) where not asked for
+        Var[θ_j].
+    squared_distance : ndarray of shape (n_tasks,)
+        (E[θ] − Λ mean)ᵀ Ψ⁻¹ (E[θ] − Λ mean).
+    weights_effective : ndarray of shape (n_tasks,)
+        The number of weights that the rows decide: Σ_j Var[θ_j]/ψ_j falls short of n_features by it.
+    intercept_effective : ndarray of shape (n_tasks,)
+        How far the rows decide the intercept, from 0 to 1: Var[intercept] = v₀ (1 − intercept_effective).
+    bound : ndarray of shape (n_tasks,)
+        The task's part of the bound on the log evidence.
+    step : ndarray of shape (n_tasks,)
+        How far the sites may move towards the matched ones, between 0 and 1.
+    """
+
+    precision: Floats
+    shift: Floats
+    matched_precision: Floats
+    matched_shift: Floats
+    dual: Floats
+    predictor: Floats
+    predictor_variance: Floats
+    mean: Floats
+    spread: Floats
+    weight_variance: Floats
+    squared_distance: Floats
+    weights_effective: Floats
+    intercept_effective: Floats
+    bound: Floats
+    step: Floats
+
+    def of(self, tasks: NDArray[Any]) -> TaskStates:
+        """Some of the tasks side by side."""
+        return TaskStates(*(field[tasks] for field in self))
+
+    def having(self, tasks: NDArray[Any], others: TaskStates) -> TaskStates:
+        """The same with others in the place of some of the tasks side by side."""
+        if len(tasks) == len(self.bound):
+            return others
+        fields = [field.copy() for field in self]
+        for field, new in zip(fields, others, strict=True):
+            field[tasks] = new
+        return TaskStates(*fields)
+
+
+def side_by_side(states: TaskStates, batch: Batch) -> TaskStates:
+    """The states of a batch's tasks side by side; zeros for rows that are not here."""
+    of_rows = (np.where(batch.here, field[batch.at], 0.0) for field in states[:PER_ROW])
+    return TaskStates(*of_rows, *(field[batch.tasks] for field in states[PER_ROW:]))
+
+
+def end_to_end(batches: Sequence[Batch], found: Sequence[TaskStates]) -> TaskStates:
+    """The states of all tasks, from those of every batch."""
+    n_rows, n_tasks = sum(int(batch.here.sum()) for batch in batches), sum(len(batch.tasks) for batch in batches)
+    fields = [np.empty(n_rows) for _ in range(PER_ROW)]
+    fields += [np.empty((n_tasks, *field.shape[1:])) for field in found[0][PER_ROW:]]
+    for batch, states in zip(batches, found, strict=True):
+        places = batch.at[batch.here]
+        for i, (field, values) in enumerate(zip(fields, states, strict=True)):
+            if i < PER_ROW:
+                field[places] = values[batch.here]
+            else:
+                field[batch.tasks] = values
+    return TaskStates(*fields)
+
+
 def lay_out(data: LinearTasks, isotropic: bool) -> Layout:
     """Lay tasks out for sweeps.
 
@@ -130,9 +215,7 @@ def lay_out(data: LinearTasks, isotropic: bool) -> Layout:
         shares_kernel,
         row_products(data.X, np.ones(n_features), data.X) if shares_kernel and isotropic else None,
     )
-    batches = [
-        _batch(tasks, ends, bool(of_features[tasks[0]])) for tasks in _side_by_side(sizes, of_features, n_features)
-    ]
+    batches = [_batch(tasks, ends, bool(of_features[tasks[0]])) for tasks in _alike(sizes, of_features, n_features)]
     if sparse.issparse(data.X):
         batches = _with_tables(layout, batches)
     if isotropic and not shares_kernel and cells <= _MAX_KERNEL:
@@ -143,7 +226,7 @@ def lay_out(data: LinearTasks, isotropic: bool) -> Layout:
     return layout._replace(batches=tuple(batches))
 
 
-def _side_by_side(sizes: NDArray[np.int64], of_features: NDArray[np.bool_], n_features: int) -> list[NDArray[np.int64]]:
+def _alike(sizes: NDArray[np.int64], of_features: NDArray[np.bool_], n_features: int) -> list[NDArray[np.int64]]:
     """Tasks in parts whose sizes differ by an eighth at most, and whose tables stay within some number of cells."""
     filled = np.array([_filled_up(int(size)) for size in sizes], dtype=np.int64)
     order = np.lexsort([filled, of_features])

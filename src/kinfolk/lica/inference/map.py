@@ -15,10 +15,11 @@ from scipy import sparse
 
 from kinfolk.lica.inference.alternation import Course, Variances, alternate, begin
 from kinfolk.lica.inference.common_mean import common_mean, rough_hierarchy
+from kinfolk.lica.inference.convergence import warn_of_convergence
 from kinfolk.lica.inference.held_out import judge, thin
 from kinfolk.lica.inference.map_weights import fit_map_weights, make_design
 from kinfolk.lica.inference.noise_level import choose_noise, individual_weights, noise_by_feature
-from kinfolk.lica.inference.start import sources_of_weights
+from kinfolk.lica.inference.rotation import sources_of_weights
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.fitted import Learnt
@@ -176,6 +177,9 @@ def fit_point_task(
         if last - objective <= tol * abs(objective):
             break
         last = objective
+    else:
+        if prior.n_sources:
+            warn_of_convergence("the task", max_iter)
     return TaskPosterior(found.weights, found.intercept, sources[0], np.zeros(prior.n_sources))
 
 

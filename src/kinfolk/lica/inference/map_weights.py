@@ -138,8 +138,8 @@ def solve_task(
     design: Design, task: TaskRows, centre: Floats, scale: Floats, start: Floats, tolerance: float, max_steps: int
 ) -> MapWeights:
     """Find the most probable weights under N(centre, scale²), the intercept being the last of them."""
-    weights, *found = newton(design, task, centre, scale, start, tolerance, max_steps)
-    return MapWeights(weights[:-1], float(weights[-1]), *found)
+    weights, loss, objective, gradient, steps = newton(design, task, centre, scale, start, tolerance, max_steps)
+    return MapWeights(weights[:-1], float(weights[-1]), loss, objective, gradient, steps)
 
 
 def starting_intercept(y: Floats, row_weights: Floats, link: Link) -> float:

@@ -20,10 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kinfolk.lica.inference.layout import Layout
+from kinfolk.lica.inference.layout import Layout, TaskStates
 from kinfolk.lica.model.data import Link
 from kinfolk.lica.model.prior import TaskPrior
-from kinfolk.lica.model.task_state import TaskStates
 from kinfolk.maths.arrays import Floats
 
 _TASK_BLOCK = 64  # tasks whose weights are held at once, where noise differs between features
@@ -117,7 +116,7 @@ def maximise(
     shrinkage : Shrinkage
         Prior of Λ, floor and prior of Ψ.
     """
-    n_tasks, noise = layout.data.n_tasks, prior.noise
+    (n_tasks, n_sources), noise = states.mean.shape, prior.noise
     duals = _by_task(layout, states)
     means = states.mean
     source_variance = 2.0 * np.sum(states.spread**2, axis=0)
@@ -146,7 +145,7 @@ def maximise(
     decided = counted - variances / noise
     seen = decided > 1e-12 * counted
     ahead = np.maximum(np.where(seen, squares / np.where(seen, decided, 1.0), noise), shrinkage.noise_floor)
-    improved = prior._replace(loadings=loadings[:, : prior.n_sources], noise=best)
+    improved = prior._replace(loadings=loadings[:, :n_sources], noise=best)
     if prior.mean is not None:
         improved = improved._replace(mean=shrinkage.constant * loadings[:, -1])
     if link == "gaussian" and not shrinkage.hold_residual:
@@ -171,7 +170,7 @@ def weights_of_tasks(layout: Layout, prior: TaskPrior, states: TaskStates) -> Fl
 
 def _by_task(layout: Layout, states: TaskStates) -> sparse.csr_matrix:
     """The a_k as a sparse table of tasks by rows."""
-    shape = layout.data.n_tasks, layout.data.X.shape[0]
+    shape = len(states.bound), layout.data.X.shape[0]
     return sparse.csr_matrix((states.dual, layout.places, layout.ends), shape=shape)
 
 
@@ -186,7 +185,8 @@ def _spread_of_weights(
     layout: Layout, prior: TaskPrior, states: TaskStates, duals: sparse.csr_matrix
 ) -> tuple[Floats, Floats]:
     """Σ_k (E[θ_kj] − Λ_j E[s_k])² and Σ_k Var[θ_kj]; for isotropic noise, the mean over j of each everywhere."""
-    n_features, n_tasks, noise = prior.n_features, layout.data.n_tasks, prior.noise
+    noise = prior.noise
+    n_features, n_tasks = len(noise), len(states.bound)
     if layout.isotropic:
         squares = noise * float(np.sum(states.squared_distance)) / n_features
         return squares, noise * (n_tasks - float(np.sum(states.weights_effective)) / n_features)
