@@ -259,7 +259,7 @@ def test_unlabelled_rows_stay_in_training_and_out_of_the_score(routing):
     for train, test in splitter.split(FEATURES, y, task=TASK):
         assert np.isin(np.flatnonzero(y == None), train).all()  # noqa: E711 - element by element
         fitted = clone(model).fit(FEATURES.iloc[train], y[train], task=TASK[train])
-        assert len(fitted._unlabelled.labels) == 2
+        assert len(fitted._result.data.unlabelled.labels) == 2
         expected.append(np.mean(fitted.predict(FEATURES.iloc[test], task=TASK[test]) == y[test]))
     np.testing.assert_allclose(found["test_score"], expected)
 

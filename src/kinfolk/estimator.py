@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
 
 from kinfolk.tasks.answering import Known
+from kinfolk.tasks.keywords import task_by_keyword
 from kinfolk.tasks.training import check_labels, check_weights, flat_labels
 from kinfolk.tasks.values import encode
 
@@ -55,6 +56,7 @@ class TaskClassifier(TaskRouting):
         """The object that answers; an error where the estimator is not fitted."""
         raise NotImplementedError  # abstract
 
+    @task_by_keyword
     def predict_log_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
         """Log probability of each label.
 
@@ -75,6 +77,7 @@ class TaskClassifier(TaskRouting):
         found: NDArray[np.float64] = self._predictor().predict_log_proba(X, task=task)
         return found
 
+    @task_by_keyword
     def predict_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
         """Probability of each label, in the order of ``classes_``.
 
@@ -98,6 +101,7 @@ class TaskClassifier(TaskRouting):
         found: NDArray[np.float64] = self._predictor().predict_proba(X, task=task)
         return found
 
+    @task_by_keyword
     def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
         """The most probable label of each row.
 

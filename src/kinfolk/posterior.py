@@ -56,8 +56,11 @@ class Archive(NamedTuple):
     about: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
-    def array(self, name: str, kind: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
-        """One array, of a kind ("i" or "f") and a shape, in which None stands for any length."""
+    def array(self, name: str, kind: str, shape: tuple[int | None, ...], missing: bool = False) -> NDArray[Any]:
+        """One array, of a kind ("i" or "f") and a shape, in which None stands for any length; NaN where it may be.
+
+        Only what a user's rows hold may be ``missing``.
+        """
         array = self.arrays.get(name)
         if array is None:
             raise ValueError(f"its array {name!r} is missing")
@@ -68,7 +71,7 @@ class Archive(NamedTuple):
         )
         if not fits:
             raise ValueError(f"its array {name!r} has shape {array.shape}, not {shape}")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        if array.dtype.kind == "f" and not (np.isfinite(array) | (missing & np.isnan(array))).all():
             raise ValueError(f"its array {name!r} holds NaN or infinity")
         return array
 

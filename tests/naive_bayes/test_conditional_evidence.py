@@ -12,11 +12,12 @@ from scipy.stats import beta, gamma
 from sklearn.base import clone
 
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
-from kinfolk.naive_bayes.estimators.conditional_evidence import Effort, conditional_evidence, labels_given_features
+from kinfolk.naive_bayes.inference.conditional_evidence import Effort, labels_given_features_and_blocks
 from kinfolk.naive_bayes.inference.label_exchange import HeldSeatsChain, RelabellingChain
 from kinfolk.partition.crp import canonical
 from kinfolk.tasks.statistics import Rows
 from tests import oracle
+from tests.naive_bayes.posed import posed_to
 from tests.problems import as_arguments, priors, random_problems
 
 FARTHEST = 4.0
@@ -51,7 +52,7 @@ def distances(problem: oracle.Problem, name: str, seeds: range, **parameters: An
     """How far estimates are from the truth, in their own standard errors."""
     truth = log_labels_given_features(problem, name)
     model = fitted(problem, name, **parameters)
-    found = [conditional_evidence(model, random_state=seed, n_runs=16, max_powers=100) for seed in seeds]
+    found = [model.conditional_evidence(random_state=seed, n_runs=16, max_powers=100) for seed in seeds]
     assert {estimate.kind for estimate in found} == {"estimate"}
     return [(estimate.value - truth) / float(np.hypot(estimate.error, FLOOR)) for estimate in found]
 
@@ -89,7 +90,7 @@ def test_a_method_that_leaves_unlabelled_rows_out_leaves_their_features_out_too(
         weights=problem.weights[known],
     )
     with_all, with_labelled = (
-        conditional_evidence(fitted(p, "clustered", inference="bhc"), random_state=0) for p in (problem, labelled)
+        fitted(p, "clustered", inference="bhc").conditional_evidence(random_state=0) for p in (problem, labelled)
     )
     truth = log_labels_given_features(labelled, "clustered")
     assert abs(with_all.value - truth) < FARTHEST * with_all.error
@@ -108,7 +109,7 @@ def test_a_row_of_weight_two_is_two_rows():
     )
     model = clone(MODELS["complete"]).set_params(random_state=0, **priors(problem))
     model.fit(**as_arguments(problem), sample_weight=[2, 1, 1, 2, 1])
-    found = conditional_evidence(model)
+    found = model.conditional_evidence()
     assert abs(found.value - log_labels_given_features(repeated, "complete")) < FARTHEST * found.error
 
 
@@ -128,7 +129,7 @@ def test_independent_tasks_together_are_estimated_as_well_as_the_sum_of_each():
             n_tasks=1,
         )
         truth += log_labels_given_features(alone, "none")
-    found = conditional_evidence(model, max_powers=60)
+    found = model.conditional_evidence(max_powers=60)
     assert found.error < 0.3
     assert abs(found.value - truth) < FARTHEST * found.error
 
@@ -153,7 +154,7 @@ def test_a_sweep_that_exchanges_labels_leaves_the_annealed_distribution_as_it_is
     place = {state: i for i, state in enumerate(states)}
     shares = np.zeros((n_chains, len(states)))
     for share in shares:
-        chain = kind(inner, inner.product(), problem.concentration, fixed)
+        chain = kind(*inner, inner.product(), fixed)
         chain.draw_from_prior(rng)
         for sweep in range(20 + n_sweeps):
             chain.sweep(rng, power)
@@ -169,13 +170,13 @@ def test_a_sweep_that_exchanges_labels_leaves_the_annealed_distribution_as_it_is
 def nothing_known(problem: oracle.Problem) -> Any:
     """The library's own problem of rows without labels."""
     shown = replace(problem, labels=np.arange(len(problem.labels)) % problem.n_labels)
-    inner = fitted(shown, "clustered")._problem()
+    inner = posed_to(fitted(shown, "clustered")).at(problem.concentration)
     statistics = inner.statistics
     nothing = statistics._replace(
         feature_counts=np.zeros_like(statistics.feature_counts), label_counts=np.zeros_like(statistics.label_counts)
     )
     rows = Rows(problem.codes.astype(np.int32), problem.labels.astype(np.int32), problem.task, None)
-    return inner._replace(statistics=nothing, unlabelled=rows)
+    return inner._replace(data=inner.data._replace(statistics=nothing, unlabelled=rows))
 
 
 def test_the_core_takes_any_given_partition():
@@ -185,9 +186,8 @@ def test_the_core_takes_any_given_partition():
     log_features = logsumexp([oracle.log_data(nothing, tuple(partition), y) for y in oracle.labellings(nothing)])
     truth = oracle.log_data(problem, tuple(partition), problem.labels) - log_features
     rows = Rows(problem.codes.astype(np.int32), problem.labels.astype(np.int32), problem.task, None)
-    found = labels_given_features(
-        fitted(problem, "clustered")._problem(), rows, 1.0, partition, 0, Effort(max_powers=60)
-    )
+    posed = posed_to(fitted(problem, "clustered"))
+    found = labels_given_features_and_blocks(*posed, rows, partition, Effort(max_powers=60))
     assert abs(found.value - truth) < FARTHEST * found.error
 
 
@@ -225,29 +225,29 @@ def test_the_prototype_model_agrees_with_quadrature_over_every_labelling():
     model = PrototypeNB(strength_prior=strength_prior, n_chains=1, n_draws=20, random_state=0, **priors(problem))
     model.fit(**as_arguments(problem))
     for seed in range(2):
-        found = conditional_evidence(model, random_state=seed, n_runs=16, max_powers=60)
+        found = model.conditional_evidence(random_state=seed, n_runs=16, max_powers=60)
         assert abs(found.value - (joint - features)) < FARTHEST * found.error
 
 
 def test_the_seed_repeats_the_estimate_and_threads_do_not_change_it():
     (problem,) = random_problems(1, seed=390, **LABELLED)
     model = fitted(problem, "clustered")
-    first, again, other = (conditional_evidence(model, random_state=s, n_runs=8, max_powers=40) for s in (1, 1, 2))
+    first, again, other = (model.conditional_evidence(random_state=s, n_runs=8, max_powers=40) for s in (1, 1, 2))
     assert first == again
     assert first != other
-    assert conditional_evidence(model.set_params(n_jobs=2), random_state=1, n_runs=8, max_powers=40) == first
+    assert model.set_params(n_jobs=2).conditional_evidence(random_state=1, n_runs=8, max_powers=40) == first
 
 
 def test_a_model_fitted_to_counts_says_what_it_lacks():
     model = NoSharingNB().fit_statistics(np.ones((2, 2, 1, 3), dtype=int), np.full((2, 2), 3))
     with pytest.raises(ValueError, match="holds counts alone"):
-        conditional_evidence(model)
+        model.conditional_evidence()
 
 
 def test_a_single_run_is_refused():
     (problem,) = random_problems(1, seed=390, **LABELLED)
     with pytest.raises(ValueError, match="n_runs=1"):
-        conditional_evidence(fitted(problem, "none"), n_runs=1)
+        fitted(problem, "none").conditional_evidence(n_runs=1)
 
 
 @pytest.mark.parametrize("numeric", ["gaussian", {"n": "count"}], ids=str)

@@ -7,7 +7,7 @@ from kinfolk import ClusteredNB, PrototypeNB
 from kinfolk.convergence import bulk_ess, r_hat
 from kinfolk.maths.dirichlet import dirichlet_product
 from kinfolk.naive_bayes.inference.gibbs import convergence_of_draws
-from kinfolk.naive_bayes.inference.prototype import convergence_of_prototypes
+from kinfolk.naive_bayes.inference.prototype_labelled import convergence_of_prototypes
 from kinfolk.partition.gibbs import Seating
 from kinfolk.partition.split_merge import split_and_merge
 from tests.problems import as_arguments, random_problems
@@ -25,7 +25,7 @@ def test_clustered_chains_are_judged_by_log_joint_and_number_of_clusters():
 
 def test_prototype_chains_are_judged_by_log_joint_and_the_worst_strength():
     model = PrototypeNB(random_state=0).fit(**as_arguments(PROBLEM))
-    verdict, strengths = model.posterior_.convergence, model._draws.strengths
+    verdict, strengths = model.posterior_.convergence, model.posterior_.prototypes.strengths
     assert verdict.converged
     groups = range(strengths.shape[2])
     assert verdict.r_hat["strengths"] == pytest.approx(max(r_hat(strengths[:, :, g]) for g in groups))

@@ -11,6 +11,7 @@ from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
 from kinfolk.naive_bayes.inference.gibbs import Chain
 from kinfolk.partition.crp import canonical
 from tests import oracle
+from tests.naive_bayes.posed import posed_to
 from tests.problems import as_arguments, priors, random_problems
 
 # Estimates are compared about fifty times; standard errors come from 32 runs, so their tails are those of Student's t.
@@ -123,14 +124,14 @@ def test_a_sweep_at_any_power_leaves_the_annealed_distribution_as_it_is(power):
     annealed = softmax(log_blind + power * (log_full - log_blind))
 
     model = fitted(problem, "clustered")
-    inner = model._problem()
+    inner = posed_to(model)
     unlabelled_row = np.flatnonzero(problem.labels < 0)
     rng = np.random.default_rng(3)
     n_chains, n_sweeps = 40, 500
     place = {state: i for i, state in enumerate(states)}
     shares = np.zeros((n_chains, len(states)))
     for share in shares:
-        chain = Chain(inner, inner.product(), problem.concentration)
+        chain = Chain(*inner, inner.product())
         chain.draw_from_prior(rng)
         for sweep in range(20 + n_sweeps):
             chain.sweep(rng, power)

@@ -81,7 +81,7 @@ def test_one_byte_counts_that_are_added_widen_past_255():
 def test_whole_counts_are_not_copied():
     counts = np.ones((4, 2, 3, 5), dtype=np.uint8)
     model = ClusteredNB(inference="variational").fit_statistics(counts, np.full((4, 2), 5, dtype=np.uint8))
-    assert np.shares_memory(model._statistics.feature_counts, counts)
+    assert np.shares_memory(model._result.data.statistics.feature_counts, counts)
 
 
 def test_tasks_keep_their_names():

@@ -16,8 +16,8 @@ import pytest
 from scipy.special import gammaln
 
 from kinfolk.naive_bayes.inference.gibbs import Chain
-from kinfolk.naive_bayes.model.fitted import Problem
 from kinfolk.tasks.statistics import Layout, Rows, Statistics
+from tests.naive_bayes.posed import pose
 
 N_TASKS, CONCENTRATION = 3, 0.8
 N_VALUES = (2, 3)
@@ -107,8 +107,8 @@ class KinfolkSweep:
         )
         codes, labels = np.zeros((n_unknown, len(N_VALUES)), np.int32), np.zeros(n_unknown, np.int32)
         self.cells = BETA > 0
-        problem = Problem(statistics, Rows(codes, labels, TASK[~KNOWN], None), ALPHA, BETA[self.cells])
-        self.chain = Chain(problem, problem.product(), CONCENTRATION)
+        posed = pose(statistics, Rows(codes, labels, TASK[~KNOWN], None), ALPHA, BETA[self.cells]).at(CONCENTRATION)
+        self.chain = Chain(*posed, posed.product())
 
     def __call__(self, state: State, rng: np.random.Generator) -> None:
         labels, seating = self.chain.labels, self.chain.seating

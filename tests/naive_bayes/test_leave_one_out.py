@@ -8,9 +8,11 @@ from sklearn.metrics import log_loss
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
 from kinfolk.datasets.meetings import make_meetings
 from kinfolk.maths.dirichlet import log_marginals
-from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, _losses, learn_temper
+from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, _losses
 from kinfolk.naive_bayes.inference.reseating import reseat
+from kinfolk.naive_bayes.inference.temper import learn_temper
 from kinfolk.tasks.selection.splitters import FewPerTask
+from tests.naive_bayes.posed import posed_to
 
 RNG = np.random.default_rng(0)
 N_ROWS, N_TASKS = 36, 4
@@ -40,7 +42,7 @@ def refitted(model, i):
 )
 def test_what_is_said_of_a_row_left_out_is_what_a_fit_without_it_says(model):
     model.fit(X, Y, task=TASK)
-    found = model._left_out(model._rows).log_predictive(np.ones(2))
+    found = model._leave_out(model._result.rows).log_predictive(np.ones(2))
     assert np.allclose(found, [refitted(model, i) for i in range(N_ROWS)], atol=1e-10)
 
 
@@ -50,7 +52,7 @@ def test_a_row_of_weight_two_is_two_rows_of_which_one_is_taken_out():
     repeated = NoSharingNB(**PLAIN).fit(
         *(np.repeat(part, weights, axis=0) for part in (X, Y)), task=TASK.repeat(weights)
     )
-    one, other = (model._left_out(model._rows).score(np.ones(2))[0] for model in (weighted, repeated))
+    one, other = (model._leave_out(model._result.rows).score(np.ones(2))[0] for model in (weighted, repeated))
     assert one == pytest.approx(other)
 
 
@@ -60,9 +62,9 @@ def test_a_learnt_prior_loses_the_vote_of_the_row_too():
     x, y = RNG.integers(8, size=(n, 1)).astype(str), RNG.integers(2, size=n)
     model = NoSharingNB(feature_prior="learn", label_prior=20.0, temper=1.0).fit(x, y, task=np.arange(n))
     of_chance = -np.log(2.0) * n
-    honest = model._left_out(model._rows).score(np.ones(1))[0]
-    model._votes = None
-    flattered = model._left_out(model._rows).score(np.ones(1))[0]
+    honest = model._leave_out(model._result.rows).score(np.ones(1))[0]
+    model._result = model._result._replace(hyper=model._result.hyper._replace(votes=None))
+    flattered = model._leave_out(model._result.rows).score(np.ones(1))[0]
     assert honest < of_chance < flattered
 
 
@@ -71,12 +73,12 @@ def test_a_prior_that_all_tasks_share_loses_about_what_learning_it_without_the_r
     model = CompleteSharingNB(share_labels=False)
 
     def rates(rows):
-        prior = model.fit(x[rows], y[rows], task=TASK[rows])._problem().common.pseudo_counts
+        prior = model.fit(x[rows], y[rows], task=TASK[rows])._result.hyper.common.pseudo_counts
         return prior / prior.sum() * 2
 
     before = rates(np.ones(N_ROWS, dtype=bool))
-    problem, rows = model._problem(), model._rows
-    lost = _losses(problem, rows, np.ones(N_ROWS))[:, 0] * 2 / problem.common.pseudo_counts.sum()
+    posed, rows = posed_to(model), model._result.rows
+    lost = _losses(*posed, rows, np.ones(N_ROWS))[:, 0] * 2 / posed.hyper.common.pseudo_counts.sum()
     code = rows.codes[:, 0]
     truth = np.array([before[code[i]] - rates(np.arange(N_ROWS) != i)[code[i]] for i in range(N_ROWS)])
     assert (lost > 0.0).all()
@@ -89,9 +91,9 @@ def test_a_prior_that_all_tasks_share_loses_the_row_for_every_label(model, monke
     n = 60
     x, y = RNG.integers(40, size=(n, 3)).astype(str), RNG.integers(2, size=n)
     model.set_params(label_prior=20.0, temper=1.0).fit(x, y, task=np.arange(n) % 6)
-    honest = model._left_out(model._rows)
+    honest = model._leave_out(model._result.rows)
     monkeypatch.setattr("kinfolk.naive_bayes.inference.leave_one_out._losses", lambda *_: np.zeros((n, 3)))
-    flattered = model._left_out(model._rows)
+    flattered = model._leave_out(model._result.rows)
     own = np.arange(n), slice(None), y
     other = np.arange(n), slice(None), 1 - y
     assert (honest.log_fit[own] < flattered.log_fit[own]).all()
@@ -102,7 +104,7 @@ def test_a_prior_that_all_tasks_share_loses_the_row_for_every_label(model, monke
 @pytest.mark.parametrize("averaged", [False, True])
 def test_the_slope_of_the_score_is_its_derivative(averaged):
     model = ClusteredNB(**PLAIN).fit(X, Y, task=TASK)
-    left_out = model._left_out(model._rows)
+    left_out = model._leave_out(model._result.rows)
     at = np.array([0.3, 0.8])
     error = check_grad(lambda p: left_out.score(p, averaged)[0], lambda p: left_out.score(p, averaged)[1], at)
     assert error < 1e-5 * np.linalg.norm(left_out.score(at, averaged)[1])
@@ -149,7 +151,7 @@ def test_powers_maximise_the_penalised_score():
 def test_the_prototype_model_left_out_is_close_to_a_fit_without_the_row():
     """Strengths are not inferred anew, so that it is close only."""
     prototype = PrototypeNB(label_prior=1.5, temper=1.0, random_state=0)
-    found = prototype.fit(X, Y, task=TASK)._left_out(prototype._rows).log_predictive(np.ones(2))[::6]
+    found = prototype.fit(X, Y, task=TASK)._leave_out(prototype._result.rows).log_predictive(np.ones(2))[::6]
     truth = [refitted(prototype, i) for i in range(0, N_ROWS, 6)]
     assert np.abs(np.exp(found) - np.exp(truth)).max() < 0.1
 
@@ -162,7 +164,7 @@ def test_of_two_tasks_the_seats_are_all_that_there_are(inference):
         ClusteredNB(inference=way, random_state=0, concentration=0.7, **PLAIN).fit(X[two], Y[two], task=TASK[two])
         for way in ("exact", inference)
     )
-    found, expected = (one._left_out(one._rows).log_predictive(np.ones(2)) for one in (model, exact))
+    found, expected = (one._leave_out(one._result.rows).log_predictive(np.ones(2)) for one in (model, exact))
     assert np.allclose(found, expected, atol=1e-10)
 
 
@@ -170,10 +172,10 @@ def test_of_many_tasks_the_seats_are_those_of_the_restaurant():
     """A task joins by the ratio of what it and the cluster together, and the cluster alone, make probable."""
     model = ClusteredNB(inference="bhc", concentration=0.7, **PLAIN).fit(X, Y, task=TASK)
     partition = np.array([0, 0, 1, 2])
-    seats = reseat(model._problem(), partition, np.array([1, 3]), 0.7)
+    seats = reseat(*posed_to(model), partition, np.array([1, 3]))
     assert np.diff(seats.start).tolist() == [0, 4, 0, 3]
 
-    product, counts = model._problem().product(), model._statistics.feature_counts
+    product, counts = posed_to(model).product(), model._result.data.statistics.feature_counts
 
     def log_features(*tasks):
         """Log probability of the features of some tasks that share everything, given their labels."""

@@ -15,19 +15,17 @@ import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import t as student
 
-from kinfolk.naive_bayes.inference import noisy
-from kinfolk.naive_bayes.inference.bhc import fit_hierarchically
-from kinfolk.naive_bayes.inference.exact import fit_exactly
-from kinfolk.naive_bayes.inference.gibbs import Schedule
-from kinfolk.naive_bayes.inference.noisy import NoisyChain, fit_noisy
+from kinfolk.naive_bayes.inference import bhc, exact, noisy_sampling, options, prototype_labelled
 from kinfolk.naive_bayes.inference.noisy_evidence import noisy_evidence
 from kinfolk.naive_bayes.inference.noisy_leave_one_out import leave_out_noisy
-from kinfolk.naive_bayes.inference.prototype import fit_prototype, noise_model
-from kinfolk.naive_bayes.model.fitted import Problem
+from kinfolk.naive_bayes.inference.noisy_sampling import NoisyChain
+from kinfolk.naive_bayes.inference.options import Options, Schedule
+from kinfolk.naive_bayes.model.fitted import Fitted
 from kinfolk.naive_bayes.model.mixture import log_feature_rates
 from kinfolk.naive_bayes.model.noisy_copies import NoiseModel
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.tasks.statistics import Layout, Rows, Statistics, count, no_rows
+from tests.naive_bayes.posed import Posed, pose
 from tests.oracle import log_crp, partitions
 
 N_RUNS = 10
@@ -37,11 +35,29 @@ STEP = 0.2
 CONCENTRATION = 0.8
 
 
-def as_problem(layout: Layout, counts: Any, label_counts: Any, beta: Any = 1.0, alpha: Any = 1.0) -> Problem:
+def as_problem(layout: Layout, counts: Any, label_counts: Any, beta: Any = 1.0, alpha: Any = 1.0) -> Posed:
     counts = np.asarray(counts)
     statistics = Statistics(layout, np.arange(len(counts)), counts, np.asarray(label_counts, dtype=counts.dtype))
     prior = np.broadcast_to(np.asarray(beta, dtype=float), (layout.n_cells,)).copy()
-    return Problem(statistics, no_rows(layout), np.broadcast_to(alpha, (layout.n_labels,)).astype(float), prior)
+    return pose(statistics, no_rows(layout), np.broadcast_to(alpha, (layout.n_labels,)).astype(float), prior)
+
+
+def fit_noisy(
+    problem: Posed,
+    concentration: float | GammaPrior,
+    strength: tuple[float, float],
+    schedule: Schedule,
+    seed: int,
+    n_jobs: int | None = None,
+) -> Fitted:
+    chosen = Options(schedule=schedule, strength_prior=strength, n_jobs=n_jobs)
+    return noisy_sampling.infer(*problem.at(concentration), chosen, seed)[1]
+
+
+def strengths_of(problem: Posed, strength: tuple[float, float], schedule: Schedule, seed: int) -> np.ndarray:
+    """Draws of the strengths (draws of all chains, groups)."""
+    chains = noisy_sampling.sample(*problem, Options(schedule=schedule, strength_prior=strength), seed)
+    return np.concatenate([draws.strengths for draws in chains])
 
 
 def rising(log_a: np.ndarray, n: float) -> np.ndarray:
@@ -53,7 +69,7 @@ def rising(log_a: np.ndarray, n: float) -> np.ndarray:
 class Integrated:
     """The posterior of a tiny problem whose features have two values: sums over z, log K and log odds of θ̄."""
 
-    def __init__(self, problem: Problem, strength: tuple[float, float], concentration: float) -> None:
+    def __init__(self, problem: Posed, strength: tuple[float, float], concentration: float) -> None:
         self.problem, self.concentration = problem, concentration
         self.n_tasks = len(problem.statistics.tasks)
         shape, rate = strength
@@ -129,7 +145,7 @@ class Integrated:
 
 @dataclass
 class Case:
-    problem: Problem
+    problem: Posed
     strength: tuple[float, float]
 
     def __post_init__(self) -> None:
@@ -137,6 +153,9 @@ class Case:
 
     def fitted(self, seed: int, n_draws: int = 400):
         return fit_noisy(self.problem, CONCENTRATION, self.strength, Schedule(1, 50, n_draws), seed)
+
+    def strengths(self, seed: int, n_draws: int = 400):
+        return strengths_of(self.problem.at(CONCENTRATION), self.strength, Schedule(1, 50, n_draws), seed)
 
 
 @pytest.fixture(scope="module")
@@ -161,17 +180,17 @@ def runs(case):
 
 class TestAgainstNumericalIntegration:
     def test_partitions_have_their_posterior_probabilities(self, case, runs):
-        found = [[(fitted.partitions == z).all(axis=2).mean() for z in case.exact.z] for fitted, _ in runs]
+        found = [[(fitted.partitions == z).all(axis=2).mean() for z in case.exact.z] for fitted in runs]
         assert agree(found, case.exact.weight)
         assert np.std(found, axis=0).max() < 0.06
-        assert agree([fitted.similarity() for fitted, _ in runs], case.exact.co_clustering())
+        assert agree([fitted.similarity() for fitted in runs], case.exact.co_clustering())
 
     def test_predictions_for_known_tasks_and_new_ones(self, case, runs):
         rows = list(product(range(2), repeat=2))
         asked = [(u, row) for u in range(4) for row in rows]
         expected = [case.exact.predict(u, row)[1] for u, row in asked]
         codes, task = np.array([row for _, row in asked], dtype=np.int32), np.array([u for u, _ in asked])
-        found = [np.exp(fitted.blocks.mixture.log_predictive(codes, task))[:, 1] for fitted, _ in runs]
+        found = [np.exp(fitted.blocks.mixture.log_predictive(codes, task))[:, 1] for fitted in runs]
         assert agree(found, expected)
         assert np.std(found, axis=0).max() < 0.03
 
@@ -180,20 +199,12 @@ class TestAgainstNumericalIntegration:
         expected = [
             sum(w * (exact.over_k(z, g)[1] @ k) for z, w in zip(exact.z, exact.weight, strict=True)) for g in range(4)
         ]
-        assert agree([draws.strengths.mean(axis=(0, 1)) for _, draws in runs], expected)
-
-    def test_prototypes_are_those_of_the_reported_partition(self, case, runs):
-        reported = [(fitted.partition, draws.prototypes) for fitted, draws in runs]
-        z = (0, 0, 1)
-        found = [prototypes for partition, prototypes in reported if tuple(partition) == z]
-        assert len(found) == N_RUNS
-        groups, k = range(4), len(case.exact.clusters(z))
-        expected = [[case.exact.rate(z, c, None, g) for g in groups] for c in range(k)]
-        assert agree(found, np.array(expected).reshape(k, -1))
+        drawn = [case.strengths(seed) for seed in range(N_RUNS)]
+        assert agree([strengths.mean(axis=0) for strengths in drawn], expected)
 
     def test_evidence(self, case):
         found = [
-            noisy_evidence(case.problem, CONCENTRATION, case.strength, s, n_runs=8, n_powers=100) for s in range(4)
+            noisy_evidence(*case.problem.at(CONCENTRATION), case.strength, s, n_runs=8, n_powers=100) for s in range(4)
         ]
         for evidence in found:
             assert evidence.kind == "estimate"
@@ -203,12 +214,12 @@ class TestAgainstNumericalIntegration:
         assert 0.2 < spread / np.mean([evidence.error for evidence in found]) < 3
 
     def test_evidence_is_unbiased_however_few_the_steps(self, case):
-        found = noisy_evidence(case.problem, CONCENTRATION, case.strength, 5, n_runs=1000, n_powers=6)
+        found = noisy_evidence(*case.problem.at(CONCENTRATION), case.strength, 5, n_runs=1000, n_powers=6)
         assert abs(found.value - case.exact.log_evidence) < 3 * found.error < 0.2
 
     def test_evidence_with_an_unknown_concentration_is_the_integral_over_it(self, case):
         # A Gamma prior this narrow is a number.
-        found = noisy_evidence(case.problem, GammaPrior(8e7, 1e8), case.strength, 0, n_runs=8, n_powers=100)
+        found = noisy_evidence(*case.problem.at(GammaPrior(8e7, 1e8)), case.strength, 0, n_runs=8, n_powers=100)
         assert abs(found.value - case.exact.log_evidence) < 4 * found.error < 1.2
 
 
@@ -221,14 +232,13 @@ def test_rows_taken_out_are_predicted_nearly_as_by_a_fit_without_them():
     rows = Rows(codes, labels.astype(np.int32), task, None)
     layout = Layout(2, np.array([2, 2]))
 
-    def without(kept: np.ndarray) -> Problem:
+    def without(kept: np.ndarray) -> Posed:
         statistics = count(rows.take(kept), layout, np.arange(3))
         return as_problem(layout, statistics.feature_counts, statistics.label_counts)
 
     everything = without(np.ones(n_rows, dtype=bool))
-    fitted, draws = fit_noisy(everything, CONCENTRATION, strength, Schedule(4, 50, 300), 0)
-    counts = everything.statistics.label_counts
-    left_out = leave_out_noisy(everything, fitted, draws.behind, rows, counts).log_predictive(np.ones(2))
+    fitted = fit_noisy(everything, CONCENTRATION, strength, Schedule(4, 50, 300), 0)
+    left_out = leave_out_noisy(*everything, fitted, rows).log_predictive(np.ones(2))
     asked = np.arange(0, n_rows, 3)
     exact = [Integrated(without(np.arange(n_rows) != i), strength, CONCENTRATION) for i in asked]
     expected = np.array([np.log(one.predict(task[i], tuple(codes[i]))) for one, i in zip(exact, asked, strict=True)])
@@ -259,7 +269,7 @@ class TestGeweke:
     def chain(self, model: NoiseModel) -> NoisyChain:
         counts = np.zeros((len(self.ROWS), self.LAYOUT.n_cells), dtype=np.int32)
         problem = as_problem(self.LAYOUT, counts, np.full((len(counts), 1), 7), model.prototype_prior)
-        return NoisyChain(problem, model, self.CONCENTRATION)
+        return NoisyChain(*problem.at(self.CONCENTRATION), model)
 
     def draw_parameters(self, chain: NoisyChain, rng: np.random.Generator) -> None:
         a = chain.seating.concentration = self.CONCENTRATION.draw(rng)
@@ -270,23 +280,24 @@ class TestGeweke:
             seats.append(int(rng.choice(len(company), p=company / company.sum())))
         chain.seating.seat[:] = chain.cluster = np.array(seats)
         model = self.MODEL
-        chain.log_prototype = np.log(
+        log_prototype = np.log(
             [
                 np.concatenate([rng.dirichlet(model.prototype_prior[model.cells(g)]) for g in range(model.n_groups)])
                 for _ in range(max(seats) + 1)
             ]
         )
-        chain.log_strength[:] = np.log(rng.gamma(model.shape, 1 / model.rate, model.n_groups))
+        chain.copies = chain.copies._replace(log_prototype=log_prototype)
+        chain.copies.log_strength[:] = np.log(rng.gamma(model.shape, 1 / model.rate, model.n_groups))
 
     def draw_data(self, chain: NoisyChain, rng: np.random.Generator) -> None:
         for u, g in product(range(len(self.ROWS)), range(self.MODEL.n_groups)):
             cells = self.MODEL.cells(g)
-            pseudo = np.exp(chain.log_strength[g] + chain.log_prototype[chain.cluster[u], cells])
+            pseudo = np.exp(chain.copies.log_strength[g] + chain.copies.log_prototype[chain.cluster[u], cells])
             chain.counts[u, cells] = rng.multinomial(self.ROWS[u, g], rng.dirichlet(np.maximum(pseudo, 1e-12)))
 
     def observed(self, chain: NoisyChain) -> list[float]:
-        z, n, share = chain.cluster, chain.counts, np.exp(chain.log_prototype[chain.cluster])
-        together, k = float(z[0] == z[1]), chain.log_strength
+        z, n, share = chain.cluster, chain.counts, np.exp(chain.copies.log_prototype[chain.cluster])
+        together, k = float(z[0] == z[1]), chain.copies.log_strength
         return [
             len(set(z)),
             together,
@@ -323,6 +334,7 @@ class TestGeweke:
             turns = []
             for _ in range(n_turns):
                 self.draw_data(chain, rng)
+                chain.follow_seats()
                 chain.sweep(rng)
                 turns.append(self.observed(chain))
             means.append(np.mean(turns, axis=0))
@@ -342,14 +354,14 @@ class TestGeweke:
         assert np.abs(self.differences(model, 60, 60)).max() > 6
 
     def test_a_sweep_that_takes_every_row_for_a_vote_is_found_out(self, monkeypatch):
-        def all_rows(log_strength, group_start, counts, cluster, log_share, votes, rng):
+        def all_rows(model, state, counts, cluster, votes, rng):
             votes[:] = counts
 
-        monkeypatch.setattr(noisy, "draw_votes", all_rows)
+        monkeypatch.setattr(noisy_sampling, "_draw_votes", all_rows)
         assert np.abs(self.differences(self.MODEL, 60, 60)).max() > 6
 
 
-def noisy_groups(seed: int, strength: float, sizes=(10, 10), n_rows: int = 60) -> Problem:
+def noisy_groups(seed: int, strength: float, sizes=(10, 10), n_rows: int = 60) -> Posed:
     """Tasks of groups whose prototypes differ, every task a noisy copy."""
     rng = np.random.default_rng(seed)
     layout = Layout(2, np.array([3, 4, 3]))
@@ -366,28 +378,27 @@ def noisy_groups(seed: int, strength: float, sizes=(10, 10), n_rows: int = 60) -
 class TestWhatItIsFor:
     def test_noisy_copies_stay_together_where_clusters_of_equals_fall_apart(self):
         problem, truth = noisy_groups(0, strength=15.0), np.repeat([0, 1], 10)
-        fitted, draws = fit_noisy(problem, 1.0, (1.0, 0.01), Schedule(2, 50, 50), 0)
+        fitted = fit_noisy(problem, 1.0, (1.0, 0.01), Schedule(2, 50, 50), 0)
         np.testing.assert_array_equal(fitted.partition, truth)
-        assert len(set(fit_hierarchically(problem, 1.0).partition)) > 5
-        assert 5 < np.median(draws.strengths) < 45
+        assert len(set(bhc.infer(*problem, Options(), 0)[1].partition)) > 5
+        assert 5 < np.median(strengths_of(problem, (1.0, 0.01), Schedule(2, 50, 50), 0)) < 45
 
     def test_with_huge_strengths_it_is_clustered_naive_bayes(self):
         problem = noisy_groups(3, strength=40.0, sizes=(2, 2), n_rows=4)
-        exact = fit_exactly(problem, 1.0)
-        runs = [fit_noisy(problem, 1.0, (1e8, 1.0), Schedule(1, 20, 400), seed)[0] for seed in range(N_RUNS)]
-        assert agree([fitted.similarity() for fitted in runs], exact.similarity())
+        _, summed = exact.infer(*problem, Options(), 0)
+        runs = [fit_noisy(problem, 1.0, (1e8, 1.0), Schedule(1, 20, 400), seed) for seed in range(N_RUNS)]
+        assert agree([fitted.similarity() for fitted in runs], summed.similarity())
         codes, task = np.array([[0, 1, 2]] * 5, dtype=np.int32), np.arange(5)
         found = [fitted.blocks.mixture.log_predictive(codes, task)[:, 0] for fitted in runs]
-        assert agree(found, exact.blocks.mixture.log_predictive(codes, task)[:, 0])
+        assert agree(found, summed.blocks.mixture.log_predictive(codes, task)[:, 0])
 
     def test_with_one_cluster_it_is_the_prototype_model(self, case):
-        prototype, _ = fit_prototype(
-            case.problem, noise_model(case.problem, case.strength), Schedule(4, 100, 2000), seed=0
-        )
+        chosen = Options(schedule=Schedule(4, 100, 2000), strength_prior=case.strength)
+        _, prototype = prototype_labelled.infer(*case.problem, chosen, seed=0)
         codes, task = np.array(list(product(range(2), repeat=2)) * 4, dtype=np.int32), np.repeat(np.arange(4), 4)
         expected = prototype.blocks.mixture.log_predictive(codes, task)
         schedule = Schedule(1, 50, 400)
-        runs = [fit_noisy(case.problem, 1e-12, case.strength, schedule, seed)[0] for seed in range(N_RUNS)]
+        runs = [fit_noisy(case.problem, 1e-12, case.strength, schedule, seed) for seed in range(N_RUNS)]
         found = np.array([fitted.blocks.mixture.log_predictive(codes, task) for fitted in runs])
         assert all((fitted.partitions == 0).all() for fitted in runs)
         np.testing.assert_allclose(found.mean(axis=0), expected, atol=0.03)
@@ -400,12 +411,12 @@ def fitted():
 
 class TestBlocks:
     def test_their_counts_give_the_rates_that_predictions_use(self, fitted):
-        blocks, layout = fitted[0].blocks, Layout(2, np.array([3, 4, 3]))
+        blocks, layout = fitted.blocks, Layout(2, np.array([3, 4, 3]))
         rates = log_feature_rates(blocks.counts, np.ones(layout.n_cells), layout.group_start, 2)
         np.testing.assert_allclose(rates, blocks.mixture.log_theta, atol=1e-6)
 
     def test_a_task_brings_some_of_its_blocks_counts_and_all_if_it_is_alone(self, fitted):
-        blocks, own = fitted[0].blocks, fitted[1].behind.own
+        blocks, own = fitted.blocks, fitted.sources.own
         totals = np.add.reduceat(blocks.counts, Layout(2, np.array([3, 4, 3])).group_start[:-1], axis=1)
         assert (own <= totals + 1e-9).all()
         mixture = blocks.mixture
@@ -417,18 +428,18 @@ class TestBlocks:
         assert (own[mixture.block[mixture.entries(6)]] == 0).all()
 
     def test_every_tasks_weights_add_up_to_one(self, fitted):
-        mixture = fitted[0].blocks.mixture
+        mixture = fitted.blocks.mixture
         for u in range(7):
             assert np.exp(mixture.log_weight[mixture.entries(u)]).sum() == pytest.approx(1.0)
 
     def test_draws_of_the_same_partition_share_blocks(self, fitted):
-        n_tasks, mixture = 6, fitted[0].blocks.mixture
-        seen = {tuple(z) for z in fitted[0].partitions.reshape(-1, n_tasks)}
+        n_tasks, mixture = 6, fitted.blocks.mixture
+        seen = {tuple(z) for z in fitted.partitions.reshape(-1, n_tasks)}
         assert np.diff(mixture.start)[0] <= len(seen)
 
     def test_no_more_draws_are_kept_than_memory_allows(self, monkeypatch):
-        monkeypatch.setattr(noisy, "_MOST_KEPT_CELLS", 1)
-        fitted, _ = fit_noisy(noisy_groups(1, 10.0, (3, 2, 1), 8), 1.0, (1.0, 0.1), Schedule(2, 5, 60), 0)
+        monkeypatch.setattr(options, "_MOST_KEPT_CELLS", 1)
+        fitted = fit_noisy(noisy_groups(1, 10.0, (3, 2, 1), 8), 1.0, (1.0, 0.1), Schedule(2, 5, 60), 0)
         assert np.diff(fitted.blocks.mixture.start)[0] <= 10
         assert fitted.partitions.shape == (2, 60, 6)
 
@@ -438,8 +449,8 @@ class TestTheWayItRuns:
 
     def test_the_same_seed_gives_the_same_result_whatever_the_jobs_and_another_seed_another(self):
         problem = noisy_groups(2, 10.0, (4, 3), 8)
-        one, two = (fit_noisy(problem, *self.OPTIONS, seed=1, n_jobs=n)[0] for n in (1, 2))
-        other, _ = fit_noisy(problem, *self.OPTIONS, seed=2)
+        one, two = (fit_noisy(problem, *self.OPTIONS, seed=1, n_jobs=n) for n in (1, 2))
+        other = fit_noisy(problem, *self.OPTIONS, seed=2)
         np.testing.assert_array_equal(one.blocks.mixture.log_theta, two.blocks.mixture.log_theta)
         assert not np.array_equal(one.log_joint, other.log_joint)
 
@@ -450,15 +461,15 @@ class TestTheWayItRuns:
         moved = statistics._replace(
             feature_counts=statistics.feature_counts[order], label_counts=statistics.label_counts[order]
         )
-        one, _ = fit_noisy(problem, *self.OPTIONS, seed=1)
-        other, _ = fit_noisy(problem._replace(statistics=moved), *self.OPTIONS, seed=1)
+        one = fit_noisy(problem, *self.OPTIONS, seed=1)
+        other = fit_noisy(problem.of(moved), *self.OPTIONS, seed=1)
         codes = np.tile(np.array([0, 1, 2], dtype=np.int32), (7, 1))
         expected = one.blocks.mixture.log_predictive(codes, order)
         np.testing.assert_allclose(other.blocks.mixture.log_predictive(codes, np.arange(7)), expected, rtol=1e-10)
         np.testing.assert_array_equal(other.similarity(), one.similarity()[np.ix_(order, order)])
 
     def test_an_unknown_concentration_is_drawn_along(self):
-        fitted, _ = fit_noisy(noisy_groups(2, 10.0, (4, 3), 8), GammaPrior(), *self.OPTIONS[1:], seed=1)
+        fitted = fit_noisy(noisy_groups(2, 10.0, (4, 3), 8), GammaPrior(), *self.OPTIONS[1:], seed=1)
         assert fitted.concentrations.shape == (2, 20)
         assert len(np.unique(fitted.concentrations)) == 40
 
@@ -466,4 +477,4 @@ class TestTheWayItRuns:
         problem = noisy_groups(2, 10.0, (4, 3), 8)
         halves = problem.statistics._replace(feature_counts=problem.statistics.feature_counts / 2)
         with pytest.raises(ValueError, match="whole weights"):
-            fit_noisy(problem._replace(statistics=halves), *self.OPTIONS, seed=1)
+            fit_noisy(problem.of(halves), *self.OPTIONS, seed=1)

@@ -77,7 +77,7 @@ def log_labels(y):
 
 
 def numbers_of(model):
-    return {column.name: column.number for column in model._schema.columns if column.number is not None}
+    return {column.name: column.number for column in model._result.schema.columns if column.number is not None}
 
 
 def enumerated(rows, y, task, concentration, number_of):
@@ -418,7 +418,7 @@ class TestLeavingOut:
         cls.MODEL = model.fit(ROWS, LABELS, task=TASKS)
 
     def test_a_rows_own_numbers_are_gone(self):
-        left_out = self.MODEL._left_out(self.MODEL._rows)
+        left_out = self.MODEL._leave_out(self.MODEL._result.rows)
         numbers = numbers_of(self.MODEL)
         for i in range(len(LABELS)):
             for label in (0, 1):
@@ -454,7 +454,7 @@ class TestLeavingOut:
 
 def test_the_families_of_columns_are_what_was_asked_for():
     model = NoSharingNB(**PLAIN, numeric={"height": "gaussian", "visits": "bin"}).fit(ROWS, LABELS, task=TASKS)
-    kinds = [(column.categories is None, column.number is None) for column in model._schema.columns]
+    kinds = [(column.categories is None, column.number is None) for column in model._result.schema.columns]
     assert kinds == [(False, True), (True, False), (True, True)]
     assert numbers_of(model) == {"height": Number("gaussian", *numbers_of(model)["height"][1:])}
 

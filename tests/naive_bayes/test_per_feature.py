@@ -3,47 +3,62 @@
 import math
 from collections.abc import Callable
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.inference.bhc import fit_hierarchically
-from kinfolk.naive_bayes.inference.exact import fit_exactly
-from kinfolk.naive_bayes.inference.gibbs import Schedule, fit_by_sampling
-from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, belonging, leave_out
-from kinfolk.naive_bayes.inference.per_feature import (
-    feature_cells,
-    feature_problem,
-    fit_per_feature,
-    leave_out_per_feature,
-)
+from kinfolk.naive_bayes.inference import bhc, exact, gibbs
+from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, fitted_blocks, leave_out
+from kinfolk.naive_bayes.inference.options import Options, Schedule
+from kinfolk.naive_bayes.inference.per_feature import PerFeature, feature_cells, one_feature
 from kinfolk.naive_bayes.model.averaged_counts import averaged_counts
-from kinfolk.naive_bayes.model.fitted import Fitted, Problem
+from kinfolk.naive_bayes.model.fitted import Fitted
+from kinfolk.naive_bayes.model.hyper import GivenHyperParameters, HyperParameters
 from kinfolk.partition.agreement import central_partition
 from kinfolk.tasks.statistics import Layout, Rows, Statistics, count, no_rows
+from tests.naive_bayes.posed import Posed, pose
 from tests.oracle import log_crp, partitions
 
 CONCENTRATION = 0.7
 LAYOUT = Layout(2, np.array([2, 3]))
 
 
-def a_problem(n_tasks: int = 3, seed: int = 0) -> Problem:
+def a_problem(n_tasks: int = 3, seed: int = 0) -> Posed:
     """Three tasks with a few rows each, some values missing."""
     rng = np.random.default_rng(seed)
     counts = rng.integers(0, 5, (n_tasks, LAYOUT.n_cells)).astype(np.int32)
     labels = rng.integers(9, 20, (n_tasks, 2)).astype(np.int32)
     statistics = Statistics(LAYOUT, np.arange(n_tasks), counts, labels)
-    return Problem(statistics, no_rows(LAYOUT), np.array([0.8, 1.3]), rng.uniform(0.3, 2.0, LAYOUT.n_cells))
+    return pose(statistics, no_rows(LAYOUT), np.array([0.8, 1.3]), rng.uniform(0.3, 2.0, LAYOUT.n_cells))
 
 
-def exactly(part: Problem, seed: int) -> Fitted:
-    return fit_exactly(part, CONCENTRATION)
+class Clustering:
+    """A model of one feature whose algorithm is given."""
+
+    def __init__(self, algorithm: Callable[..., Any], schedule: Schedule | None = None) -> None:
+        self.algorithm, self.schedule, self.seeds = algorithm, schedule or Schedule(1, 2, 5), []
+
+    def infer(self, data: Any, given: GivenHyperParameters, options: Options, seed: int) -> Any:
+        self.seeds.append(seed)
+        return self.algorithm(data, HyperParameters(*given), options._replace(schedule=self.schedule), seed)
+
+    def leave_out(self, data: Any, hyper: Any, fitted: Fitted, rows: Rows, options: Options) -> LeftOut:
+        return leave_out(data, hyper, fitted_blocks(fitted), rows, data.statistics.label_counts)
 
 
-def joined(problem: Problem, infer: Callable[[Problem, int], Fitted], n_jobs: int | None = None) -> Fitted:
-    return fit_per_feature(problem, infer, seed=3, n_jobs=n_jobs)[0]
+EXACTLY = Clustering(exact.infer)
+HIERARCHICALLY = Clustering(bhc.infer)
+
+
+def joined(
+    problem: Posed, inner: Any, n_jobs: int | None = None, concentration: float = CONCENTRATION, seed: int = 3
+) -> Fitted:
+    label_prior, feature_prior, temper, *_ = problem.hyper
+    given = GivenHyperParameters(label_prior, feature_prior, temper, concentration)
+    return PerFeature(inner).infer(problem.data, given, Options(n_jobs=n_jobs), seed)[1]
 
 
 def log_urn(counts: np.ndarray, prior: np.ndarray) -> float:
@@ -61,7 +76,7 @@ def cells(y: int, f: int) -> slice:
     return slice(first, first + int(LAYOUT.n_values[f]))
 
 
-def log_features(problem: Problem, f: int, z: tuple[int, ...]) -> float:
+def log_features(problem: Posed, f: int, z: tuple[int, ...]) -> float:
     """Log joint probability of a feature's partition and values."""
     counts = problem.statistics.feature_counts
     total = log_crp(z, CONCENTRATION)
@@ -71,7 +86,7 @@ def log_features(problem: Problem, f: int, z: tuple[int, ...]) -> float:
     return total
 
 
-def every_pair(problem: Problem) -> tuple[list[tuple[tuple[int, ...], ...]], np.ndarray, float]:
+def every_pair(problem: Posed) -> tuple[list[tuple[tuple[int, ...], ...]], np.ndarray, float]:
     """Every choice of a partition for each of the two features, their posterior probabilities and the log evidence."""
     pairs = list(product(partitions(len(problem.statistics.tasks)), repeat=2))
     log_joint = np.array([sum(log_features(problem, f, z) for f, z in enumerate(pair)) for pair in pairs])
@@ -79,7 +94,7 @@ def every_pair(problem: Problem) -> tuple[list[tuple[tuple[int, ...], ...]], np.
     return pairs, np.exp(log_joint - logsumexp(log_joint)), float(logsumexp(log_joint)) + labels
 
 
-def row_probability(problem: Problem, pair: tuple[tuple[int, ...], ...], u: int, row: np.ndarray) -> np.ndarray:
+def row_probability(problem: Posed, pair: tuple[tuple[int, ...], ...], u: int, row: np.ndarray) -> np.ndarray:
     """Joint probability of a row of task u (the number of tasks: a new one) and each label, given both partitions."""
     counts, n = problem.statistics.feature_counts, len(problem.statistics.tasks)
     alpha = problem.label_prior + (problem.statistics.label_counts[u] if u < n else 0)
@@ -101,7 +116,7 @@ def row_probability(problem: Problem, pair: tuple[tuple[int, ...], ...], u: int,
 def test_predictions_and_evidence_are_those_of_the_sum_over_every_choice_of_partitions(seed):
     problem = a_problem(seed=seed)
     pairs, weight, log_evidence = every_pair(problem)
-    fitted = joined(problem, exactly)
+    fitted = joined(problem, EXACTLY)
     assert fitted.evidence == Evidence(pytest.approx(log_evidence, rel=1e-12), "exact", 0.0)
     rows = np.array(list(product(range(2), range(3))), dtype=np.int32)
     for u in range(4):
@@ -114,7 +129,7 @@ def test_predictions_and_evidence_are_those_of_the_sum_over_every_choice_of_part
 def test_similarity_is_the_expected_share_of_features_that_two_tasks_share():
     problem = a_problem()
     pairs, weight, _ = every_pair(problem)
-    similarity = joined(problem, exactly).similarity()
+    similarity = joined(problem, EXACTLY).similarity()
     np.testing.assert_array_equal(np.diag(similarity), 1.0)
     for i, j in combinations(range(3), 2):
         shared = [sum(z[i] == z[j] for z in pair) / 2 for pair in pairs]
@@ -126,8 +141,8 @@ def test_every_feature_has_its_own_most_probable_partition():
     statistics = problem.statistics
     # Far apart enough for several clusters, not the same ones in both features.
     statistics = statistics._replace(feature_counts=statistics.feature_counts**2)
-    problem = problem._replace(statistics=statistics._replace(label_counts=statistics.label_counts * 5))
-    fitted = joined(problem, exactly)
+    problem = problem.of(statistics._replace(label_counts=statistics.label_counts * 5))
+    fitted = joined(problem, EXACTLY)
     for f in range(2):
         best = max(partitions(5), key=lambda z: log_features(problem, f, z))
         np.testing.assert_array_equal(fitted.partitions[0, f], best)
@@ -136,8 +151,8 @@ def test_every_feature_has_its_own_most_probable_partition():
 
 
 def test_one_feature_alone_is_clustered_naive_bayes():
-    part = feature_problem(a_problem(6), 1)
-    together, apart = fit_hierarchically(part, 1.0), joined(part, lambda p, _: fit_hierarchically(p, 1.0))
+    part = Posed(*one_feature(*a_problem(6), 1))
+    (_, together), apart = bhc.infer(*part, Options(), 0), joined(part, HIERARCHICALLY, concentration=1.0)
     rows, task = np.tile(np.arange(-1, 3, dtype=np.int32)[:, None], (7, 1)), np.repeat(np.arange(7), 4)
     for fitted in (together, apart):
         assert fitted.evidence == together.evidence
@@ -149,25 +164,20 @@ def test_one_feature_alone_is_clustered_naive_bayes():
 
 def test_hierarchical_clustering_bounds_the_evidence_and_sampling_leaves_it_open():
     problem = a_problem(5, seed=2)
-    exact = joined(problem, exactly)
-    bound = joined(problem, lambda part, _: fit_hierarchically(part, CONCENTRATION))
+    exact = joined(problem, EXACTLY)
+    bound = joined(problem, HIERARCHICALLY)
     assert bound.evidence.kind == "lower bound"
     assert exact.evidence.value - 2.0 < bound.evidence.value < exact.evidence.value
-    schedule = Schedule(2, 5, 400)
-    drawn = joined(problem, lambda part, seed: fit_by_sampling(part, CONCENTRATION, schedule, seed))
+    drawn = joined(problem, Clustering(gibbs.infer, Schedule(2, 5, 400)))
     assert drawn.evidence is None
     np.testing.assert_allclose(drawn.similarity(), exact.similarity(), atol=0.08)
 
 
 def test_features_are_sampled_with_seeds_of_their_own_whatever_the_number_of_jobs():
     problem = a_problem()
-    seeds = []
-
-    def infer(part: Problem, seed: int) -> Fitted:
-        seeds.append(seed)
-        return fit_by_sampling(part, CONCENTRATION, Schedule(1, 2, 5), seed)
-
-    one, two = (joined(problem, infer, n_jobs=n) for n in (1, 2))
+    inner = Clustering(gibbs.infer)
+    one, two = (joined(problem, inner, n_jobs=n) for n in (1, 2))
+    seeds = inner.seeds
     assert seeds[0] != seeds[1]
     assert sorted(seeds[:2]) == sorted(seeds[2:])
     np.testing.assert_array_equal(one.blocks.mixture.log_theta, two.blocks.mixture.log_theta)
@@ -175,7 +185,7 @@ def test_features_are_sampled_with_seeds_of_their_own_whatever_the_number_of_job
 
 def test_a_blocks_counts_hold_at_least_the_tasks_own_and_give_its_rates():
     problem = a_problem(5, seed=2)
-    blocks = joined(problem, exactly).blocks
+    blocks = joined(problem, EXACTLY).blocks
     assert (blocks.counts[:5] >= problem.statistics.feature_counts - 1e-9).all()
     assert (blocks.sizes[:5] >= 1).all()
     assert (blocks.sizes <= 5).all()
@@ -191,20 +201,16 @@ def test_a_row_taken_out_is_predicted_as_by_a_fit_without_it():
     codes = np.column_stack([rng.integers(-1, 2, 14), rng.integers(0, 3, 14)]).astype(np.int32)
     rows = Rows(codes, rng.integers(0, 2, 14).astype(np.int32), np.arange(14) % 3, None)
 
-    def without(kept: np.ndarray) -> Problem:
+    def without(kept: np.ndarray) -> Posed:
         statistics = count(rows.take(kept), LAYOUT, np.arange(3))
-        return Problem(statistics, no_rows(LAYOUT), np.array([0.8, 1.3]), np.linspace(0.4, 2.0, LAYOUT.n_cells))
+        return pose(statistics, no_rows(LAYOUT), np.array([0.8, 1.3]), np.linspace(0.4, 2.0, LAYOUT.n_cells))
 
     everything = without(np.ones(14, dtype=bool))
-    _, by_feature = fit_per_feature(everything, exactly, seed=0)
-    label_counts = everything.statistics.label_counts
-
-    def leave(f: int, part: Problem, of_feature: Rows) -> LeftOut:
-        return leave_out(part, belonging(by_feature[f]), of_feature, label_counts)
-
-    found = leave_out_per_feature(everything, rows, leave).log_predictive(np.ones(2))
+    fitted = joined(everything, EXACTLY)
+    left_out = PerFeature(EXACTLY).leave_out(*everything, fitted, rows, Options())
+    found = left_out.log_predictive(np.ones(2))
     for i in range(14):
-        fitted = joined(without(np.arange(14) != i), exactly)
+        fitted = joined(without(np.arange(14) != i), EXACTLY)
         expected = fitted.blocks.mixture.log_predictive(codes[[i]], rows.task[[i]])[0]
         np.testing.assert_allclose(found[i], expected, rtol=1e-9)
 

@@ -19,11 +19,11 @@ from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
 from kinfolk.naive_bayes.inference.prototype_evidence import prototype_evidence
 from kinfolk.naive_bayes.inference.prototype_unlabelled import PrototypeChain
-from kinfolk.naive_bayes.model.fitted import Problem
 from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, State
 from kinfolk.naive_bayes.model.tallies import log_risings, tally
 from kinfolk.posterior import read_archive
 from kinfolk.tasks.statistics import Layout, Rows, Statistics
+from tests.naive_bayes.posed import Posed, pose
 from tests.problems import PLAIN
 
 N_RUNS = 16
@@ -180,7 +180,7 @@ def test_predictions_agree_with_numerical_integration_for_known_and_new_tasks(ca
     assert agree(found, np.array(expected)[:, 1])
 
 
-def as_problem(task, labels, codes, alpha, beta, n_tasks, n_values=(2,)) -> Problem:
+def as_problem(task, labels, codes, alpha, beta, n_tasks, n_values=(2,)) -> Posed:
     """A problem of the inference functions; label −1 for an unlabelled row."""
     layout = Layout(len(alpha), np.array(n_values))
     known = labels >= 0
@@ -190,7 +190,7 @@ def as_problem(task, labels, codes, alpha, beta, n_tasks, n_values=(2,)) -> Prob
     for f in range(codes.shape[1]):
         np.add.at(features, (task[known], labels[known] * layout.width + layout.offsets[f] + codes[known, f]), 1)
     rows = Rows(codes[~known].astype(np.int32), labels[~known].astype(np.int32), task[~known].astype(np.int64), None)
-    return Problem(Statistics(layout, np.arange(n_tasks), features, label_counts), rows, alpha, beta)
+    return pose(Statistics(layout, np.arange(n_tasks), features, label_counts), rows, alpha, beta)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_evidence_of_all_data_sets_adds_up_to_the_probability_of_the_known_label
         codes = np.array(values)[:, None]
         problem = as_problem(task, np.array(labels), codes, alpha, beta, 2, n_values=(n_values,))
         model = NoiseModel(problem.statistics.layout.group_start, beta, 0.9, 0.3)
-        evidence = prototype_evidence(problem, model, seed, n_runs=8)
+        evidence = prototype_evidence(*problem, model, seed, n_runs=8)
         total += math.exp(evidence.value)
         variance += (math.exp(evidence.value) * evidence.error) ** 2
         known = math.exp(problem.log_label_evidence())
@@ -345,7 +345,7 @@ class TestGeweke:
         phi = rng.standard_gamma(self.ALPHA + kept)
         first = phi[:, 0] / phi.sum(axis=1)
         labels[new] = rng.random(new.sum()) >= first[self.TASK[new]]
-        pseudo = np.exp(state.log_strength[self.GROUP] + state.log_prototype)
+        pseudo = np.exp(state.log_strength[self.GROUP] + state.log_prototype[0])
         # Gamma draws with shapes near zero are near zero too, and only their logs can be told apart.
         log_theta = np.log(rng.standard_gamma(pseudo + 1.0, (2, 16))) - rng.standard_exponential((2, 16)) / pseudo
         of_row = log_theta.reshape(2, 2, 8)[self.TASK, labels]
@@ -358,7 +358,7 @@ class TestGeweke:
     def draw_all(self, rng) -> tuple[State, np.ndarray, np.ndarray]:
         state = State.around(self.MODEL, np.zeros(16), rng)
         for g in range(6):
-            (state.log_strength[g],), (state.log_prototype[self.MODEL.cells(g)],) = self.MODEL.draw_prior(g, 1, rng)
+            (state.log_strength[g],), state.log_prototype[:, self.MODEL.cells(g)] = self.MODEL.draw_prior(g, 1, rng)
         labels = np.zeros(10, dtype=np.int64)
         return state, labels, self.draw_data(state, labels, np.ones(10, dtype=bool), rng)
 
@@ -370,7 +370,7 @@ class TestGeweke:
         return features, label_counts
 
     def observed(self, state, labels, codes) -> np.ndarray:
-        log_k, share = state.log_strength, np.exp(state.log_prototype)
+        log_k, share = state.log_strength, np.exp(state.log_prototype[0])
         unknown = ~self.KNOWN
         alike = (codes[unknown, None] == codes).mean(axis=2)
         same = labels[unknown, None] == labels
@@ -398,7 +398,7 @@ class TestGeweke:
         rows = Rows(np.zeros((4, 3), np.int32), np.zeros(4, np.int32), self.TASK[~self.KNOWN], None)
         features, label_counts = np.zeros((2, 16), dtype=np.int32), np.zeros((2, 2), dtype=np.int32)
         statistics = Statistics(self.LAYOUT, np.arange(2), features, label_counts)
-        return PrototypeChain(Problem(statistics, rows, self.ALPHA, model.prototype_prior), model)
+        return PrototypeChain(*pose(statistics, rows, self.ALPHA, model.prototype_prior), model)
 
     def sweep(self, chain, mistake, state, labels, codes, rng) -> None:
         """One sweep of the sampler from a given state, with a mistake or without."""
@@ -700,8 +700,8 @@ class TestEstimator:
         pd.testing.assert_frame_equal(loaded.prototypes_, model.prototypes_)
         assert loaded.log_evidence_ == model.log_evidence_
         assert loaded.get_params() == model.get_params()
-        np.testing.assert_array_equal(loaded.explain(X, task).own, model.explain(X, task).own)
-        more = [each.partial_fit(X[:9], y[:9], task=task[:9]).predict_proba(X, task) for each in (loaded, model)]
+        np.testing.assert_array_equal(loaded.explain(X, task=task).own, model.explain(X, task=task).own)
+        more = [each.partial_fit(X[:9], y[:9], task=task[:9]).predict_proba(X, task=task) for each in (loaded, model)]
         np.testing.assert_array_equal(*more)
 
     def test_a_saved_model_whose_draws_do_not_fit_is_refused(self, model):

@@ -8,10 +8,12 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from kinfolk import ClusteredNB
-from kinfolk.naive_bayes.inference.gibbs import Chain, Schedule, fit_by_sampling, sampled_evidence
-from kinfolk.naive_bayes.model.fitted import Fitted, Problem
+from kinfolk.naive_bayes.inference.gibbs import Chain, evidence, infer
+from kinfolk.naive_bayes.inference.options import Options, Schedule
+from kinfolk.naive_bayes.model.fitted import Fitted
 from kinfolk.partition.concentration import GammaPrior
 from tests import oracle
+from tests.naive_bayes.posed import Posed, posed_to
 from tests.naive_bayes.test_geweke import (
     KNOWN,
     N_TASKS,
@@ -49,16 +51,16 @@ def posterior_of_grid(problem: oracle.Problem) -> np.ndarray:
     return np.asarray(np.exp(log_evidence - logsumexp(log_evidence)))
 
 
-def inner(problem: oracle.Problem) -> Problem:
+def inner(problem: oracle.Problem) -> Posed:
     """What an estimator makes of the problem."""
     model = ClusteredNB(inference="gibbs", n_chains=1, n_burn_in=0, n_draws=4, random_state=0, **priors(problem))
-    return model.fit(**as_arguments(problem))._problem()
+    return posed_to(model.fit(**as_arguments(problem))).at(PRIOR)
 
 
 @pytest.fixture(scope="module", params=PROBLEMS)
 def fits(request) -> tuple[oracle.Problem, list[Fitted]]:
     handed = inner(request.param)
-    return request.param, [fit_by_sampling(handed, PRIOR, Schedule(1, 20, 200), seed) for seed in range(N_CHAINS)]
+    return request.param, [infer(*handed, Options(schedule=Schedule(1, 20, 200)), seed)[1] for seed in range(N_CHAINS)]
 
 
 def check(found: Any, truth: Any) -> None:
@@ -112,14 +114,14 @@ def test_a_new_task_is_met_with_every_draws_own_concentration(fits):
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_annealed_evidence_is_the_integral_over_concentrations(problem):
-    evidence = sampled_evidence(inner(problem), PRIOR, seed=1)
-    assert abs(evidence.value - logsumexp(log_evidences(problem))) < 4 * np.hypot(evidence.error, 1e-4)
+    found = evidence(*inner(problem), seed=1)
+    assert abs(found.value - logsumexp(log_evidences(problem))) < 4 * np.hypot(found.error, 1e-4)
 
 
 def test_the_log_joint_has_the_concentration_integrated_out():
     problem = PROBLEMS[0]
     (labels,) = oracle.labellings(problem)
-    fit = fit_by_sampling(inner(problem), PRIOR, Schedule(1, 0, 30), seed=2)
+    _, fit = infer(*inner(problem), Options(schedule=Schedule(1, 0, 30)), seed=2)
     log_weight = PRIOR.shape * (np.log(PRIOR.rate) + GRID) - gammaln(PRIOR.shape) - PRIOR.rate * np.exp(GRID)
     for z, found in zip(fit.partitions[0], fit.log_joint[0], strict=True):
         seats = np.array([oracle.log_crp(tuple(z), a) for a in np.exp(GRID)])
@@ -129,15 +131,16 @@ def test_the_log_joint_has_the_concentration_integrated_out():
 
 def test_convergence_is_told_of_what_was_sampled():
     handed = inner(PROBLEMS[1])
-    schedule = Schedule(4, 50, 100)
-    drawn = fit_by_sampling(handed, PRIOR, schedule, seed=0).convergence
+    options = Options(schedule=Schedule(4, 50, 100))
+    drawn = infer(*handed, options, seed=0)[1].convergence
     assert drawn is not None
     assert set(drawn.r_hat) == {"log joint", "number of clusters", "concentration"} == set(drawn.ess)
     assert drawn.converged
-    given = fit_by_sampling(handed, 1.0, schedule, seed=0)
+    handed = handed._replace(hyper=handed.hyper._replace(concentration=1.0, concentration_prior=None))
+    _, given = infer(*handed, options, seed=0)
     assert given.concentrations is None
     assert set(given.convergence.r_hat) == {"log joint", "number of clusters"}
-    held = fit_by_sampling(handed, 0.0, schedule, seed=0, fixed=np.zeros(3, dtype=np.int64))
+    _, held = infer(*handed.at(0.0), options, seed=0, fixed=np.zeros(3, dtype=np.int64))
     assert held.concentrations is None
     assert set(held.convergence.r_hat) == {"log joint"}
 
@@ -147,7 +150,8 @@ class SweepWithConcentration(KinfolkSweep):
 
     def __init__(self, concentrations: np.ndarray) -> None:
         super().__init__()
-        self.chain = Chain(self.chain.problem, self.chain.problem.product(), PRIOR)
+        posed = Posed(self.chain.data, self.chain.hyper).at(PRIOR)
+        self.chain = Chain(*posed, posed.product())
         self.concentrations = concentrations
 
     def __call__(self, state: State, rng: np.random.Generator) -> None:

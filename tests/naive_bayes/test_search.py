@@ -6,6 +6,7 @@ import pytest
 from kinfolk import ClusteredNB
 from kinfolk.naive_bayes.inference.search import searched_evidence
 from tests import oracle
+from tests.naive_bayes.posed import posed_to
 from tests.problems import as_arguments, priors, random_problems
 
 
@@ -13,7 +14,7 @@ from tests.problems import as_arguments, priors, random_problems
 def test_the_bound_lies_between_the_tree_s_and_the_exact_evidence(problem):
     model = ClusteredNB(concentration=problem.concentration, **priors(problem)).fit(**as_arguments(problem))
     exact = oracle.log_evidence(problem)
-    found = searched_evidence(model._problem(), problem.concentration, 0, model.tree_)
+    found = searched_evidence(*posed_to(model), 0, model.tree_)
     assert found.kind == "lower bound"
     assert model.log_evidence_ < found.value <= exact + 1e-9
     assert found.value > exact - 0.2
@@ -26,5 +27,5 @@ def test_the_bound_depends_on_neither_names_nor_order_of_tasks():
     values = []
     for given in (arguments, renamed):
         model = ClusteredNB(concentration=problem.concentration, **priors(problem)).fit(**given)
-        values.append(searched_evidence(model._problem(), problem.concentration, 0, model.tree_, n_sweeps=5).value)
+        values.append(searched_evidence(*posed_to(model), 0, model.tree_, n_sweeps=5).value)
     assert values[0] == pytest.approx(values[1], abs=1e-9)

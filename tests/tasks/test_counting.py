@@ -57,15 +57,13 @@ def make_rows(seed=0):
 def read_whole(rows, weight=None, features=FEATURES, **options):
     """What an estimator's fit makes of the table."""
     model = NoSharingNB(n_chains=1, n_burn_in=0, n_draws=1, random_state=0, **options)
-    model._conclude = lambda: None
-    model._label_training_rows = lambda *_: None
     weights = None if weight is None else rows[weight].to_numpy()
     return model.fit(rows.select(features), rows["label"], task=rows["task"], sample_weight=weights)
 
 
 def assert_same(counts, model):
-    assert counts.schema.names == model._schema.names
-    for own, other in zip(counts.schema.columns, model._schema.columns, strict=True):
+    assert counts.schema.names == model._result.schema.names
+    for own, other in zip(counts.schema.columns, model._result.schema.columns, strict=True):
         assert own.categories == other.categories
         if other.categories is not None:
             assert [type(c) for c in own.categories] == [type(c) for c in other.categories]
@@ -73,10 +71,10 @@ def assert_same(counts, model):
             np.testing.assert_array_equal(own.edges, other.edges)
     assert counts.classes.tolist() == model.classes_.tolist()
     assert counts.tasks.tolist() == model.tasks_.tolist()
-    assert counts.statistics.layout == model._statistics.layout
-    np.testing.assert_array_equal(counts.statistics.label_counts, model._statistics.label_counts)
-    np.testing.assert_array_equal(counts.statistics.feature_counts, model._statistics.feature_counts)
-    assert counts.statistics.feature_counts.dtype.kind == model._statistics.feature_counts.dtype.kind
+    assert counts.statistics.layout == model._result.data.statistics.layout
+    np.testing.assert_array_equal(counts.statistics.label_counts, model._result.data.statistics.label_counts)
+    np.testing.assert_array_equal(counts.statistics.feature_counts, model._result.data.statistics.feature_counts)
+    assert counts.statistics.feature_counts.dtype.kind == model._result.data.statistics.feature_counts.dtype.kind
 
 
 @pytest.mark.parametrize("batch_rows", [1, 37, 999, 5_000])
@@ -182,7 +180,7 @@ def test_categories_edges_and_choices_of_the_user_are_kept():
     declared = read_whole(rows.with_columns(sky, many), features=["sky", "many"])
     assert counts.schema.columns[0].categories == tuple(given["sky"])
     assert counts.schema.columns[1].categories == tuple(given["many"])
-    np.testing.assert_array_equal(counts.statistics.feature_counts, declared._statistics.feature_counts)
+    np.testing.assert_array_equal(counts.statistics.feature_counts, declared._result.data.statistics.feature_counts)
 
 
 def test_all_other_columns_are_features_and_keep_the_order_of_the_table():
@@ -208,11 +206,13 @@ def test_the_sample_of_rows_is_one_of_the_labelled_rows_that_count(weight):
     rows = make_rows().filter(pl.col("sky").is_not_null())
     counts = count_rows(rows, label="label", task="task", weight=weight, features=FEATURES, sample_rows=10_000)
     model = read_whole(rows, weight=weight)
-    whole = np.concatenate([model._rows.codes, model._rows.labels[:, None], model._rows.task[:, None]], axis=1)
+    whole = np.concatenate(
+        [model._result.rows.codes, model._result.rows.labels[:, None], model._result.rows.task[:, None]], axis=1
+    )
     kept = np.concatenate([counts.rows.codes, counts.rows.labels[:, None], counts.rows.task[:, None]], axis=1)
     np.testing.assert_array_equal(kept, whole)
     if weight is not None:
-        np.testing.assert_array_equal(counts.rows.weights, model._rows.weights)
+        np.testing.assert_array_equal(counts.rows.weights, model._result.rows.weights)
     some = count_rows(rows, label="label", task="task", weight=weight, features=FEATURES, sample_rows=100).rows
     assert 50 < len(some.labels) <= 100
     assert set(map(bytes, some.codes)) <= set(map(bytes, counts.rows.codes))

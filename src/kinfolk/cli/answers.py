@@ -63,7 +63,7 @@ def ask(predictor: Any, model: Path, table: Path, task: str | None) -> Answers:
         what = "Bayes nets, which have" if hasattr(predictor, "networks_") else "a model that has"
         raise ValueError(f"{model} holds {what} no label to predict or to decide about")
     rows = read_rows(predictor, model, table, task)
-    probabilities = predictor.predict_proba(rows.features, rows.known_tasks)
+    probabilities = predictor.predict_proba(rows.features, task=rows.known_tasks)
     return Answers(rows.tasks, predictor.classes_.tolist(), probabilities)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinfolk.naive_bayes.estimators.findings import MAX_SIMILARITY_TASKS
+from kinfolk.naive_bayes.estimators.fitted_attributes import MAX_SIMILARITY_TASKS
 
 if TYPE_CHECKING:
     from kinfolk.naive_bayes.estimators.base import SharingNB
@@ -27,8 +27,8 @@ def describe(estimator: Any, partition: list[int] | None = None) -> dict[str, An
         about = describe(believed_most(estimator), estimator.partition_.tolist())
         of_average = {"model": type(estimator).__name__, "inference": None, "log_evidence": None}
         return about | of_average | {"weights": weights, "rates_of": heaviest}
-    evidence = estimator.posterior_.evidence or estimator._evidence_value
-    statistics, unlabelled = estimator._statistics, estimator._unlabelled
+    evidence = estimator.posterior_.evidence or estimator._evidence_found
+    statistics, unlabelled = estimator._result.data
     labelled_rows = statistics.label_counts.sum(axis=1).tolist()
     unlabelled_rows = np.bincount(unlabelled.task, minlength=len(estimator.tasks_)).tolist()
     tasks = [
@@ -48,7 +48,7 @@ def describe(estimator: Any, partition: list[int] | None = None) -> dict[str, An
         "model": type(estimator).__name__,
         "inference": getattr(estimator, "inference", None),
         "labels": estimator.classes_.tolist(),
-        "features": estimator._schema.names,
+        "features": estimator._result.schema.names,
         "log_evidence": None
         if evidence is None
         else {"value": evidence.value, "kind": evidence.kind, **_error(evidence)},

@@ -52,7 +52,7 @@ def inspect(
     # Rates are those of one model; of an average, those of the member believed most.
     member = believed_most(estimator)
     # Tables come in polars, whichever library the model was fitted with, which need not be installed here.
-    member._backend = "polars"
+    member._result = member._result._replace(backend="polars")
     if task is None:
         document = _all(estimator, member, about, features)
         text = _all_text

@@ -4,37 +4,36 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.estimator import TaskClassifier
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.answers.explanation import Explanation
-from kinfolk.naive_bayes.estimators.base import SharingNB, flat
+from kinfolk.explanation import Explanation
+from kinfolk.maths.arrays import Floats
+from kinfolk.naive_bayes.estimators.base import SharingNB, is_learn
 from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
-from kinfolk.naive_bayes.estimators.findings import MAX_SIMILARITY_TASKS
-from kinfolk.naive_bayes.estimators.learnt import is_learn
+from kinfolk.naive_bayes.estimators.fitted_attributes import MAX_SIMILARITY_TASKS
 from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
 from kinfolk.posterior import Archive, plain, schema_about, unplain
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.door import check_labels, check_weights
+from kinfolk.tasks.keywords import task_by_keyword, third_by_keyword
 from kinfolk.tasks.streaming.counts import Counts
+from kinfolk.tasks.training import check_labels, check_weights, flat_labels
 from kinfolk.tasks.values import encode
 from kinfolk.tasks.whole_fits import all_or_nothing
-from kinfolk.transfer.folds import Rows, as_indexable, make_folds
-from kinfolk.transfer.predictor import member_archives
+from kinfolk.transfer.folds import UserRows, as_indexable, make_folds
+from kinfolk.transfer.predictor import AveragedPredictor, member_archives
 from kinfolk.transfer.weights import by_evidence, by_stacking
-
-Floats = NDArray[np.float64]
 
 WEIGH_BY = ("held-out", "leave-one-out", "evidence", "conditional-evidence")
 # How far the default members are believed before any row is seen. With up to four rows of a task (18 sizes of the six
@@ -46,7 +45,7 @@ _BELIEVED = {"no sharing": 0.01, "complete sharing": 0.87, "prototype": 0.10, "c
 _COMMON = ("task_column", "categorical_features", "bins", "unlabelled", "random_state")
 
 
-class AveragedNB(ClassifierMixin, BaseEstimator):
+class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
     """The predictions of several naive Bayes models, averaged by how much each is to be believed.
 
     By default these are the models of the thesis: no sharing, complete sharing with label rates of the tasks' own, the
@@ -105,13 +104,6 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
     ['no sharing', 'complete sharing', 'prototype', 'clustered']
     """
 
-    # scikit-learn's metadata routing passes ``task`` on without further requests.
-    __metadata_request__fit: ClassVar = {"task": True}
-    __metadata_request__predict: ClassVar = {"task": True}
-    __metadata_request__predict_proba: ClassVar = {"task": True}
-    __metadata_request__predict_log_proba: ClassVar = {"task": True}
-    __metadata_request__score: ClassVar = {"task": True}
-
     def __init__(
         self,
         members: Mapping[str, Any] | Sequence[Any] | None = None,
@@ -153,13 +145,13 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
             raise ValueError("This AveragedNB estimator requires y to be passed, but the target y is None.")
         seed = self._draw_seed()
         members = self._chosen_members(seed)
-        y = flat(y)
+        y = flat_labels(y)
         X, y, task, sample_weight = (as_indexable(part) for part in (X, y, task, sample_weight))
         n_fits = len(members) * (1 + (self.n_folds if self.weigh_by == "held-out" else 0))
         with all_or_nothing(self), progress_bar("Fitting models", n_fits, bool(self.verbose)) as advance:
 
             def fitted(member: SharingNB, rows: NDArray[np.bool_] | None = None) -> SharingNB:
-                part = Rows(X, y, task, sample_weight)
+                part = UserRows(X, y, task, sample_weight)
                 model = (part if rows is None else part.take(rows)).fit(clone(member))
                 advance(1)
                 return model
@@ -228,10 +220,8 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
         self.members_, self._seed = members, seed
         self._log_evidence: list[Evidence] = []
         first = next(iter(members.values()))
-        self.classes_, self.tasks_, self.n_features_in_ = first.classes_, first.tasks_, first.n_features_in_
-        self.__dict__.pop("feature_names_in_", None)
-        if hasattr(first, "feature_names_in_"):
-            self.feature_names_in_ = first.feature_names_in_
+        self.classes_, self.tasks_ = first.classes_, first.tasks_
+        self._remember_columns(first._result.known)
 
     def _chosen_members(self, seed: int) -> dict[str, SharingNB]:
         """The members to fit, by name."""
@@ -301,11 +291,11 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
         kept = [part for part in held if len(np.unique(code[~part & (code >= 0) & (counts > 0)])) > 1]
         if not kept:
             return self._shares(members)
-        rows = Rows(X, y, task, sample_weight)
+        rows = UserRows(X, y, task, sample_weight)
 
         def held_out(member: SharingNB, part: NDArray[np.bool_]) -> Floats:
             model = fitted(member, ~part)
-            log_p = model.predict_log_proba(*rows.take(part).to_predict())
+            log_p = rows.take(part).predicted_by(model)
             place = encode(labels[part], model.classes_.tolist())
             # A label that only a row held out has: no member could know it.
             own = np.where(place >= 0, log_p[np.arange(len(place)), place], 0.0)
@@ -321,9 +311,9 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
 
     def _by_rows_left_out(self) -> Floats:
         """Stack what members say of each row in closed form, as if they had not seen it."""
-        left_out = [member._left_out(member._rows) for member in self.members_.values()]
+        left_out = [member._leave_out(member._result.rows) for member in self.members_.values()]
         own = [
-            each.log_predictive(member.temper_, member._averaged())[np.arange(len(each.labels)), each.labels]
+            each.log_predictive(member.temper_, member._result.averaged)[np.arange(len(each.labels)), each.labels]
             for each, member in zip(left_out, self.members_.values(), strict=True)
         ]
         return by_stacking(np.column_stack(own), left_out[0].weights, self._shares(self.members_))
@@ -341,13 +331,13 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
         """Refuse members whose evidence is of other data than that of the first: of other values, or other rows."""
         (first_name, first), *others = self.members_.items()
         for name, member in others:
-            if schema_about(member._schema) != schema_about(first._schema):
+            if schema_about(member._result.schema) != schema_about(first._result.schema):
                 raise ValueError(
                     f"members {first_name!r} and {name!r} have other categories, bins or densities of their columns, "
                     'so that their evidence is of different data: make them alike, or weigh by "held-out"'
                 )
         using = {name: member._uses_unlabelled() for name, member in self.members_.items()}
-        if len(first._unlabelled.labels) and len(set(using.values())) > 1:
+        if first._result.data.n_unlabelled and len(set(using.values())) > 1:
             left_out = next(name for name, uses in using.items() if not uses)
             raise ValueError(
                 f"member {left_out!r} leaves rows without a label out and others use them, so that their evidence is "
@@ -369,7 +359,21 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
         return self._average(lambda member: member.similarity_)
 
     def similarity(self, tasks: Any) -> Floats:
-        """Probability that two of the given tasks share their feature rates."""
+        """Probability that two of the given tasks share their feature rates.
+
+        Parameters
+        ----------
+        tasks : array-like of shape (n,)
+            Tasks of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n, n)
+
+        See Also
+        --------
+        similarity_ : The same for all tasks.
+        """
         return self._average(lambda member: member.similarity(tasks))
 
     @property
@@ -387,45 +391,64 @@ class AveragedNB(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(sum(self.weights_[name] * ask(member) for name, member in self.members_.items()))
 
-    def predict_log_proba(self, X: Any, task: Any = None) -> Floats:
-        """Log probability of each label (rows, classes)."""
+    def _predictor(self) -> AveragedPredictor:
         check_is_fitted(self)
-        log_p = [member.predict_log_proba(X, task) for member in self.members_.values()]
-        with np.errstate(divide="ignore"):
-            log_weights = np.log(list(self.weights_.values()))
-        return np.asarray(logsumexp(np.array(log_p) + log_weights[:, None, None], axis=0))
+        return AveragedPredictor(
+            [member._predictor() for member in self.members_.values()], np.array(list(self.weights_.values()))
+        )
 
-    def predict_proba(self, X: Any, task: Any = None) -> Floats:
-        """Probability of each label (rows, classes)."""
-        return np.asarray(np.exp(self.predict_log_proba(X, task)))
+    @third_by_keyword
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """Share of labelled rows whose label is predicted correctly.
 
-    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
-        """The most probable label of each row."""
-        best = self.predict_log_proba(X, task).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            True labels; rows without one are left out.
+        sample_weight : array-like of shape (n_rows,), optional
+            How much each row counts; by its name alone for now, because ``task`` stood in its place before.
+        task : array-like of shape (n_rows,), optional
+            The task of each row.
 
-    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
-        """Share of labelled rows whose label is predicted correctly."""
-        predicted = self.predict(X, task)
-        labels, missing = check_labels(None, y, len(predicted), self.unlabelled)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[~missing]
-        known = self.classes_.tolist()
-        truth = encode(labels[~missing], known)
-        return float(accuracy_score(truth, encode(predicted[~missing], known), sample_weight=weights))
+        Returns
+        -------
+        float
 
-    def explain(self, X: Any, task: Any = None) -> Explanation:
+        See Also
+        --------
+        kinfolk.task_scorer : Any other score of scikit-learn, over all rows or task by task.
+        """
+        return super().score(X, y, sample_weight, task=task)
+
+    @task_by_keyword
+    def explain(self, X: Any, *, task: Any = None) -> Explanation:
         """What each feature added to the log odds of each row, members' explanations averaged by their weights.
 
         What the logarithm of an average has beyond the average of logarithms is in the remainder.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        Explanation
+
+        See Also
+        --------
+        members_ : The models that are averaged, each of which explains itself.
         """
         check_is_fitted(self)
-        parts = {name: member.explain(X, task) for name, member in self.members_.items()}
+        parts = {name: member.explain(X, task=task) for name, member in self.members_.items()}
         first: Explanation = next(iter(parts.values()))
         averaged: dict[str, Any] = {
             field: sum(self.weights_[name] * getattr(part, field) for name, part in parts.items())
             for field in ("label_part", "feature_part", "own", "kin", "everybody", "prior")
         }
-        remainder = self.predict_log_proba(X, task) - averaged["label_part"] - averaged["feature_part"].sum(axis=1)
+        remainder = self.predict_log_proba(X, task=task) - averaged["label_part"] - averaged["feature_part"].sum(axis=1)
         return first._replace(**averaged, remainder=remainder)
 
     def _to_archive(self) -> Archive:

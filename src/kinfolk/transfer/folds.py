@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.estimators.base import SharingNB
-
-Floats = NDArray[np.float64]
 
 
 def make_folds(code: NDArray[Any], counts: Floats, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -23,25 +22,26 @@ def make_folds(code: NDArray[Any], counts: Floats, n_folds: int, rng: np.random.
     return fold
 
 
-class Rows:
+class UserRows:
     """A user's rows as they came, and any part of them, whatever they came in."""
 
     def __init__(self, X: Any, y: Any, task: Any, sample_weight: Any) -> None:
         self.parts = X, y, task, sample_weight
 
-    def take(self, rows: NDArray[np.bool_]) -> Rows:
+    def take(self, rows: NDArray[np.bool_]) -> UserRows:
         """Some of the rows."""
         where = np.flatnonzero(rows)
-        return Rows(*(None if part is None else _take(part, where) for part in self.parts))
+        return UserRows(*(None if part is None else _take(part, where) for part in self.parts))
 
     def fit(self, model: SharingNB) -> SharingNB:
         """Fit a model to the rows."""
         X, y, task, weights = self.parts
         return model.fit(X, y, task=task, sample_weight=weights)
 
-    def to_predict(self) -> tuple[Any, Any]:
-        """The rows without their labels: table and task."""
-        return self.parts[0], self.parts[2]
+    def predicted_by(self, model: SharingNB) -> Floats:
+        """What a fitted model says of the rows: log probabilities (rows, classes)."""
+        X, _, task, _ = self.parts
+        return model.predict_log_proba(X, task=task)
 
 
 def as_indexable(part: Any) -> Any:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.answers.predictor import NaiveBayesPredictor
 from kinfolk.posterior import Archive
+from kinfolk.tasks.keywords import task_by_keyword
 
 
 class AveragedPredictor:
@@ -26,7 +27,7 @@ class AveragedPredictor:
         self._members = members
         self._weights = weights
         first = members[0]
-        self._schema, self._task_column = first._schema, first._task_column
+        self._schema, self._known = first._schema, first._known
         self.classes_, self.tasks_, self.feature_names_in_ = first.classes_, first.tasks_, first.feature_names_in_
 
     @classmethod
@@ -35,20 +36,72 @@ class AveragedPredictor:
         parts, weights = member_archives(archive)
         return cls([NaiveBayesPredictor.from_archive(part) for part in parts], weights)
 
-    def predict_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
-        """Probability of each label (rows, classes)."""
-        each = [
-            weight * member.predict_proba(X, task) for weight, member in zip(self._weights, self._members, strict=True)
-        ]
-        return np.asarray(np.sum(each, axis=0))
+    @property
+    def _task_column(self) -> str | int | None:
+        return self._known.task_column
 
-    def predict_log_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
-        """Log probability of each label (rows, classes)."""
-        return np.asarray(np.log(self.predict_proba(X, task)))
+    @task_by_keyword
+    def predict_log_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
+        """Log probability of each label.
 
-    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
-        """The most probable label of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X, task).argmax(axis=1)])
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+
+        See Also
+        --------
+        predict_proba : The probabilities themselves.
+        """
+        log_p = np.array([member.predict_log_proba(X, task=task) for member in self._members])
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(self._weights)
+        return np.asarray(np.logaddexp.reduce(log_p + log_weights[:, None, None], axis=0))
+
+    @task_by_keyword
+    def predict_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
+        """Probability of each label, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+
+        See Also
+        --------
+        predict : The most probable label alone.
+        """
+        return np.asarray(np.exp(self.predict_log_proba(X, task=task)))
+
+    @task_by_keyword
+    def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
+        """The most probable label of each row.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+
+        See Also
+        --------
+        predict_proba : How probable each label is.
+        """
+        return np.asarray(self.classes_[self.predict_log_proba(X, task=task).argmax(axis=1)])
 
 
 def member_archives(archive: Archive) -> tuple[list[Archive], NDArray[np.float64]]:

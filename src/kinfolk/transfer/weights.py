@@ -8,10 +8,9 @@ Yao, Vehtari, Simpson and Gelman 2018).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-Floats = NDArray[np.float64]
+from kinfolk.maths.arrays import Floats
 
 _MAX_STEPS = 200
 # What another step would still gain, in nats.

@@ -12,70 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from kinfolk.naive_bayes.answers.parameters import label_pair
-from kinfolk.naive_bayes.model.fitted import Blocks
-from kinfolk.tasks.frames import make_frame
-from kinfolk.tasks.statistics import Layout, Values
-from kinfolk.tasks.table import Backend
-
-
-class Explanation(NamedTuple):
-    """Additive parts of each row's log probabilities, and the sources of the data behind each feature.
-
-    Attributes
-    ----------
-    classes, feature_names
-        What the axes mean.
-    values : list of lists of str
-        The rows' own feature values, in the model's categories or bins.
-    label_part : array of shape (n_rows, n_classes)
-        From the task's label rates.
-    feature_part : array of shape (n_rows, n_features, n_classes)
-        From each feature; zero where its value is missing or unknown.
-    remainder : array of shape (n_rows, n_classes)
-        What is left of the log probability; differences between classes matter, not the values.
-    own, kin, everybody, prior : arrays of shape (n_rows, n_features)
-        Shares, adding up to one, of the counts behind a feature's rates that came from the task itself, from other
-        tasks of its cluster, from a cluster that holds all tasks, and from the prior's pseudo-counts.
-    backend : str
-        Library that tables are made with.
-    """
-
-    classes: NDArray[Any]
-    feature_names: list[str]
-    values: list[list[str]]
-    label_part: NDArray[np.float64]
-    feature_part: NDArray[np.float64]
-    remainder: NDArray[np.float64]
-    own: NDArray[np.float64]
-    kin: NDArray[np.float64]
-    everybody: NDArray[np.float64]
-    prior: NDArray[np.float64]
-    backend: Backend
-
-    def log_odds(self, label: Any = None, against: Any = None) -> NDArray[np.float64]:
-        """Log odds of one label against another for each row; of the last against the first by default."""
-        total = self.label_part + self.feature_part.sum(axis=1) + self.remainder
-        y, other = label_pair(self.classes, label, against)
-        return np.asarray(total[:, y] - total[:, other])
-
-    def table(self, row: int = 0, label: Any = None, against: Any = None) -> Any:
-        """One row's explanation, the weightiest feature first: what it added to the log odds, and whose data it was."""
-        y, other = label_pair(self.classes, label, against)
-        added = self.feature_part[row, :, y] - self.feature_part[row, :, other]
-        order = np.argsort(-np.abs(added), kind="stable")
-        return make_frame(
-            {
-                "feature": [self.feature_names[f] for f in order],
-                "value": [self.values[row][f] for f in order],
-                "log_odds": added[order].tolist(),
-                "own": self.own[row, order].tolist(),
-                "kin": self.kin[row, order].tolist(),
-                "everybody": self.everybody[row, order].tolist(),
-                "prior": self.prior[row, order].tolist(),
-            },
-            self.backend,
-        )
+from kinfolk.explanation import Explanation
+from kinfolk.naive_bayes.answers.fit import NaiveBayesFit
+from kinfolk.naive_bayes.answers.predictor import CodedRows
+from kinfolk.naive_bayes.model.prototype import rate_shares
+from kinfolk.tasks.membership import rows_of_tasks
+from kinfolk.tasks.statistics import Layout
 
 
 class Parts(NamedTuple):
@@ -90,39 +32,50 @@ class Parts(NamedTuple):
     prior: NDArray[np.float64]
 
 
-def explain_rows(
-    blocks: Blocks,
-    own_counts: NDArray[Any],
-    layout: Layout,
-    feature_prior: NDArray[np.float64],
-    values: Values,
-    task: NDArray[np.int64],
-    temper: NDArray[np.float64],
-    averaged: bool,
-    own_of_blocks: NDArray[np.float64] | None = None,
-) -> Parts:
+def explain(fit: NaiveBayesFit, rows: CodedRows) -> Explanation:
     """Take the predictions of rows apart. O(rows · blocks of a task · features · labels).
 
-    ``own_counts`` (tasks, cells) are what each task itself has brought, unlabelled rows by the probabilities of their
-    labels; ``own_of_blocks`` (blocks, groups) says it of blocks that hold a task's counts more than once, in votes for
-    a prototype. Powers come in the order of the mixture, features with codes first; the parts in that of the table.
+    Shares of what a task itself has brought count unlabelled rows by the probabilities of their labels. Where blocks
+    hold a task's counts more than once, in votes for a prototype, what was left behind says how many are its own.
     """
+    parts = _parts(fit, rows)
+    if fit.posterior.prototypes is not None:
+        parts = parts._replace(**_prototype_shares(fit, rows))
+    values = fit.schema.read_back(rows.codes, rows.numbers)
+    return Explanation(fit.classes, fit.schema.names, values, *parts, backend=fit.backend)
+
+
+def _prototype_shares(fit: NaiveBayesFit, rows: CodedRows) -> dict[str, NDArray[np.float64]]:
+    """Whose data stand behind noisy copies of one prototype: nobody is kin, others speak through the prototype."""
+    asked, row_of = np.unique(rows.place, return_inverse=True)
+    probability = np.exp(fit.predictor().log_predictive(rows))
+    shares = rate_shares(fit.posterior, fit.hyper, fit.data.statistics.layout, asked)
+    own, everybody, prior = np.einsum("ry,sryf->srf", probability, shares[:, row_of])
+    return {"own": own, "kin": np.zeros_like(own), "everybody": everybody, "prior": prior}
+
+
+def _parts(fit: NaiveBayesFit, asked: CodedRows) -> Parts:
+    blocks, layout, averaged = fit.posterior.blocks, fit.data.statistics.layout, fit.averaged
+    own_of_blocks = None if fit.posterior.sources is None else fit.posterior.sources.own
+    temper = fit.hyper.temper[fit.schema.coded_first]
+    own_counts, feature_prior = fit.own_counts(), fit.hyper.feature_prior
+    codes, numbers, task = asked
     mixture = blocks.mixture
-    codes, numbers = values
     n_rows, n_features = len(codes), codes.shape[1] + len(layout.numbers)
     n_labels = mixture.n_labels
     label_part = np.zeros((n_rows, n_labels))
     feature_part = np.zeros((n_rows, n_features, n_labels))
     shares = np.zeros((4, n_rows, n_features))
-    log_p = mixture.log_predictive(codes, task, temper, averaged, numbers)
+    log_p = fit.predictor().log_predictive(asked)
     cells = mixture.cells(codes)
     block_totals, task_totals = _totals(blocks.counts, layout), _totals(own_counts, layout)
     pseudo = _pseudo_rows(feature_prior, layout)
     task_totals = np.concatenate([task_totals, np.zeros_like(task_totals[:1])])
     n_tasks = len(own_counts)
-    for u in np.unique(task):
-        rows = np.flatnonzero(task == u)
-        entries = mixture.entries(int(u))
+    for u, rows in enumerate(rows_of_tasks(task, n_tasks + 1)):
+        if not len(rows):
+            continue
+        entries = mixture.entries(u)
         block = mixture.block[entries]
         parts = mixture.log_theta[block][:, cells[rows]]  # (entries, rows, features, labels)
         if mixture.densities is not None and numbers is not None:

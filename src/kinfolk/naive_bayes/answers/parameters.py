@@ -113,24 +113,6 @@ def mean_label_rates(mixture: Mixture, n_tasks: int) -> NDArray[np.float64]:
     return out
 
 
-def label_pair(classes: NDArray[Any], label: Any, against: Any) -> tuple[int, int]:
-    """Places of two labels to be held against each other; the last against the first, unless they are given.
-
-    Examples
-    --------
-    >>> label_pair(np.array(["no", "yes"]), None, None), label_pair(np.array(["no", "yes"]), "no", None)
-    ((1, 0), (0, 1))
-    """
-    known = classes.tolist()
-    for given in (label, against):
-        if given is not None and given not in known:
-            raise ValueError(f"{given!r} is not a label; the labels are {known}")
-    y = len(known) - 1 if label is None else known.index(label)
-    if against is not None:
-        return y, known.index(against)
-    return y, 0 if y != 0 else len(known) - 1
-
-
 def nulls(values: NDArray[np.float64]) -> list[float | None]:
     """Numbers as a list, with None for NaN."""
     return [None if value != value else value for value in values.ravel().tolist()]

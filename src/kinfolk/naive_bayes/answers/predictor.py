@@ -1,22 +1,31 @@
-"""Predictions from a saved naive Bayes model with numpy alone."""
+"""What a naive Bayes model says of rows, with numpy alone: what a fit builds and ``kinfolk.load`` gives."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.model.densities import Densities
 from kinfolk.naive_bayes.model.mixture import MAX_TEMPER, Mixture
-from kinfolk.posterior import Archive, names_from, schema_from
+from kinfolk.posterior import Archive, known_from, names_from, schema_from
+from kinfolk.tasks.answering import Known, receive_rows
+from kinfolk.tasks.keywords import task_by_keyword
 from kinfolk.tasks.schema import Schema
-from kinfolk.tasks.table import read_table
-from kinfolk.tasks.values import as_column, as_ids, encode, is_missing
+from kinfolk.tasks.values import as_ids
+
+
+class CodedRows(NamedTuple):
+    """Rows to be answered: codes and numbers as in training, and the place of each row's task among those known."""
+
+    codes: NDArray[np.int32]
+    numbers: NDArray[np.float64] | None
+    place: NDArray[np.int64]
 
 
 class NaiveBayesPredictor:
-    """A fitted model reduced to what prediction needs; made by :func:`kinfolk.load`.
+    """A fitted model reduced to what prediction needs; made by :func:`kinfolk.load` and by every fit.
 
     Attributes
     ----------
@@ -28,21 +37,19 @@ class NaiveBayesPredictor:
 
     def __init__(
         self,
+        known: Known,
         schema: Schema,
-        classes: list[Any],
-        tasks: list[Any],
+        classes: NDArray[Any],
         mixture: Mixture,
         temper: NDArray[np.float64],
         averaged: bool,
-        task_column: str | int | None,
     ) -> None:
-        self._schema = schema
-        self._mixture = mixture
-        self._temper = temper
+        self._known, self._schema, self._mixture = known, schema, mixture
         self._averaged = averaged
-        self._task_column = task_column
-        self.classes_ = as_ids(classes)
-        self.tasks_ = as_ids(tasks)
+        # A mixture has features with codes first, then columns of numbers.
+        self._powers = temper[schema.coded_first]
+        self.classes_ = classes
+        self.tasks_ = known.tasks
         self.feature_names_in_ = schema.names
 
     @classmethod
@@ -50,70 +57,88 @@ class NaiveBayesPredictor:
         """Rebuild from plain data, checking that its parts fit together."""
         about = archive.about
         return cls(
+            known_from(archive),
             schema_from(archive),
-            names_from(about["classes"], "labels"),
-            names_from(about["tasks"], "tasks"),
+            as_ids(names_from(about["classes"], "labels")),
             mixture_from(archive),
             temper_from(archive),
             bool(about["averaged"]),
-            about["params"]["task_column"],
         )
 
-    def predict_log_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
-        """Log probability of each label (rows, classes)."""
-        table = read_table(X)
-        column = self._task_column
-        if column is not None and task is not None and table.names is not None and column in table.names:
-            raise ValueError(f"task= and task_column={column!r} were both given: one of them is needed")
-        if column is not None and task is None:
-            index = table.position(column)
-            task, table = table.columns[index], table.without(index)
-        if table.names is not None and set(self._schema.names) <= set(table.names):
-            order = [table.names.index(name) for name in self._schema.names]
-            table = table.take(order)._replace(names=self._schema.names)
-        elif table.names is not None and not _nameless(self._schema):
-            absent = [name for name in self._schema.names if name not in table.names]
-            raise ValueError(f"column {absent[0]!r} is not in the table, and the model needs it")
-        if len(table.columns) != len(self._schema.columns):
-            raise ValueError(
-                f"the table has {len(table.columns)} features, the model knows {len(self._schema.columns)}"
-            )
-        return self._mixture.log_predictive(
-            self._schema.encode(table),
-            self._places(task, table.n_rows),
-            self._temper[self._schema.coded_first],
-            self._averaged,
-            self._schema.encode_numbers(table),
-        )
+    @property
+    def _task_column(self) -> str | int | None:
+        return self._known.task_column
 
-    def _places(self, task: Any, n_rows: int) -> NDArray[np.int64]:
-        n_tasks = len(self.tasks_)
-        if task is None:
-            if n_tasks > 1:
-                raise ValueError(
-                    f"the model was fitted to {n_tasks} tasks: say which task each row belongs to, task=..."
-                )
-            return np.zeros(n_rows, dtype=np.int64)
-        tasks = as_column(task, "task")
-        missing = is_missing(tasks)
-        if len(tasks) != n_rows:
-            raise ValueError(f"task has {len(tasks)} entries for {n_rows} rows")
-        if missing.any():
-            raise ValueError(f"task, row {int(np.argmax(missing))}: a task is missing, every row needs one")
-        place = encode(tasks, self.tasks_.tolist()).astype(np.int64)
-        return np.where(place < 0, n_tasks, place)
+    def receive(self, X: Any, task: Any) -> CodedRows:
+        """Take rows to be answered through the door, and code them."""
+        asked = receive_rows(X, self._known, task=task)
+        assert asked.place is not None
+        return CodedRows(self._schema.encode(asked.table), self._schema.encode_numbers(asked.table), asked.place)
 
-    def predict_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
-        """Probability of each label (rows, classes)."""
-        return np.asarray(np.exp(self.predict_log_proba(X, task)))
+    def log_predictive(self, rows: CodedRows) -> NDArray[np.float64]:
+        """Log probability of each label (rows, classes); a task never seen has the place after the last."""
+        return self._mixture.log_predictive(rows.codes, rows.place, self._powers, self._averaged, rows.numbers)
 
-    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
-        """The most probable label of each row."""
-        return np.asarray(self.classes_[self.predict_log_proba(X, task).argmax(axis=1)])
+    @task_by_keyword
+    def predict_log_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
+        """Log probability of each label.
 
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
 
-def _nameless(schema: Schema) -> bool:
-    return all(name.isdecimal() for name in schema.names)
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+
+        See Also
+        --------
+        predict_proba : The probabilities themselves.
+        """
+        return self.log_predictive(self.receive(X, task))
+
+    @task_by_keyword
+    def predict_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
+        """Probability of each label, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+
+        See Also
+        --------
+        predict : The most probable label alone.
+        """
+        return np.asarray(np.exp(self.log_predictive(self.receive(X, task))))
+
+    @task_by_keyword
+    def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
+        """The most probable label of each row.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+
+        See Also
+        --------
+        predict_proba : How probable each label is.
+        """
+        best = self.log_predictive(self.receive(X, task)).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
 
 def temper_from(archive: Archive) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""What all naive Bayes models of kinfolk have in common: the way in, the way out, and scikit-learn's contract."""
+"""What all naive Bayes estimators of kinfolk have in common: parameters, checks, and the values of a fit."""
 
 from __future__ import annotations
 
@@ -9,52 +9,55 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
-from sklearn.metrics import accuracy_score
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.estimator import TaskClassifier
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.estimators.archive import from_archive, to_archive
-from kinfolk.naive_bayes.estimators.findings import Findings
-from kinfolk.naive_bayes.estimators.learnt import LearntParameters, is_learn
-from kinfolk.naive_bayes.inference.gibbs import Schedule, fit_by_sampling
-from kinfolk.naive_bayes.model.fitted import CommonRates, Fitted, Problem
-from kinfolk.partition.concentration import GammaPrior
-from kinfolk.posterior import Archive
-from kinfolk.progress import progress_bar
-from kinfolk.tasks.door import check_labels, check_weights, receive, task_ids
-from kinfolk.tasks.schema import Column, Schema, check_numeric, learn_schema
-from kinfolk.tasks.statistics import (
-    Rows,
-    Statistics,
-    Values,
-    count,
-    layout_of,
-    no_rows,
-    positions,
-    statistics_from_counts,
-)
+from kinfolk.naive_bayes.answers.archive import from_archive, to_archive
+from kinfolk.naive_bayes.answers.fit import NaiveBayesFit
+from kinfolk.naive_bayes.answers.predictor import CodedRows, NaiveBayesPredictor
+from kinfolk.naive_bayes.estimators.fitted_attributes import FittedAttributes
+from kinfolk.naive_bayes.inference.conditional_evidence import Effort, training_rows
+from kinfolk.naive_bayes.inference.fitting import Sharing, SharingModel
+from kinfolk.naive_bayes.inference.leave_one_out import LeftOut
+from kinfolk.naive_bayes.inference.options import Options, Schedule
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.fitted import Fitted
+from kinfolk.naive_bayes.model.hyper import GivenHyperParameters
+from kinfolk.naive_bayes.model.priors import given_hyper_parameters
+from kinfolk.posterior import Archive, names_from, schema_from, unplain
+from kinfolk.tasks.answering import Known
+from kinfolk.tasks.keywords import third_by_keyword
+from kinfolk.tasks.schema import Column, Schema, check_numeric
+from kinfolk.tasks.statistics import Rows, count, layout_of, no_rows, positions, statistics_from_counts
 from kinfolk.tasks.streaming.counts import Counts
-from kinfolk.tasks.table import backend_of, declared_categories
-from kinfolk.tasks.values import as_column, as_ids, distinct, encode, sort_values
-from kinfolk.tasks.whole_fits import all_or_nothing
+from kinfolk.tasks.training import Columns, Training, receive_training
+from kinfolk.tasks.values import as_ids
+
+# What a hyper-parameter is set to that the data are to settle.
+LEARN = "learn"
 
 
-class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
-    """Base class; a subclass says how tasks share, by writing ``_infer`` and ``_estimate_evidence``."""
+def is_learn(given: Any) -> bool:
+    """Whether a hyper-parameter is to be learnt."""
+    return isinstance(given, str) and given == LEARN
 
-    _rows: Rows
-    _unlabelled: Rows
 
-    # scikit-learn's metadata routing passes ``task`` on without further requests.
-    __metadata_request__fit: ClassVar = {"task": True}
-    __metadata_request__partial_fit: ClassVar = {"task": True}
-    __metadata_request__predict: ClassVar = {"task": True}
-    __metadata_request__predict_proba: ClassVar = {"task": True}
-    __metadata_request__predict_log_proba: ClassVar = {"task": True}
-    __metadata_request__score: ClassVar = {"task": True}
+class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator):
+    """Base class; a subclass says which model it is, by ``_model``, and what options it has."""
+
+    classes_: NDArray[Any]
+    tasks_: NDArray[Any]
+    posterior_: Fitted
+    label_prior_: NDArray[np.float64]
+    temper_: NDArray[np.float64]
+    label_distributions_: NDArray[np.float64]
+    transduction_: NDArray[Any]
+
+    # Whether all tasks share feature rates, or a prototype of them, whose prior then is learnt from all rows.
+    _shares_rates: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -89,6 +92,30 @@ class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def _model(self) -> SharingModel:
+        """How tasks share."""
+        raise NotImplementedError  # abstract
+
+    def _options(self) -> Options:
+        """What the parameters say of how inference is to go about it."""
+        schedule = Schedule(self.n_chains, self.n_burn_in, self.n_draws)
+        return Options(schedule=schedule, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+
+    def _is_averaged(self) -> bool:
+        """Whether blocks' predictions are averaged with weights that a row does not change."""
+        return False
+
+    def _uses_unlabelled(self) -> bool:
+        """Whether rows without a label are learnt from."""
+        return True
+
+    def _takes_narrow_counts(self) -> bool:
+        """Whether inference never adds counts in their own type, so that one byte each is enough."""
+        return False
+
+    def _sharing(self) -> Sharing:
+        return Sharing(self._model(), self._options(), self._is_averaged())
+
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows of all tasks.
 
@@ -106,9 +133,13 @@ class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
+
+        See Also
+        --------
+        partial_fit : Add rows to what was learnt before.
+        fit_statistics : Learn from counts instead of rows.
         """
-        with all_or_nothing(self):
-            return self._learn(X, y, task, sample_weight, classes=None, again=False)
+        return self._learn(X, y, task, sample_weight, None, None)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, task: Any = None, sample_weight: Any = None) -> Self:
         """Add rows, of known tasks or new ones, to what was learnt before.
@@ -128,9 +159,100 @@ class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
+
+        See Also
+        --------
+        fit : Learn from all rows at once.
         """
-        with all_or_nothing(self):
-            return self._learn(X, y, task, sample_weight, classes=classes, again=hasattr(self, "_statistics"))
+        return self._learn(X, y, task, sample_weight, classes, getattr(self, "_result", None))
+
+    def _learn(self, X: Any, y: Any, task: Any, sample_weight: Any, classes: Any, before: NaiveBayesFit | None) -> Self:
+        self._check_parameters()
+        training = receive_training(
+            X,
+            y,
+            model=type(self).__name__,
+            task=task,
+            task_column=self.task_column,
+            sample_weight=sample_weight,
+            unlabelled=self.unlabelled,
+            classes=classes,
+            columns=Columns(self.categorical_features, self.bins, self.numeric),
+            before=None if before is None else _training_before(before),
+        )
+        rows = training.rows if training.rows.weights is None else training.rows.take(training.counted)
+        rows = rows._replace(codes=np.ascontiguousarray(rows.codes))
+        statistics = count(rows, layout_of(training.schema, len(training.classes)), training.known.tasks)
+        labelled, unlabelled = rows.take(rows.labels >= 0), rows.take(rows.labels < 0)
+        if before is not None:
+            then = positions(before.known.tasks, training.known.tasks)
+            statistics = before.data.statistics + statistics
+            labelled = before.rows.moved(then).followed_by(labelled)
+            unlabelled = before.data.unlabelled.moved(then).followed_by(unlabelled)
+        fit = self._infer(training, TrainingData(statistics, unlabelled), labelled, before)
+        return self._keep(fit._replace(label_distributions=_label_rows(fit, training)))
+
+    def _infer(
+        self, training: Training, data: TrainingData, labelled: Rows, before: NaiveBayesFit | None = None
+    ) -> NaiveBayesFit:
+        """Infer from data, hyper-parameters that are to be learnt included; nothing of the estimator changes."""
+        self._tell_of_rows_left_out(data.n_unlabelled)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        sharing = self._sharing()
+        given = self._given(training.schema, training.classes)
+        temper_before = None if before is None else before.hyper.temper
+        hyper, posterior = sharing.fit(self._prepared(data), labelled, given, seed, temper_before)
+        if posterior.convergence is not None and not posterior.convergence.converged:
+            warnings.warn(posterior.convergence.advice(), ConvergenceWarning, stacklevel=4)
+        return NaiveBayesFit(
+            training.known,
+            training.schema,
+            training.classes,
+            training.backend,
+            data,
+            labelled,
+            hyper,
+            posterior,
+            sharing.averaged,
+            seed,
+            np.zeros((0, len(training.classes))),
+        )
+
+    def _given(self, schema: Schema, classes: NDArray[Any]) -> GivenHyperParameters:
+        """Hyper-parameters as the parameters give them."""
+        return given_hyper_parameters(
+            schema,
+            classes,
+            label_prior=None if is_learn(self.label_prior) else self.label_prior,
+            feature_prior=None if is_learn(self.feature_prior) else self.feature_prior,
+            temper=None if is_learn(self.temper) else float(self.temper),
+        )
+
+    def _prepared(self, data: TrainingData) -> TrainingData:
+        """Data in types that inference can add up in."""
+        statistics, weights = data.statistics, data.unlabelled.weights
+        if weights is not None and (weights != np.floor(weights)).any():
+            statistics = statistics._replace(
+                feature_counts=statistics.feature_counts.astype(np.float64),
+                label_counts=statistics.label_counts.astype(np.float64),
+            )
+        elif not self._takes_narrow_counts():
+            statistics = statistics.widened()
+        return data._replace(statistics=statistics)
+
+    def _tell_of_rows_left_out(self, n_unlabelled: int) -> None:
+        """Warn where rows without a label are not learnt from."""
+
+    def _keep(self, fit: NaiveBayesFit) -> Self:
+        """Become the estimator of a fit, all at once."""
+        self._result, self._answering = fit, fit.predictor()
+        self._evidence_found: Evidence | None = None
+        self._remember_columns(fit.known)
+        self.classes_, self.tasks_, self.posterior_ = fit.classes, fit.known.tasks, fit.posterior
+        self.label_prior_, self.temper_ = fit.hyper.label_prior, fit.hyper.temper
+        self.label_distributions_ = fit.label_distributions
+        self.transduction_ = fit.classes[fit.label_distributions.argmax(axis=1)]
+        return self
 
     def fit_statistics(
         self,
@@ -160,6 +282,10 @@ class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
+
+        See Also
+        --------
+        kinfolk.count_rows : The counts of a table that is too large for memory.
         """
         self._check_parameters()
         if isinstance(feature_counts, Counts):
@@ -172,9 +298,11 @@ class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
             raise ValueError("label_counts is needed beside feature_counts: how many rows of a task had each label")
         statistics = statistics_from_counts(feature_counts, label_counts, tasks, n_values)
         layout = statistics.layout
-        columns = [Column(str(f), tuple(range(int(n))), None) for f, n in enumerate(layout.n_values)]
-        classes = np.arange(layout.n_labels)
-        return self._learn_statistics(statistics, Schema(tuple(columns)), classes, no_rows(layout), None)
+        schema = Schema(tuple(Column(str(f), tuple(range(int(n))), None) for f, n in enumerate(layout.n_values)))
+        known = Known(type(self).__name__, None, len(schema.columns), None, statistics.tasks)
+        rows = no_rows(layout)
+        training = Training(known, schema, np.arange(layout.n_labels), rows, np.ones(0, dtype=bool), "polars")
+        return self._keep(self._infer(training, TrainingData(statistics, rows), rows))
 
     def _learn_counts(self, counts: Counts) -> Self:
         """Learn from the counts of a table, whose columns keep their names."""
@@ -190,79 +318,11 @@ class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        names = counts.features if self.task_column is None else counts.columns
-        return self._learn_statistics(counts.statistics, counts.schema, counts.classes, counts.rows, names)
-
-    def _learn_statistics(
-        self,
-        statistics: Statistics,
-        schema: Schema,
-        classes: NDArray[Any],
-        rows: Rows,
-        names: Sequence[str] | None,
-    ) -> Self:
-        """Learn from statistics; ``names`` are the columns that rows to predict will have, where they have names."""
-        with all_or_nothing(self):
-            self._statistics, self._unlabelled, self._rows = statistics, no_rows(statistics.layout), rows
-            self._schema, self.classes_, self.tasks_ = schema, classes, statistics.tasks
-            self.n_features_in_ = len(schema.columns) if names is None else len(names)
-            self.__dict__.pop("feature_names_in_", None)
-            if names is not None:
-                self.feature_names_in_ = np.array(names, dtype=object)
-            self._backend = "polars"
-            self._conclude()
-            self.label_distributions_ = np.zeros((0, len(classes)))
-            self.transduction_ = self.classes_[:0]
-        return self
-
-    def _conclude(self) -> None:
-        """Infer from the statistics as they now are, hyper-parameters that are to be learnt included."""
-        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self._evidence_value = None
-        self._settle_priors()
-        self.posterior_: Fitted = self._infer(self._problem())
-        convergence = self.posterior_.convergence
-        if convergence is not None and not convergence.converged:
-            warnings.warn(convergence.advice(), ConvergenceWarning, stacklevel=4)
-        n_features = len(self._schema.columns)
-        self.temper_: NDArray[np.float64] = (
-            self._learn_temper() if is_learn(self.temper) else np.full(n_features, self.temper, dtype=np.float64)
-        )
-
-    def _learn(self, X: Any, y: Any, task: Any, sample_weight: Any, classes: Any, again: bool) -> Self:
-        if y is None:
-            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        self._check_parameters()
-        table, tasks = receive(X, task, self.task_column)
-        self._check_columns(X, reset=not again)
-        labels, missing = check_labels(X, flat(y), table.n_rows, self.unlabelled)
-        weights = check_weights(sample_weight, table.n_rows)
-        counted = np.ones(table.n_rows, dtype=bool) if weights is None else weights > 0
-        if not (counted & ~missing).any():
-            raise ValueError("Input y contains NaN, None or weight zero everywhere: no row with a label counts")
-        self._settle_classes(labels[counted & ~missing], classes, again)
-        if not again:
-            kept = table if weights is None else table.rows(counted)
-            kept_weights = None if weights is None else weights[counted]
-            declared = declared_categories(X)
-            known = encode(labels, self.classes_.tolist())
-            known = np.where(missing, -1, known).astype(np.int32)[counted]
-            self._schema = learn_schema(
-                kept, kept_weights, self.categorical_features, self.bins, declared, self.numeric, known
-            )
-            self._backend = backend_of(X)
-        ids = task_ids(tasks if tasks is None or weights is None else tasks[counted])
-        rows = Rows(
-            self._schema.encode(table),
-            np.where(missing, -1, encode(labels, self.classes_.tolist())).astype(np.int32),
-            np.zeros(table.n_rows, dtype=np.int64) if tasks is None else encode(tasks, ids.tolist()).astype(np.int64),
-            weights,
-            self._schema.encode_numbers(table),
-        )
-        self._add(rows if weights is None else rows.take(counted), ids, again)
-        self._conclude()
-        self._label_training_rows(rows, ids, counted)
-        return self
+        names = tuple(counts.features if self.task_column is None else counts.columns)
+        known = Known(type(self).__name__, names, len(names), self.task_column, counts.statistics.tasks)
+        none = no_rows(counts.statistics.layout)
+        training = Training(known, counts.schema, counts.classes, none, np.ones(0, dtype=bool), "polars")
+        return self._keep(self._infer(training, TrainingData(counts.statistics, none), counts.rows))
 
     def _check_parameters(self) -> None:
         temper = self.temper
@@ -274,166 +334,112 @@ class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
             if not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name}={value!r}: a whole number of at least {least} is needed")
 
-    def _check_columns(self, X: Any, reset: bool) -> None:
-        """Hold columns to scikit-learn's rules: their number and names are those seen at fit."""
-        if not isinstance(X, Mapping):
-            validate_data(self, X, skip_check_array=True, reset=reset)
-        elif reset:
-            self.n_features_in_, self.feature_names_in_ = len(X), np.array(list(X), dtype=object)
-        elif (known := getattr(self, "feature_names_in_", None)) is not None and list(X) != list(known):
-            raise ValueError(f"the feature names should be those that were seen at fit, {list(known)}, not {list(X)}")
-
-    def _settle_classes(self, labels: NDArray[Any], classes: Any, again: bool) -> None:
-        """Learn the labels, or check that none is new."""
-        if labels.dtype.kind == "f":
-            check_classification_targets(labels)
-            found = np.unique(labels)
-        else:
-            found = as_ids(list(distinct(labels, "y")))
-        given = None if classes is None else as_column(classes, "classes").tolist()
-        if not again:
-            self.classes_ = found if given is None else as_ids(sort_values(list(dict.fromkeys(given))))
-        elif given is not None and set(given) != set(self.classes_.tolist()):
-            raise ValueError(f"classes={given} differs from those of the first call, {self.classes_.tolist()}")
-        new = [label for label in found.tolist() if label not in set(self.classes_.tolist())]
-        if new:
-            raise ValueError(f"label {new[0]!r} is not among the classes {self.classes_.tolist()}")
-
-    def _add(self, rows: Rows, ids: NDArray[Any], again: bool) -> None:
-        """Add coded rows to the statistics and to the unlabelled rows."""
-        layout = layout_of(self._schema, len(self.classes_))
-        statistics = count(rows, layout, ids)
-        rows = rows._replace(codes=np.ascontiguousarray(rows.codes))
-        labelled, unlabelled = rows.take(rows.labels >= 0), rows.take(rows.labels < 0)
-        if again:
-            before = self._statistics
-            statistics = before + statistics
-            now, then = positions(ids, statistics.tasks), positions(before.tasks, statistics.tasks)
-            labelled = self._rows.moved(then).followed_by(labelled.moved(now))
-            unlabelled = self._unlabelled.moved(then).followed_by(unlabelled.moved(now))
-        self._statistics, self._unlabelled, self._rows = statistics, unlabelled, labelled
-        self.tasks_ = statistics.tasks
-
-    def _problem(self) -> Problem:
-        """What there is to infer from."""
-        statistics, unlabelled = self._statistics, self._unlabelled
-        weights = unlabelled.weights
-        if weights is not None and (weights != np.floor(weights)).any():
-            statistics = statistics._replace(
-                feature_counts=statistics.feature_counts.astype(np.float64),
-                label_counts=statistics.label_counts.astype(np.float64),
-            )
-        elif not self._takes_narrow_counts():
-            statistics = statistics.widened()
-        problem = Problem(statistics, unlabelled, self.label_prior_, self._feature_prior)
-        if self._tasks_share_rates and self._votes is not None:
-            return problem._replace(common=CommonRates(self._feature_prior, self._votes))
-        return problem._replace(votes=self._votes)
-
-    def _uses_unlabelled(self) -> bool:
-        """Whether rows without a label are learnt from."""
-        return True
-
-    def _takes_narrow_counts(self) -> bool:
-        """Whether inference never adds counts in their own type, so that one byte each is enough."""
-        return False
-
-    def _sample(self, problem: Problem, concentration: float | GammaPrior, fixed: NDArray[np.int64] | None) -> Fitted:
-        """Run the Gibbs sampler as the parameters say, with seats that move or are held."""
-        schedule = Schedule(self.n_chains, self.n_burn_in, self.n_draws)
-        n_sweeps = self.n_chains * (self.n_burn_in + self.n_draws)
-        with progress_bar("Sampling", n_sweeps, bool(self.verbose)) as advance:
-            return fit_by_sampling(problem, concentration, schedule, self._seed, self.n_jobs, fixed, advance)
-
-    def _infer(self, problem: Problem) -> Fitted:
-        raise NotImplementedError  # abstract
-
-    def _label_training_rows(self, rows: Rows, ids: NDArray[Any], counted: NDArray[np.bool_]) -> None:
-        """Probabilities of the labels of the rows of this call: certain where known, inferred where not."""
-        n_labels = len(self.classes_)
-        distribution = np.zeros((len(rows.labels), n_labels))
-        known = rows.labels >= 0
-        distribution[known, rows.labels[known]] = 1.0
-        if not known.all():
-            # A row that does not count may be of a task (place −1) that no other row knows: a new one.
-            places = np.append(positions(ids, self.tasks_), len(self.tasks_))
-            task = places[rows.task[~known]]
-            distribution[~known] = np.exp(self._log_predictive(rows.take(~known).values, task))
-            inferred = self.posterior_.label_probability
-            if inferred is not None:
-                of_this_call = np.flatnonzero(counted & ~known)
-                distribution[of_this_call] = inferred[len(inferred) - len(of_this_call) :]
-        self.label_distributions_ = distribution
-        self.transduction_ = self.classes_[distribution.argmax(axis=1)]
-
-    def _log_predictive(self, values: Values, task: NDArray[np.int64]) -> NDArray[np.float64]:
-        temper = self.temper_[self._schema.coded_first]
-        return self.posterior_.blocks.mixture.log_predictive(
-            values.codes, task, temper, self._averaged(), values.numbers
-        )
-
-    def _averaged(self) -> bool:
-        return False
-
-    def _encode(self, X: Any, task: Any) -> tuple[Values, NDArray[np.int64]]:
-        """Values and task places of new rows; a task never seen has the place after the last."""
+    def _predictor(self) -> NaiveBayesPredictor:
         check_is_fitted(self)
-        table, tasks = receive(X, task, self.task_column)
-        self._check_columns(X, reset=False)
-        if tasks is None:
-            if len(self.tasks_) > 1:
-                raise ValueError(
-                    f"the model was fitted to {len(self.tasks_)} tasks: say which task each row belongs to, task=..."
-                )
-            place = np.zeros(table.n_rows, dtype=np.int64)
-        else:
-            place = encode(tasks, self.tasks_.tolist()).astype(np.int64)
-            place[place < 0] = len(self.tasks_)
-        return Values(self._schema.encode(table), self._schema.encode_numbers(table)), place
+        return self._answering
 
-    def predict_log_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
-        """Log probability of each label (rows, classes); see :meth:`predict_proba`."""
-        return self._log_predictive(*self._encode(X, task))
+    def _evidence(self) -> Evidence:
+        """Evidence as inference left it, or estimated once it is asked for."""
+        check_is_fitted(self)
+        fit = self._result
+        if fit.posterior.evidence is not None:
+            return fit.posterior.evidence
+        if self._evidence_found is None:
+            data = self._prepared(fit.data)
+            self._evidence_found = self._model().evidence(data, fit.hyper, self._options(), fit.seed)
+        return self._evidence_found
 
-    def predict_proba(self, X: Any, task: Any = None) -> NDArray[np.float64]:
-        """Probability of each label (rows, classes).
+    def _leave_out(self, rows: Rows) -> LeftOut:
+        """What the model says of each of these training rows without it."""
+        fit = self._result
+        return self._model().leave_out(self._prepared(fit.data), fit.hyper, fit.posterior, rows, self._options())
 
-        A task never seen gets the model's prediction for a new one; a category never seen, or a missing value, is left
-        out of the product.
-        """
-        return np.asarray(np.exp(self.predict_log_proba(X, task)))
-
-    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
-        """The most probable label of each row."""
-        best = self.predict_log_proba(X, task).argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
-        """Share of labelled rows whose label is predicted correctly."""
-        predicted = self.predict(X, task)
-        labels, missing = check_labels(None, flat(y), len(predicted), self.unlabelled)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[~missing]
-        # Compared as codes, since labels may be of types that scikit-learn does not mix.
-        known = self.classes_.tolist()
-        truth = encode(labels[~missing], known)
-        return float(accuracy_score(truth, encode(predicted[~missing], known), sample_weight=weights))
-
-    def conditional_evidence(self, *, n_runs: int = 32, random_state: Any = None) -> Evidence:
+    def conditional_evidence(
+        self, *, n_runs: int = 32, random_state: Any = None, target_error: float = 0.1, max_powers: int = 500
+    ) -> Evidence:
         """Estimate the log probability of the training rows' known labels given all their features (thesis eq. 4.4).
 
-        See :func:`kinfolk.naive_bayes.estimators.conditional_evidence.conditional_evidence`.
-        """
-        from kinfolk.naive_bayes.estimators.conditional_evidence import conditional_evidence
+        It weighs models by how well they tell labels, where ``log_evidence_`` weighs how well they tell features too. A
+        training row of whole weight w is w rows; one of another weight has a single label, which counts w.
 
-        return conditional_evidence(self, n_runs=n_runs, random_state=random_state)
+        Parameters
+        ----------
+        n_runs : int, default=32
+            Annealed runs to average, at least 2.
+        random_state : int, RandomState or None
+            Seed of the runs; by default that of the fit.
+        target_error : float, default=0.1
+            Standard error to aim at.
+        max_powers : int, default=500
+            Most steps of a run; where the aim asks for more, the error tells how far it was missed.
+
+        Returns
+        -------
+        Evidence
+            With the standard error of numerator and denominator together.
+
+        See Also
+        --------
+        log_evidence_ : Evidence of labels and features together.
+
+        Examples
+        --------
+        Two features that always agree with the label leave little doubt about labels, but for which is which: about one
+        chance in two.
+
+        >>> from kinfolk import NoSharingNB
+        >>> model = NoSharingNB(label_prior=1.0, feature_prior=1.0, random_state=0)
+        >>> model = model.fit([["a", "b"], ["c", "d"]] * 5, ["yes", "no"] * 5)
+        >>> found = model.conditional_evidence()
+        >>> found.kind, round(found.value, 0), found.error < 0.1
+        ('estimate', -1.0, True)
+        """
+        check_is_fitted(self)
+        if n_runs < 2:
+            raise ValueError(f"n_runs={n_runs!r}: a standard error needs at least 2 runs")
+        fit = self._result
+        seed = fit.seed if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+        data, rows = training_rows(self._prepared(fit.data), fit.rows, self._uses_unlabelled())
+        effort = Effort(n_runs, target_error, max_powers, seed, self.n_jobs)
+        return self._model().labels_given_features(data, fit.hyper, fit.posterior, rows, self._options(), effort)
+
+    @third_by_keyword
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """Share of labelled rows whose label is predicted correctly.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            True labels; rows without one are left out.
+        sample_weight : array-like of shape (n_rows,), optional
+            How much each row counts; by its name alone for now, because ``task`` stood in its place before.
+        task : array-like of shape (n_rows,), optional
+            The task of each row.
+
+        Returns
+        -------
+        float
+
+        See Also
+        --------
+        kinfolk.task_scorer : Any other score of scikit-learn, over all rows or task by task.
+        """
+        return super().score(X, y, sample_weight, task=task)
 
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
-        return to_archive(self)
+        evidence = self._result.posterior.evidence or self._evidence_found
+        return to_archive(self._result, self.get_params(deep=False), evidence)
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
-        return from_archive(cls, archive)
+        model = cls(**{name: unplain(value) for name, value in archive.about["params"].items()})
+        given = None
+        if "label_prior" not in archive.arrays:
+            classes = as_ids(names_from(archive.about["classes"], "labels"))
+            given = model._given(schema_from(archive), classes)
+        return model._keep(from_archive(archive, given, cls._shares_rates))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -443,18 +449,26 @@ class SharingNB(LearntParameters, Findings, ClassifierMixin, BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "posterior_")
+        return hasattr(self, "_result")
 
 
-def flat(y: Any) -> Any:
-    """A column of labels as one row of them, with scikit-learn's own warning."""
-    shape: tuple[int, ...] = getattr(y, "shape", ())
-    if len(shape) == 2 and shape[1] == 1:
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
-            "for example using ravel().",
-            DataConversionWarning,
-            stacklevel=4,
-        )
-        return np.asarray(y).ravel()
-    return y
+def _training_before(fit: NaiveBayesFit) -> Training:
+    """What earlier rows were like, as the door takes it."""
+    return Training(fit.known, fit.schema, fit.classes, fit.rows, np.ones(0, dtype=bool), fit.backend)
+
+
+def _label_rows(fit: NaiveBayesFit, training: Training) -> NDArray[np.float64]:
+    """Probabilities of the labels of the rows of this call: certain where known, inferred where not."""
+    rows = training.rows
+    distribution = np.zeros((len(rows.labels), len(fit.classes)))
+    known = rows.labels >= 0
+    distribution[known, rows.labels[known]] = 1.0
+    if not known.all():
+        unknown = rows.take(~known)
+        asked = CodedRows(unknown.codes, unknown.numbers, unknown.task)
+        distribution[~known] = np.exp(fit.predictor().log_predictive(asked))
+        inferred = fit.posterior.label_probability
+        if inferred is not None:
+            of_this_call = np.flatnonzero(training.counted & ~known)
+            distribution[of_this_call] = inferred[len(inferred) - len(of_this_call) :]
+    return distribution

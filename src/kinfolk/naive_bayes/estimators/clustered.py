@@ -11,33 +11,29 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.estimators.base import SharingNB
-from kinfolk.naive_bayes.estimators.learnt import is_learn
-from kinfolk.naive_bayes.inference.bhc import fit_hierarchically
-from kinfolk.naive_bayes.inference.exact import fit_exactly
-from kinfolk.naive_bayes.inference.gibbs import Schedule, fit_by_sampling, sampled_evidence
-from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, belonging, leave_out
-from kinfolk.naive_bayes.inference.noisy import fit_noisy
-from kinfolk.naive_bayes.inference.noisy_evidence import noisy_evidence
-from kinfolk.naive_bayes.inference.noisy_leave_one_out import leave_out_noisy
-from kinfolk.naive_bayes.inference.per_feature import feature_problem, fit_per_feature, leave_out_per_feature
-from kinfolk.naive_bayes.inference.reseating import reseat
+from kinfolk.naive_bayes.answers.fit import NaiveBayesFit
+from kinfolk.naive_bayes.estimators.base import SharingNB, is_learn
+from kinfolk.naive_bayes.inference import clustered, noisy
+from kinfolk.naive_bayes.inference.fitting import SharingModel
+from kinfolk.naive_bayes.inference.options import Options
+from kinfolk.naive_bayes.inference.per_feature import PerFeature
 from kinfolk.naive_bayes.inference.search import searched_evidence
-from kinfolk.naive_bayes.inference.variational import fit_variationally
-from kinfolk.naive_bayes.model.fitted import Fitted, Problem
+from kinfolk.naive_bayes.model.hyper import GivenHyperParameters
 from kinfolk.naive_bayes.model.priors import check_strength_prior
-from kinfolk.partition.concentration import GammaPrior, most_probable_concentration
+from kinfolk.partition.concentration import GammaPrior
 from kinfolk.partition.tree import TaskTree
 from kinfolk.posterior import Archive
-from kinfolk.progress import progress_bar
-from kinfolk.tasks.statistics import Rows, Statistics, no_rows
+from kinfolk.tasks.schema import Schema
 
-# Beyond this many tasks a draft for the sampler's hyper-parameters is made by variational inference.
-_MAX_BHC_TASKS = 2_000
-# Rounds of inference and learning, and the change of logs below which there is no other.
-_MAX_ROUNDS, _SETTLED = 4, 0.05
-
-_METHODS = ("bhc", "randomised-bhc", "gibbs", "exact", "variational")
+# The models, by what the tasks of a cluster share: partition_per and within.
+_MODELS: dict[tuple[str, str], SharingModel] = {
+    ("task", "same"): clustered,
+    ("task", "noisy"): noisy,
+    ("feature", "same"): PerFeature(clustered),
+    ("feature", "noisy"): PerFeature(noisy),
+}
+# The model of the papers: one partition for all features, rates the same within clusters.
+_PLAIN = ("task", "same")
 
 
 class ClusteredNB(SharingNB):
@@ -123,6 +119,8 @@ class ClusteredNB(SharingNB):
         For the rows of the last call to ``fit``: probabilities of the labels, and the most probable one.
     label_prior_, temper_ : arrays
         Pseudo-counts of the labels and powers of the features, as given or as learnt.
+    feature_prior_ : dict
+        Pseudo-counts of every feature's values (classes, values), as given or as learnt, by the feature's name.
     concentration_ : float
         The concentration, as given or as learnt; the mean of the draws where it was sampled.
     posterior_ : Fitted
@@ -205,8 +203,8 @@ class ClusteredNB(SharingNB):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.inference not in _METHODS:
-            known = ", ".join(f'"{method}"' for method in _METHODS)
+        if self.inference not in clustered.ALGORITHMS:
+            known = ", ".join(f'"{method}"' for method in clustered.ALGORITHMS)
             raise ValueError(f"inference={self.inference!r} is not one of {known}")
         if self.predictive not in ("full", "averaged"):
             raise ValueError(f'predictive={self.predictive!r}: give "full" or "averaged"')
@@ -223,36 +221,40 @@ class ClusteredNB(SharingNB):
         if not is_learn(a) and not (isinstance(a, int | float | np.number) and np.isfinite(a) and a > 0):
             raise ValueError(f'concentration={a!r}: a finite number above zero or "learn" is needed')
 
-    def _feature_groups(self, statistics: Statistics) -> None:
-        """Return nothing: what has feature rates of its own is inferred."""
+    def _model(self) -> SharingModel:
+        return _MODELS[self.partition_per, self.within]
 
-    def _averaged(self) -> bool:
+    def _options(self) -> Options:
+        shape, rate = self.strength_prior
+        return (
+            super()
+            ._options()
+            ._replace(
+                # Noisy copies are sampled, whatever is asked for.
+                inference="gibbs" if self.within == "noisy" else self.inference,
+                strength_prior=(float(shape), float(rate)),
+                batch_size=self.batch_size,
+                device=self.device,
+            )
+        )
+
+    def _given(self, schema: Schema, classes: NDArray[Any]) -> GivenHyperParameters:
+        learns = is_learn(self.concentration)
+        return super()._given(schema, classes)._replace(concentration=None if learns else float(self.concentration))
+
+    def _is_averaged(self) -> bool:
         return self.predictive == "averaged"
 
-    def _infer(self, problem: Problem) -> Fitted:
-        if problem.statistics.layout.numbers and not self._is_plain():
-            raise ValueError(
-                'partition_per="feature" and within="noisy" take no columns of numbers: give numeric="bin"'
-            )
-        self._warn_of_rows_left_out(len(problem.unlabelled.labels))
-        learns_concentration = is_learn(self.concentration)
-        self.concentration_ = 1.0 if learns_concentration else float(self.concentration)
-        fitted = None
-        if is_learn(self.feature_prior) or (learns_concentration and not self._samples()):
-            fitted = self._learn_from_blocks(problem)
-        if self.partition_per == "feature":
-            fitted, self._by_feature = fit_per_feature(self._problem(), self._infer_part, self._seed, self.n_jobs)
-            drawn = [part.concentrations for part in self._by_feature if part.concentrations is not None]
-            if drawn:
-                self.concentration_ = float(np.mean(drawn))
-            return fitted
-        if fitted is None or self._samples():
-            fitted = self._infer_part(self._problem(), self._seed)
-        if fitted.concentrations is not None:
-            self.concentration_ = float(fitted.concentrations.mean())
-        return fitted
+    def _is_plain(self) -> bool:
+        return (self.partition_per, self.within) == _PLAIN
 
-    def _warn_of_rows_left_out(self, n_unlabelled: int) -> None:
+    def _uses_unlabelled(self) -> bool:
+        return self._is_plain() and self.inference in clustered.USE_UNLABELLED
+
+    def _takes_narrow_counts(self) -> bool:
+        return self.inference == "variational"
+
+    def _tell_of_rows_left_out(self, n_unlabelled: int) -> None:
         if not n_unlabelled or self._uses_unlabelled():
             return
         way = f'inference="{self.inference}"'
@@ -268,90 +270,9 @@ class ClusteredNB(SharingNB):
             stacklevel=5,
         )
 
-    def _is_plain(self) -> bool:
-        """Whether this is the model of the papers: one partition for all features, rates the same within clusters."""
-        return self.partition_per == "task" and self.within == "same"
-
-    def _uses_unlabelled(self) -> bool:
-        return self._is_plain() and self.inference in ("exact", "gibbs")
-
-    def _samples(self) -> bool:
-        return self.within == "noisy" or self.inference == "gibbs"
-
-    def _concentration_prior(self) -> float | GammaPrior:
-        """The concentration as a sampler takes it: drawn where one learns it, else the most probable value."""
-        return GammaPrior() if is_learn(self.concentration) and self._samples() else self.concentration_
-
-    def _infer_part(self, problem: Problem, seed: int) -> Fitted:
-        """Infer the partition of all features together, or of one of them alone."""
-        if not self._samples():
-            return self._infer_by(self.inference, problem, self.concentration_, seed)
-        prior, schedule = self._concentration_prior(), Schedule(self.n_chains, self.n_burn_in, self.n_draws)
-        n_sweeps = self.n_chains * (self.n_burn_in + self.n_draws)
-        with progress_bar("Sampling", n_sweeps, bool(self.verbose)) as advance:
-            if self.within == "same":
-                return fit_by_sampling(problem, prior, schedule, seed, self.n_jobs, None, advance)
-            strength_prior = (float(self.strength_prior[0]), float(self.strength_prior[1]))
-            fitted, draws = fit_noisy(problem, prior, strength_prior, schedule, seed, self.n_jobs, advance)
-            return fitted._replace(behind=draws.behind)
-
-    def _left_out(self, rows: Rows) -> LeftOut:
-        problem = self._problem()
-        label_counts = self._label_counts(problem)
-
-        def leave(part: Problem, fitted: Fitted, rows: Rows) -> LeftOut:
-            if fitted.behind is not None:
-                return leave_out_noisy(part, fitted, fitted.behind, rows, label_counts)
-            # Where all partitions are summed over, those that the row does not choose are among them.
-            if self.inference == "exact":
-                return leave_out(part, belonging(fitted), rows, label_counts)
-            seats = reseat(part, fitted.partition, np.unique(rows.task), self.concentration_)
-            return leave_out(part, seats, rows, label_counts)
-
-        if self.partition_per == "feature":
-            return leave_out_per_feature(problem, rows, lambda f, part, some: leave(part, self._by_feature[f], some))
-        return leave(problem, self.posterior_, rows)
-
-    def _learn_from_blocks(self, problem: Problem) -> Fitted | None:
-        """Infer blocks, learn from them, and infer again until nothing changes much (EM); the last inference.
-
-        A sampler's hyper-parameters are learnt from a quicker method's blocks, of the labelled rows.
-        """
-        method: str = self.inference
-        n_tasks = len(problem.statistics.tasks)
-        if self._samples():
-            # Variational inference takes no columns of numbers.
-            many = "randomised-bhc" if problem.statistics.layout.numbers else "variational"
-            method = "bhc" if n_tasks <= _MAX_BHC_TASKS else many
-            problem = problem._replace(unlabelled=no_rows(problem.statistics.layout))
-        for _ in range(_MAX_ROUNDS):
-            held = self._feature_prior, self._votes, self.concentration_
-            problem = problem._replace(feature_prior=self._feature_prior, votes=self._votes)
-            fitted = self._infer_by(method, problem, self.concentration_, self._seed)
-            probability = fitted.block_probabilities()
-            if is_learn(self.feature_prior):
-                self._learn_feature_prior(fitted.blocks.counts, probability)
-            if is_learn(self.concentration):
-                n_clusters = float(probability.sum())
-                self.concentration_ = most_probable_concentration(n_clusters, n_tasks, GammaPrior())
-            change = np.append(self._feature_prior / held[0], self.concentration_ / held[2])
-            if np.abs(np.log(change)).max() < _SETTLED:
-                self._feature_prior, self._votes, self.concentration_ = held
-                return fitted
-        return None
-
-    def _infer_by(self, method: str, problem: Problem, concentration: float, seed: int) -> Fitted:
-        if method == "exact":
-            return fit_exactly(problem, concentration)
-        if method == "variational":
-            if problem.statistics.layout.numbers:
-                raise ValueError('inference="variational" takes no columns of numbers: use "bhc" or "gibbs", or bins')
-            with progress_bar("Sweeping over tasks", None, bool(self.verbose)) as advance:
-                return fit_variationally(problem, concentration, seed, advance, self.batch_size, self.device)
-        n_merges = len(problem.statistics.tasks) - 1
-        with progress_bar("Joining tasks", n_merges, bool(self.verbose)) as advance:
-            in_parts = seed if method == "randomised-bhc" else None
-            return fit_hierarchically(problem, concentration, advance, in_parts, self.n_jobs)
+    def _keep(self, fit: NaiveBayesFit) -> Self:
+        self.concentration_ = fit.hyper.concentration
+        return super()._keep(fit)
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
@@ -359,65 +280,48 @@ class ClusteredNB(SharingNB):
         # JSON knows lists only.
         shape, rate = model.strength_prior
         model.strength_prior = (shape, rate)
+        if is_learn(model.concentration) and model._options().inference == "gibbs":
+            hyper = model._result.hyper._replace(concentration_prior=GammaPrior())
+            model._keep(model._result._replace(hyper=hyper))
         return model
-
-    def _takes_narrow_counts(self) -> bool:
-        return self.inference == "variational"
-
-    def _estimate_evidence(self) -> Evidence:
-        problem = self._problem()
-        if self.partition_per == "task":
-            return self._annealed(problem, self._seed)
-        parts = [
-            self._annealed(feature_problem(problem, f), self._seed + f)
-            for f in range(len(problem.statistics.layout.n_values))
-        ]
-        # Every part has the labels' own evidence, which counts once.
-        value = sum(part.value for part in parts) - (len(parts) - 1) * problem.log_label_evidence()
-        return Evidence(value, "estimate", float(np.sqrt(sum(part.error**2 for part in parts))))
-
-    def _annealed(self, problem: Problem, seed: int) -> Evidence:
-        if self.within == "noisy":
-            strength_prior = (float(self.strength_prior[0]), float(self.strength_prior[1]))
-            return noisy_evidence(problem, self._concentration_prior(), strength_prior, seed, self.n_jobs)
-        return sampled_evidence(problem, self._concentration_prior(), seed, self.n_jobs)
 
     def evidence(self, method: Literal["fit", "search", "annealed"] = "fit") -> Evidence:
         """Log evidence of the training rows, by a method of one's choice.
 
-        "fit" is ``log_evidence_`` as inference left it (a lower bound with "bhc" and "variational"); "search" sums over
-        the partitions that a search meets, a lower bound that is never below that of "bhc" (thesis eq. 4.11–4.15);
-        "annealed" is an estimate with a standard error (thesis A.2).
+        Parameters
+        ----------
+        method : {"fit", "search", "annealed"}, default="fit"
+            "fit" is ``log_evidence_`` as inference left it (a lower bound with "bhc" and "variational"); "search" sums
+            over the partitions that a search meets, a lower bound that is never below that of "bhc" (thesis eq.
+            4.11–4.15); "annealed" is an estimate with a standard error (thesis A.2).
+
+        Returns
+        -------
+        Evidence
+
+        See Also
+        --------
+        conditional_evidence : Evidence of the labels given the features.
         """
         check_is_fitted(self)
         if method == "fit":
             return self._evidence()
         if method not in ("search", "annealed"):
             raise ValueError(f'method={method!r}: give "fit", "search" or "annealed"')
-        if not self._is_plain():
-            if method == "search":
-                raise ValueError('method="search" knows one partition for all features, the same rates within clusters')
-            return self._estimate_evidence()
-        problem = self._problem()
+        if method == "search" and not self._is_plain():
+            raise ValueError('method="search" knows one partition for all features, the same rates within clusters')
+        fit = self._result
+        data = self._prepared(fit.data)
         if not self._uses_unlabelled():
-            problem = problem._replace(unlabelled=no_rows(problem.statistics.layout))
+            data = data.labelled_only()
         if method == "annealed":
-            return sampled_evidence(problem, self._concentration_prior(), self._seed, self.n_jobs)
-        if self._samples() and is_learn(self.concentration):
+            return self._model().evidence(data, fit.hyper, self._options(), fit.seed)
+        if fit.hyper.concentration_prior is not None:
             raise ValueError('method="search" takes one concentration, and this model drew many: use "annealed"')
-        if len(problem.unlabelled.labels):
-            n = len(problem.unlabelled.labels)
+        if data.n_unlabelled:
+            n = data.n_unlabelled
             raise ValueError(f'method="search" takes labelled rows alone, and {n} of these rows have no label')
-        return searched_evidence(problem, self.concentration_, self._seed, self.posterior_.tree)
-
-    def conditional_evidence(self, *, n_runs: int = 32, random_state: Any = None) -> Evidence:
-        """Estimate the log probability of the training rows' known labels given all their features (thesis eq. 4.4).
-
-        Only for the model of the papers: one partition for all features, rates the same within clusters.
-        """
-        if not self._is_plain():
-            raise ValueError('conditional_evidence knows partition_per="task" with within="same" alone')
-        return super().conditional_evidence(n_runs=n_runs, random_state=random_state)
+        return searched_evidence(data, fit.hyper, fit.seed, fit.posterior.tree)
 
     @property
     def feature_partitions_(self) -> dict[str, NDArray[np.int64]]:
@@ -425,7 +329,7 @@ class ClusteredNB(SharingNB):
         check_is_fitted(self)
         if self.partition_per != "feature" or self.posterior_.partitions is None:
             raise AttributeError('feature_partitions_ comes with partition_per="feature"')
-        return dict(zip(self._schema.names, self.posterior_.partitions[0], strict=True))
+        return dict(zip(self._result.schema.names, self.posterior_.partitions[0], strict=True))
 
     @property
     def tree_(self) -> TaskTree:

@@ -8,15 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.estimators.base import SharingNB
-from kinfolk.naive_bayes.inference.gibbs import sampled_evidence
-from kinfolk.naive_bayes.inference.given_partition import fit_fixed, fixed_evidence
-from kinfolk.naive_bayes.model.fitted import Fitted, Problem
-from kinfolk.tasks.statistics import Statistics
-
-# A new task always joins: the limit of the Chinese restaurant process at concentration zero.
-_ALWAYS_JOINS = 0.0
+from kinfolk.naive_bayes.inference import complete_sharing
+from kinfolk.naive_bayes.inference.fitting import SharingModel
+from kinfolk.naive_bayes.inference.options import Options
 
 
 class CompleteSharingNB(SharingNB):
@@ -75,6 +70,8 @@ class CompleteSharingNB(SharingNB):
         For the rows of the last call to ``fit``: probabilities of the labels, and the most probable one.
     label_prior_, temper_ : arrays
         Pseudo-counts of the labels and powers of the features, as given or as learnt.
+    feature_prior_ : dict
+        Pseudo-counts of every feature's values (classes, values), as given or as learnt, by the feature's name.
     posterior_ : Fitted
         Everything that inference left behind.
 
@@ -91,7 +88,7 @@ class CompleteSharingNB(SharingNB):
     ['stop', 'stop']
     """
 
-    _tasks_share_rates = True
+    _shares_rates = True
 
     def __init__(
         self,
@@ -130,50 +127,12 @@ class CompleteSharingNB(SharingNB):
         )
         self.share_labels = share_labels
 
-    def _shared(self, problem: Problem) -> Problem:
-        """The problem as this model sees it: one task only, where label rates are shared too."""
-        if not self.share_labels:
-            return problem
-        rows = problem.unlabelled
-        return problem._replace(
-            statistics=problem.statistics.pooled(), unlabelled=rows._replace(task=np.zeros_like(rows.task))
-        )
+    def _model(self) -> SharingModel:
+        return complete_sharing
 
-    def _label_groups(self, statistics: Statistics) -> NDArray[Any]:
-        return statistics.pooled().label_counts if self.share_labels else statistics.label_counts
+    def _options(self) -> Options:
+        return super()._options()._replace(share_labels=bool(self.share_labels))
 
-    def _label_counts(self, problem: Problem) -> NDArray[Any]:
-        of_tasks = problem.statistics.label_counts
+    def _label_counts(self) -> NDArray[Any]:
+        of_tasks = super()._label_counts()
         return np.broadcast_to(of_tasks.sum(axis=0), of_tasks.shape) if self.share_labels else of_tasks
-
-    def _infer(self, problem: Problem) -> Fitted:
-        shared = self._shared(problem)
-        together = np.zeros(len(shared.statistics.tasks), dtype=np.int64)
-        if len(problem.unlabelled.labels):
-            fitted = self._sample(shared, _ALWAYS_JOINS, together)
-        else:
-            fitted = fit_fixed(shared, together, _ALWAYS_JOINS)
-        return _for_all(fitted, len(problem.statistics.tasks)) if self.share_labels else fitted
-
-    def _estimate_evidence(self) -> Evidence:
-        shared = self._shared(self._problem())
-        together = np.zeros(len(shared.statistics.tasks), dtype=np.int64)
-        if not len(shared.unlabelled.labels):
-            return fixed_evidence(shared, together)
-        return sampled_evidence(shared, _ALWAYS_JOINS, self._seed, self.n_jobs, together)
-
-
-def _for_all(fitted: Fitted, n_tasks: int) -> Fitted:
-    """Give every task, a new one included, what the one task of a pooled fit has."""
-    blocks = fitted.blocks
-    mixture = blocks.mixture
-    n_entries = int(mixture.start[1])
-    mixture = mixture._replace(
-        start=np.arange(n_tasks + 2) * n_entries,
-        block=np.tile(mixture.block[:n_entries], n_tasks + 1),
-        log_weight=np.tile(mixture.log_weight[:n_entries], n_tasks + 1),
-        log_rates=np.tile(mixture.log_rates[:n_entries], (n_tasks + 1, 1)),
-    )
-    # The pooled block holds all tasks, not one.
-    blocks = blocks._replace(sizes=blocks.sizes * n_tasks, mixture=mixture)
-    return fitted._replace(blocks=blocks, partition=np.zeros(n_tasks, dtype=np.int64), partitions=None)

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.estimators.base import SharingNB
-from kinfolk.naive_bayes.inference.gibbs import sampled_evidence
-from kinfolk.naive_bayes.inference.given_partition import fit_fixed, fixed_evidence
-from kinfolk.naive_bayes.model.fitted import Fitted, Problem
-
-# A new task never joins another: the limit of the Chinese restaurant process at infinite concentration.
-_NEVER_JOINS = np.inf
+from kinfolk.naive_bayes.inference import no_sharing
+from kinfolk.naive_bayes.inference.fitting import SharingModel
 
 
 class NoSharingNB(SharingNB):
@@ -73,6 +66,8 @@ class NoSharingNB(SharingNB):
         For the rows of the last call to ``fit``: probabilities of the labels, and the most probable one.
     label_prior_, temper_ : arrays
         Pseudo-counts of the labels and powers of the features, as given or as learnt.
+    feature_prior_ : dict
+        Pseudo-counts of every feature's values (classes, values), as given or as learnt, by the feature's name.
     posterior_ : Fitted
         Everything that inference left behind.
 
@@ -90,18 +85,8 @@ class NoSharingNB(SharingNB):
     ['stop', 'go']
     """
 
-    def _infer(self, problem: Problem) -> Fitted:
-        alone = np.arange(len(problem.statistics.tasks))
-        if not len(problem.unlabelled.labels):
-            return fit_fixed(problem, alone, _NEVER_JOINS)
-        return self._sample(problem, _NEVER_JOINS, alone)
+    def _model(self) -> SharingModel:
+        return no_sharing
 
     def _takes_narrow_counts(self) -> bool:
         return True
-
-    def _estimate_evidence(self) -> Evidence:
-        problem = self._problem()
-        alone = np.arange(len(problem.statistics.tasks))
-        if not len(problem.unlabelled.labels):
-            return fixed_evidence(problem, alone)
-        return sampled_evidence(problem, _NEVER_JOINS, self._seed, self.n_jobs, alone)

@@ -12,6 +12,7 @@ concentration given the expected number of blocks. All have weak priors, so that
 
 from __future__ import annotations
 
+import warnings
 from math import lgamma
 from typing import Any, NamedTuple
 
@@ -20,13 +21,14 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.optimize import minimize
 from scipy.special import gammaln
+from sklearn.exceptions import ConvergenceWarning
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.blas import one_blas_thread
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.digamma import digamma
+from kinfolk.naive_bayes.model.hyper import CommonRates, GivenHyperParameters, HyperParameters
 from kinfolk.tasks.statistics import Layout
-
-Floats = NDArray[np.float64]
 
 # The strength of the labels' prior has a Gamma prior with this mean and the shape below. Tasks of one row each, which
 # say nothing of it, have this strength; real sets of tasks have 5 to 50.
@@ -42,6 +44,35 @@ _STRENGTH_SHAPE = 2.0
 _MAX_STEPS = 25
 # A strength is known well enough to two parts in a hundred.
 _ENOUGH = 2e-2
+
+
+def learn_priors(
+    given: GivenHyperParameters,
+    layout: Layout,
+    label_counts: NDArray[Any],
+    feature_counts: NDArray[Any] | None,
+    *,
+    same_for_labels: bool = False,
+) -> HyperParameters:
+    """Take the priors that were given, and learn the others from those that have rates of their own.
+
+    ``label_counts`` and ``feature_counts`` have a row for each of these; the latter are None where blocks of tasks are
+    still to be inferred, whose prior has one pseudo-count per value until then. Powers are one until they are learnt.
+    """
+    n_features = len(layout.n_values) + len(layout.numbers)
+    hyper = HyperParameters(
+        learn_label_prior(label_counts) if given.label_prior is None else given.label_prior,
+        np.ones(layout.n_counts) if given.feature_prior is None else given.feature_prior,
+        np.ones(n_features) if given.temper is None else given.temper,
+        1.0 if given.concentration is None else given.concentration,
+    )
+    if given.feature_prior is not None or feature_counts is None:
+        return hyper
+    learnt = learn_feature_prior(feature_counts, np.ones(len(feature_counts)), layout, same_for_labels=same_for_labels)
+    pseudo_counts = learnt.pseudo_counts(layout)
+    if same_for_labels:
+        return hyper._replace(feature_prior=pseudo_counts, common=CommonRates(pseudo_counts, learnt.votes))
+    return hyper._replace(feature_prior=pseudo_counts, votes=learnt.votes)
 
 
 def learn_label_prior(label_counts: NDArray[Any]) -> Floats:
@@ -76,7 +107,13 @@ def learn_label_prior(label_counts: NDArray[Any]) -> Floats:
     bounds = [_LOG_COUNT_BOUNDS] * n_labels
     with one_blas_thread():
         found = minimize(loss, np.log(10.0 * rates), jac=True, method="L-BFGS-B", bounds=bounds)
+    if not found.success:
+        _warn(f"label_prior had not settled after {found.nit} steps ({found.message})")
     return np.asarray(np.exp(found.x))
+
+
+def _warn(what: str) -> None:
+    warnings.warn(f"{what}: give numbers, or look at what was learnt", ConvergenceWarning, stacklevel=3)
 
 
 class LearntPrior(NamedTuple):
@@ -152,6 +189,8 @@ def _learn_feature(counts: NDArray[Any], weights: Floats, n_values: float) -> tu
         before, strength = strength, float(np.exp(_best_log_strength(of_cells, of_labels, rates, n_values, *bounds)))
         if abs(np.log(strength / before)) < _ENOUGH:
             break
+    else:
+        _warn(f"feature_prior had not settled after {_MAX_STEPS} steps, the last by {strength - before:.2g}")
     return strength, votes
 
 

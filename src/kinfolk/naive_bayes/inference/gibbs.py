@@ -18,47 +18,54 @@ from scipy.special import gammaln
 from kinfolk.convergence import Convergence, diagnose
 from kinfolk.evidence import Annealed, Evidence, annealed_evidence
 from kinfolk.maths.dirichlet import DirichletProduct
-from kinfolk.naive_bayes.inference.label_draws import LabelDraws
-from kinfolk.naive_bayes.model.fitted import Blocks, Entry, Fitted, Problem, log_label_marginals, make_blocks
-from kinfolk.partition.concentration import GammaPrior, draw_concentration, log_clusters_weight
+from kinfolk.naive_bayes.inference.label_draws import LabelDraws, unlabelled_rows
+from kinfolk.naive_bayes.inference.options import Options, Schedule
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.fitted import Blocks, Fitted, Memberships, make_blocks
+from kinfolk.naive_bayes.model.hyper import HyperParameters, feature_product
+from kinfolk.partition.concentration import draw_concentration, log_clusters_weight
 from kinfolk.partition.crp import canonical, joining_weights
 from kinfolk.partition.gibbs import Seating
 from kinfolk.partition.split_merge import split_and_merge
-from kinfolk.tasks.statistics import Rows
+from kinfolk.progress import progress_bar
+from kinfolk.tasks.statistics import Rows, count
 
 
-class Schedule(NamedTuple):
-    """How long to sample: chains, sweeps thrown away at the start of each, and draws kept of each."""
+class ChainState(NamedTuple):
+    """Where a chain stands between two sweeps: enough to go on from, in this process or in another.
 
-    n_chains: int
-    n_burn_in: int
-    n_draws: int
+    Seats of the tasks, labels that the unlabelled rows have at the moment, the concentration, and the state of the
+    generator of random numbers.
+    """
+
+    seat: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    concentration: float
+    generator: dict[str, Any]
 
 
 class Chain:
-    """One sampler over the partition (unless ``fixed``), the labels of unlabelled rows and, given a prior of it, the
-    concentration.
+    """The working memory of one sampler over the partition (unless ``fixed``), the labels of unlabelled rows and, given
+    a prior of it, the concentration.
     """
 
     def __init__(
         self,
-        problem: Problem,
+        data: TrainingData,
+        hyper: HyperParameters,
         product: DirichletProduct,
-        concentration: float | GammaPrior,
         fixed: NDArray[np.int64] | None = None,
     ) -> None:
-        self.problem = problem
-        self.fixed = fixed
-        self.prior = concentration if isinstance(concentration, GammaPrior) else None
+        self.data, self.hyper, self.fixed = data, hyper, fixed
+        self.prior = hyper.concentration_prior if fixed is None else None
         # Held seats ask for no concentration, which may then be zero or infinite; one with a prior is drawn before use.
-        given = 1.0 if isinstance(concentration, GammaPrior) or fixed is not None else concentration
-        self.seating = Seating(problem.statistics.feature_counts, product, given)
-        rows = problem.unlabelled
+        given = 1.0 if self.prior is not None or fixed is not None else hyper.concentration
+        self.seating = Seating(data.statistics.feature_counts, product, given)
         self.labels = LabelDraws(
-            rows._replace(labels=rows.labels.copy()),
-            problem.statistics.label_counts.copy(),
-            problem.label_prior,
-            problem.statistics.layout,
+            unlabelled_rows(data.unlabelled),
+            data.statistics.label_counts.copy(),
+            hyper.label_prior,
+            data.statistics.layout,
         )
 
     @property
@@ -68,7 +75,7 @@ class Chain:
 
     def draw_from_prior(self, rng: np.random.Generator) -> None:
         """Draw concentration, labels from the urns of their tasks and seats from the restaurant, blind to features."""
-        fresh = self.problem.statistics
+        fresh = self.data.statistics
         self.seating.counts[:] = fresh.feature_counts
         self.labels.label_counts[:] = fresh.label_counts
         self.labels.initialise(self.seating, rng.random(self.n_unlabelled))
@@ -86,12 +93,31 @@ class Chain:
             self.seating.clear()
             self.seating.sweep(rng.random(len(self.seating.seat)))
 
+    def state(self, rng: np.random.Generator) -> ChainState:
+        """Where the chain stands, as a value."""
+        labels = self.labels.rows.labels.copy()
+        return ChainState(self.seating.seat.copy(), labels, self.seating.concentration, dict(rng.bit_generator.state))
+
+    def resume(self, state: ChainState) -> np.random.Generator:
+        """Go on from where a chain stood; returns its generator of random numbers."""
+        statistics = self.data.statistics
+        self.labels.rows.labels[:] = state.labels
+        labelled = self.data.unlabelled._replace(labels=state.labels)
+        drawn = count(labelled, statistics.layout, statistics.tasks)
+        self.seating.counts[:] = statistics.feature_counts + drawn.feature_counts
+        self.labels.label_counts[:] = statistics.label_counts + drawn.label_counts
+        self.seating.concentration = state.concentration
+        self.seating.place(state.seat)
+        rng = np.random.default_rng()
+        rng.bit_generator.state = state.generator
+        return rng
+
     def sweep(self, rng: np.random.Generator, power: float = 1.0) -> NDArray[np.float64]:
         """Redraw every unknown label, every seat, clusters by splits and merges, and the concentration.
 
         Returns the labels' probabilities. O(tasks · clusters · cells + rows · features · labels).
         """
-        probability = np.empty((0, self.problem.statistics.layout.n_labels))
+        probability = np.empty((0, self.data.statistics.layout.n_labels))
         if self.n_unlabelled:
             probability = self.labels.sweep(self.seating, rng.random(self.n_unlabelled), power)
         if self.fixed is None:
@@ -112,7 +138,7 @@ class Chain:
     @property
     def log_joint(self) -> float:
         """Log probability of seats, labels and features; a concentration that is drawn is integrated out."""
-        labels = float(log_label_marginals(self.labels.label_counts, self.problem.label_prior).sum())
+        labels = self.hyper.log_label_evidence(self.labels.label_counts)
         if self.fixed is not None:
             return self.log_likelihood + labels
         if self.prior is None:
@@ -134,13 +160,19 @@ class Draws(NamedTuple):
 
 
 def run_chain(
-    chain: Chain, schedule: Schedule, seed: np.random.SeedSequence, progress: Callable[[int], None] | None
-) -> Draws:
-    """Burn in, then keep every draw."""
-    rng = np.random.default_rng(seed)
-    chain.start(rng)
+    chain: Chain,
+    schedule: Schedule,
+    begin: np.random.SeedSequence | ChainState,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[Draws, ChainState]:
+    """Burn in, then keep every draw; begin anew from a seed, or where a chain stood. Returns where it stands now."""
+    if isinstance(begin, ChainState):
+        rng = chain.resume(begin)
+    else:
+        rng = np.random.default_rng(begin)
+        chain.start(rng)
     seats, label_counts, cluster_counts, log_joint, concentrations = [], [], [], [], []
-    label_probability = np.zeros((chain.n_unlabelled, chain.problem.statistics.layout.n_labels))
+    label_probability = np.zeros((chain.n_unlabelled, chain.data.statistics.layout.n_labels))
     for sweep in range(schedule.n_burn_in + schedule.n_draws):
         probability = chain.sweep(rng)
         if progress is not None:
@@ -155,7 +187,7 @@ def run_chain(
         log_joint.append(chain.log_joint)
         concentrations.append(chain.seating.concentration)
         label_probability += probability / schedule.n_draws
-    return Draws(
+    draws = Draws(
         np.array(seats),
         np.array(label_counts),
         cluster_counts,
@@ -163,47 +195,49 @@ def run_chain(
         np.array(concentrations),
         label_probability,
     )
+    return draws, chain.state(rng)
 
 
-def fit_by_sampling(
-    problem: Problem,
-    concentration: float | GammaPrior,
-    schedule: Schedule,
+def infer(
+    data: TrainingData,
+    hyper: HyperParameters,
+    options: Options,
     seed: int,
-    n_jobs: int | None = None,
     fixed: NDArray[np.int64] | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> Fitted:
+) -> tuple[HyperParameters, Fitted]:
     """Run the chains side by side and join their draws. O(sweeps · (tasks · clusters · cells + rows · features)).
 
-    Given a prior of the concentration, it is drawn in every sweep, and a new task is met with every draw's own.
+    Given a prior of the concentration, it is drawn in every sweep, and a new task is met with every draw's own. Seats
+    are held where a partition is given as ``fixed``.
     """
-    order = problem.canonical_order()
-    arranged, row_order = arrange(problem, order)
+    schedule, statistics = options.schedule, data.statistics
+    order = data.canonical_order()
+    arranged, row_order = data.arranged(order)
     held = None if fixed is None else fixed[order]
-    product = problem.product()
+    product = feature_product(data, hyper)
     seeds = np.random.SeedSequence(seed).spawn(schedule.n_chains)
-    chains = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(run_chain)(Chain(arranged, product, concentration, held), schedule, seeds[i], progress)
-        for i in range(schedule.n_chains)
-    )
+    with progress_bar("Sampling", schedule.n_sweeps, options.verbose) as advance:
+        runs = Parallel(n_jobs=options.n_jobs, prefer="threads")(
+            delayed(run_chain)(Chain(arranged, hyper, product, held), schedule, part, advance) for part in seeds
+        )
+    chains = [draws for draws, _ in runs]
     back = np.argsort(order)
     seats = np.concatenate([draws.seats for draws in chains])[:, back]
     label_counts = np.concatenate([draws.label_counts for draws in chains])[:, back]
     cluster_counts = [counts for draws in chains for counts in draws.cluster_counts]
     log_joint = np.array([draws.log_joint for draws in chains])
-    label_probability = np.empty((len(row_order), problem.statistics.layout.n_labels))
+    label_probability = np.empty((len(row_order), statistics.layout.n_labels))
     averaged = np.mean([draws.label_probability for draws in chains], axis=0)
-    label_probability[row_order] = _alike(arranged.unlabelled, averaged)
+    label_probability[row_order] = alike(arranged.unlabelled, averaged)
     partitions = np.array([canonical(seat) for seat in seats])
     by_chain = partitions.reshape(schedule.n_chains, schedule.n_draws, -1)
     drawn = None
-    if isinstance(concentration, GammaPrior):
+    if fixed is None and hyper.concentration_prior is not None:
         drawn = np.array([draws.concentrations for draws in chains])
-    given = np.full(len(seats), concentration) if drawn is None else drawn.ravel()
-
-    return Fitted(
-        blocks=_blocks(problem, seats, label_counts, cluster_counts, given),
+        hyper = hyper._replace(concentration=float(drawn.mean()))
+    concentrations = np.full(len(seats), hyper.concentration) if drawn is None else drawn.ravel()
+    fitted = Fitted(
+        blocks=_blocks(data, hyper, seats, label_counts, cluster_counts, concentrations),
         partition=partitions[int(np.argmax(log_joint))],
         partitions=by_chain,
         log_joint=log_joint,
@@ -211,6 +245,7 @@ def fit_by_sampling(
         concentrations=drawn,
         convergence=convergence_of_draws(log_joint, by_chain if fixed is None else None, drawn),
     )
+    return hyper, fitted
 
 
 def convergence_of_draws(
@@ -227,7 +262,7 @@ def convergence_of_draws(
     return diagnose(quantities)
 
 
-def _alike(rows: Rows, probability: NDArray[np.float64]) -> NDArray[np.float64]:
+def alike(rows: Rows, probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """Give rows of a task that are alike the same probabilities, their average: they differ by chance alone."""
     if not len(rows.labels):
         return probability
@@ -237,9 +272,9 @@ def _alike(rows: Rows, probability: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((sums / np.bincount(group)[:, None])[group])
 
 
-def sampled_evidence(
-    problem: Problem,
-    concentration: float | GammaPrior,
+def evidence(
+    data: TrainingData,
+    hyper: HyperParameters,
     seed: int,
     n_jobs: int | None = None,
     fixed: NDArray[np.int64] | None = None,
@@ -248,34 +283,20 @@ def sampled_evidence(
     """Estimate log p(X, Y) by annealing over seats and unknown labels, from p(z, Y) to p(z, Y, X).
 
     At power zero the known labels' own evidence is the normalising constant; that stays so where the concentration has
-    a prior, which the path begins and ends with.
+    a prior, which the path begins and ends with (thesis eq. A.55–A.61).
     """
-    order = problem.canonical_order()
-    arranged, _ = arrange(problem, order)
-    product = problem.product()
+    order = data.canonical_order()
+    arranged, _ = data.arranged(order)
+    product = feature_product(data, hyper)
     held = None if fixed is None else fixed[order]
-    states: list[Annealed] = [Chain(arranged, product, concentration, held) for _ in range(n_runs)]
+    states: list[Annealed] = [Chain(arranged, hyper, product, held) for _ in range(n_runs)]
     seeds = np.random.SeedSequence([seed, 1]).spawn(n_runs)
-    return annealed_evidence(states, problem.log_label_evidence(), seeds, n_jobs=n_jobs)
-
-
-def arrange(problem: Problem, order: NDArray[np.int64]) -> tuple[Problem, NDArray[np.int64]]:
-    """The same problem with tasks in the given order and unlabelled rows in one of their own."""
-    statistics, rows = problem.statistics, problem.unlabelled
-    task = np.argsort(order)[rows.task] if len(rows.task) else rows.task
-    row_order = np.lexsort([*rows.described().T[::-1], task])
-    arranged_rows = rows._replace(task=task).take(row_order)
-    arranged_rows = arranged_rows._replace(codes=np.ascontiguousarray(arranged_rows.codes))
-    arranged = statistics._replace(
-        tasks=statistics.tasks[order],
-        feature_counts=statistics.feature_counts[order],
-        label_counts=statistics.label_counts[order],
-    )
-    return problem._replace(statistics=arranged, unlabelled=arranged_rows), row_order
+    return annealed_evidence(states, hyper.log_label_evidence(data.statistics.label_counts), seeds, n_jobs=n_jobs)
 
 
 def _blocks(
-    problem: Problem,
+    data: TrainingData,
+    hyper: HyperParameters,
     seats: NDArray[np.int64],
     label_counts: NDArray[Any],
     cluster_counts: list[NDArray[Any]],
@@ -295,9 +316,10 @@ def _blocks(
 
     alone_in_all = 0.0
     for draw in range(n_draws):
-        for cluster, count in enumerate(cluster_counts[draw]):
-            members = np.flatnonzero(seats[draw] == cluster)
-            block, size, _ = counts.setdefault((members.tobytes(), count.tobytes()), (len(counts), len(members), count))
+        ends = np.cumsum(np.bincount(seats[draw]))
+        by_cluster = np.split(np.argsort(seats[draw], kind="stable"), ends[:-1])
+        for members, cells in zip(by_cluster, cluster_counts[draw], strict=True):
+            block, size, _ = counts.setdefault((members.tobytes(), cells.tobytes()), (len(counts), len(members), cells))
             for task in members.tolist():
                 add(task, block, label_counts[draw, task], 1.0 / n_draws)
             joins, alone = joining_weights(np.array([size]), n_tasks, float(concentrations[draw]))
@@ -305,12 +327,12 @@ def _blocks(
         alone_in_all += alone / n_draws
     add(n_tasks, len(counts), no_labels, alone_in_all)
     dtype = label_counts.dtype
-    entry = Entry(
+    memberships = Memberships(
         np.array([task for task, _, _ in weights], dtype=np.int64),
         np.array([block for _, block, _ in weights], dtype=np.int64),
         np.log(list(weights.values())),
-        problem.log_rates(np.array([np.frombuffer(labels, dtype=dtype) for _, _, labels in weights])),
+        hyper.log_label_rates(np.array([np.frombuffer(labels, dtype=dtype) for _, _, labels in weights])),
     )
-    block_counts = [count for _, _, count in counts.values()]
+    block_counts = [cells for _, _, cells in counts.values()]
     sizes = np.array([size for _, size, _ in counts.values()] + [0], dtype=np.int64)
-    return make_blocks(problem, np.array([*block_counts, np.zeros_like(block_counts[0])]), sizes, [entry])
+    return make_blocks(data, hyper, np.array([*block_counts, np.zeros_like(block_counts[0])]), sizes, [memberships])

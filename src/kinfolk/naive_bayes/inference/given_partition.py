@@ -13,37 +13,38 @@ from numpy.typing import NDArray
 
 from kinfolk.evidence import Evidence
 from kinfolk.maths.dirichlet import log_marginals
-from kinfolk.naive_bayes.model.fitted import Entry, Fitted, Problem, make_blocks
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.fitted import Fitted, Memberships, make_blocks
+from kinfolk.naive_bayes.model.hyper import HyperParameters, feature_product
 from kinfolk.partition.crp import joining_weights
 
 
-def fit_fixed(problem: Problem, partition: NDArray[np.int64], concentration: float) -> Fitted:
-    """Count the labelled rows of each block. O(tasks · cells)."""
-    statistics = problem.statistics
+def infer(data: TrainingData, hyper: HyperParameters, partition: NDArray[np.int64]) -> tuple[HyperParameters, Fitted]:
+    """Count the labelled rows of each block; the concentration is that of a new task. O(tasks · cells)."""
+    statistics = data.statistics
     n_tasks = len(partition)
     sizes = np.bincount(partition)
     n_blocks = len(sizes)
     counts = np.zeros((n_blocks + 1, statistics.layout.n_cells), dtype=statistics.feature_counts.dtype)
     _add_up(counts, partition, statistics.feature_counts)
-    log_rates = problem.log_rates(statistics.label_counts)
-    entries = [Entry(np.arange(n_tasks), partition, np.zeros(n_tasks), log_rates)]
-    joins, alone = joining_weights(sizes, n_tasks, concentration)
+    log_rates = hyper.log_label_rates(statistics.label_counts)
+    memberships = [Memberships(np.arange(n_tasks), partition, np.zeros(n_tasks), log_rates)]
+    joins, alone = joining_weights(sizes, n_tasks, hyper.concentration)
     weights = np.append(joins, alone)
     block = np.flatnonzero(weights)
-    no_rates = problem.log_rates(np.zeros_like(problem.label_prior))
-    entries.append(
-        Entry(np.full(len(block), n_tasks), block, np.log(weights[block]), np.tile(no_rates, (len(block), 1)))
+    no_rates = hyper.log_label_rates(np.zeros_like(hyper.label_prior))
+    memberships.append(
+        Memberships(np.full(len(block), n_tasks), block, np.log(weights[block]), np.tile(no_rates, (len(block), 1)))
     )
+    return hyper, Fitted(make_blocks(data, hyper, counts, np.append(sizes, 0), memberships), partition)
 
-    return Fitted(blocks=make_blocks(problem, counts, np.append(sizes, 0), entries), partition=partition)
 
-
-def fixed_evidence(problem: Problem, partition: NDArray[np.int64]) -> Evidence:
+def evidence(data: TrainingData, hyper: HyperParameters, partition: NDArray[np.int64]) -> Evidence:
     """Evidence of the labelled rows given the partition (thesis eq. A.30 and A.51)."""
-    counts = np.zeros_like(problem.statistics.feature_counts)
-    _add_up(counts, partition, problem.statistics.feature_counts)
-    features = float(log_marginals(counts, problem.product()).sum())
-    return Evidence(features + problem.log_label_evidence(), "exact")
+    counts = np.zeros_like(data.statistics.feature_counts)
+    _add_up(counts, partition, data.statistics.feature_counts)
+    features = float(log_marginals(counts, feature_product(data, hyper)).sum())
+    return Evidence(features + hyper.log_label_evidence(data.statistics.label_counts), "exact")
 
 
 def _add_up(counts: NDArray[Any], partition: NDArray[np.int64], of_tasks: NDArray[Any]) -> None:

@@ -12,24 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from kinfolk.maths.blas import one_blas_thread
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, log_density_of_number, prior_of, third_cell
-from kinfolk.naive_bayes.model.fitted import Fitted, Problem
-from kinfolk.naive_bayes.model.mixture import MAX_TEMPER
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.fitted import Fitted
+from kinfolk.naive_bayes.model.hyper import HyperParameters
 from kinfolk.tasks.statistics import Rows
 
-Floats = NDArray[np.float64]
 
-# Half the precision of powers about their mean: a priori they differ by about 0.2.
-_CLOSENESS = 10.0
-_START = 0.5
-
-
-class Belonging(NamedTuple):
+class CandidateBlocks(NamedTuple):
     """Blocks of tasks by their counts, and which of them every task may belong to.
 
     Entries ``start[u]:start[u + 1]`` are those of task u. ``in_part`` says that a task is in its blocks in part, by
@@ -43,10 +37,10 @@ class Belonging(NamedTuple):
     in_part: bool = False
 
 
-def belonging(fitted: Fitted) -> Belonging:
+def fitted_blocks(fitted: Fitted) -> CandidateBlocks:
     """Which blocks tasks may belong to as inference has left it."""
     mixture = fitted.blocks.mixture
-    return Belonging(fitted.blocks.counts, mixture.start, mixture.block, mixture.log_weight, fitted.independent)
+    return CandidateBlocks(fitted.blocks.counts, mixture.start, mixture.block, mixture.log_weight, fitted.independent)
 
 
 class LeftOut(NamedTuple):
@@ -87,16 +81,15 @@ class LeftOut(NamedTuple):
 
     def score(self, powers: Floats, averaged: bool = False) -> tuple[float, Floats]:
         """Log probability of the rows' own labels, added up by the rows' weights, and its slope by each power."""
-        by_label = self.log_fit.transpose(0, 2, 1)
-        score, slope = _score(
-            self.start, self.log_weight, by_label, self.log_rates, self.labels, self.weights, powers, averaged
-        )
+        # Labels before features, because powers multiply what lies side by side in memory.
+        score, slope = _score(self._replace(log_fit=self.log_fit.transpose(0, 2, 1)), powers, averaged)
         return float(score), np.asarray(slope)
 
 
 @compiled
-def _score(start, log_weight, log_fit, log_rates, labels, weights, powers, averaged):  # type: ignore[no-untyped-def]
+def _score(left_out, powers, averaged):  # type: ignore[no-untyped-def]
     """Log probability of the rows' own labels and its slope; ``log_fit`` is (entries, labels, features)."""
+    start, log_weight, log_fit, log_rates, labels, weights = left_out
     n_labels, n_features = log_fit.shape[1:]
     score, slope = 0.0, np.zeros(n_features)
     joint = np.empty((np.diff(start).max(), n_labels))
@@ -138,87 +131,123 @@ def _score(start, log_weight, log_fit, log_rates, labels, weights, powers, avera
     return score, slope
 
 
-def learn_temper(left_out: LeftOut, averaged: bool = False) -> Floats:
-    """Powers on the features' likelihoods under which the rows' labels are the most probable.
+class _RowsOut(NamedTuple):
+    """Rows to be taken out, how much of each, and where the entries of each begin among those of all."""
 
-    A priori features have powers close to each other, wherever that is: together they make up for naive Bayes counting
-    correlated features twice, apart for some of them being more so than others. For one block the score is concave.
+    codes: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    task: NDArray[np.int64]
+    taken: Floats
+    start: NDArray[np.int64]
+
+
+class _Entries(NamedTuple):
+    """Entries of the tasks, and blocks by their counts and by the totals of groups of counts.
+
+    ``share`` is how much of a task is in an entry's block.
     """
-    n_features = left_out.log_fit.shape[1]
 
-    def loss(powers: Floats) -> tuple[float, Floats]:
-        apart = powers - powers.mean()
-        score, slope = left_out.score(powers, averaged)
-        return _CLOSENESS * float(apart @ apart) - score, 2.0 * _CLOSENESS * apart - slope
-
-    bounds = [(0.0, MAX_TEMPER)] * n_features
-    with one_blas_thread():
-        found = minimize(loss, np.full(n_features, _START), jac=True, method="L-BFGS-B", bounds=bounds)
-    return np.asarray(np.clip(found.x, 0.0, MAX_TEMPER))
+    start: NDArray[np.int64]
+    block: NDArray[np.int64]
+    share: Floats
+    counts: Floats
+    totals: Floats
 
 
-def leave_out(problem: Problem, belonging: Belonging, rows: Rows, label_counts: NDArray[Any]) -> LeftOut:
+class _Prior(NamedTuple):
+    """Pseudo-counts of cells and of their groups, and what rows' values lose of them without the rows.
+
+    ``votes`` and ``all_votes``, of cells and groups, are looked at where rates were ``learnt`` from the blocks.
+    """
+
+    cell: Floats
+    group: Floats
+    losses: Floats
+    learnt: bool
+    votes: Floats
+    all_votes: Floats
+
+
+def leave_out(
+    data: TrainingData, hyper: HyperParameters, blocks: CandidateBlocks, rows: Rows, label_counts: NDArray[Any]
+) -> LeftOut:
     """Take out each of the labelled rows in turn. O(rows · blocks of its task · features · labels).
 
     ``label_counts`` are those behind each task's label rates. A row of weight 2 is two rows, of which one is taken out.
     """
-    layout = problem.statistics.layout
-    weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
-    taken = np.minimum(weights, 1.0)
-    n_entries = np.diff(belonging.start)[rows.task]
-    start = np.concatenate([[0], np.cumsum(n_entries)]).astype(np.int64)
-    # Where tasks belong to blocks in part, a row is in them in part.
-    share = np.exp(belonging.log_weight) if belonging.in_part else np.ones(len(belonging.log_weight))
-    counts = belonging.counts.astype(np.float64, copy=False)
+    layout = data.statistics.layout
+    taken = np.ones(len(rows.labels)) if rows.weights is None else np.minimum(rows.weights, 1.0)
+    start = entries_of_rows(blocks.start, rows.task)
+    counts = blocks.counts.astype(np.float64, copy=False)
     first_cells = layout.group_start[:-1]
-    # Where the prior was not learnt, a row's vote weighs nothing against infinitely many.
-    votes = np.full(layout.n_counts, np.inf) if problem.votes is None else problem.votes
     n_coded = rows.codes.shape[1]
     # Features side by side in memory, because powers multiply these.
     log_fit = np.empty((int(start[-1]), layout.n_labels, n_coded + len(layout.numbers))).transpose(0, 2, 1)
+    out = _RowsOut(rows.codes, rows.labels, rows.task, taken, start)
+    # Where tasks belong to blocks in part, a row is in them in part.
+    share = np.exp(blocks.log_weight) if blocks.in_part else np.ones(len(blocks.log_weight))
+    totals = np.add.reduceat(counts[:, : layout.n_counts], first_cells, axis=1)
+    entries = _Entries(blocks.start, blocks.block, share, counts, totals)
+    votes = np.zeros(layout.n_counts) if hyper.votes is None else hyper.votes
     prior = _Prior(
-        problem.feature_prior,
-        np.add.reduceat(problem.feature_prior, first_cells),
+        hyper.feature_prior,
+        np.add.reduceat(hyper.feature_prior, first_cells),
+        _losses(data, hyper, rows, taken),
+        hyper.votes is not None,
         votes,
         np.add.reduceat(votes, first_cells),
-        _losses(problem, rows, taken),
     )
-    totals = np.add.reduceat(counts[:, : layout.n_counts], first_cells, axis=1)
-    coded = rows.codes, rows.labels, rows.task, taken
-    entries = belonging.start, belonging.block, share
-    _fit_without(*coded, *entries, counts, totals, prior, layout.offsets, start, log_fit)
+    _fit_without(out, entries, prior, layout.offsets, log_fit)
     if rows.numbers is not None:
         numbers = np.ascontiguousarray(rows.numbers)
-        _fit_of_numbers_without(
-            numbers, *coded[1:], *entries, counts, layout.number_groups, start, log_fit[:, n_coded:]
-        )
-    without = label_counts[rows.task] + problem.label_prior
+        _fit_of_numbers_without(numbers, out, entries, layout.number_groups, log_fit[:, n_coded:])
+    left_out = weigh_without(start, blocks.start, blocks.log_weight, log_fit, rows, taken, label_counts, hyper)
+    return left_out._replace(log_fit=log_fit[:, layout.order]) if layout.numbers else left_out
+
+
+def entries_of_rows(start: NDArray[np.int64], task: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the entries of each row begin, which has as many as its task, whose entries begin at ``start``."""
+    return np.concatenate([[0], np.cumsum(np.diff(start)[task])]).astype(np.int64)
+
+
+def weigh_without(
+    start: NDArray[np.int64],
+    task_start: NDArray[np.int64],
+    log_weight: Floats,
+    log_fit: Floats,
+    rows: Rows,
+    taken: Floats,
+    label_counts: NDArray[Any],
+    hyper: HyperParameters,
+) -> LeftOut:
+    """What is known of the blocks without each row, p(k | D∖i) ∝ p(k | D) / p_k(x_i, y_i | D∖i), and of its label."""
+    without = label_counts[rows.task] + hyper.label_prior
     without[np.arange(len(without)), rows.labels] -= taken
     log_rates = np.log(without) - np.log(without.sum(axis=1, keepdims=True))
-    place = np.repeat(belonging.start[rows.task] - start[:-1], n_entries) + np.arange(start[-1])
+    n_entries = np.diff(start)
     row = np.repeat(np.arange(len(rows.labels)), n_entries)
-    log_weight = belonging.log_weight[place] - log_fit.sum(axis=1)[np.arange(len(place)), rows.labels[row]]
+    place = np.repeat(task_start[rows.task] - start[:-1], n_entries) + np.arange(start[-1])
+    log_weight = log_weight[place] - log_fit.sum(axis=1)[np.arange(len(place)), rows.labels[row]]
     highest = np.maximum.reduceat(log_weight, start[:-1])
     total = np.add.reduceat(np.exp(log_weight - highest[row]), start[:-1])
     log_weight -= (highest + np.log(total))[row]
-    if layout.numbers:
-        log_fit = log_fit[:, layout.order]
+    weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
     return LeftOut(start, log_weight, log_fit, log_rates, rows.labels, weights)
 
 
-def _losses(problem: Problem, rows: Rows, taken: Floats) -> Floats:
+def _losses(data: TrainingData, hyper: HyperParameters, rows: Rows, taken: Floats) -> Floats:
     """What a prior of rates that all tasks share loses, for every label, at each row's values without the row.
 
     Its vote there is its chance to have been drawn from the prior, given all other rows with its label.
     """
     losses = np.zeros(rows.codes.shape)
-    if problem.common is None:
+    if hyper.common is None:
         return losses
-    layout = problem.statistics.layout
-    pseudo, votes = problem.common
+    layout = data.statistics.layout
+    pseudo, votes = hyper.common
     starts, widths = layout.group_start[:-1], np.diff(layout.group_start)
-    strength, all_votes = (np.repeat(np.add.reduceat(of, starts), widths) for of in problem.common)
-    counts = problem.statistics.feature_counts[:, : layout.n_counts].sum(axis=0, dtype=np.float64)
+    strength, all_votes = (np.repeat(np.add.reduceat(of, starts), widths) for of in hyper.common)
+    counts = data.statistics.feature_counts[:, : layout.n_counts].sum(axis=0, dtype=np.float64)
     cells = rows.labels[:, None] * layout.width + layout.offsets[:-1] + np.maximum(rows.codes, 0)
     gone = np.broadcast_to(taken[:, None], cells.shape)
     vote = gone * pseudo[cells] / (pseudo[cells] + counts[cells] - gone)
@@ -226,64 +255,51 @@ def _losses(problem: Problem, rows: Rows, taken: Floats) -> Floats:
     return np.asarray(np.where(rows.codes < 0, 0.0, losses))
 
 
-class _Prior(NamedTuple):
-    """Pseudo-counts and votes, each of cells and of their groups, and what rows' values lose without them."""
-
-    cell: Floats
-    group: Floats
-    votes: Floats
-    all_votes: Floats
-    losses: Floats
-
-
 @compiled
-def _fit_without(  # type: ignore[no-untyped-def]
-    codes, labels, task, taken, entry_start, block, share, counts, totals, prior, offsets, start, log_fit
-):
+def _fit_without(rows, entries, prior, offsets, log_fit):  # type: ignore[no-untyped-def]
     """Log likelihood of every row's features under each label in each block, without the row itself."""
-    n_features, width = codes.shape[1], offsets[-1]
-    pseudo_counts, strength, votes, all_votes = prior.cell, prior.group, prior.votes, prior.all_votes
-    for i in range(len(labels)):
-        for slot in range(start[i + 1] - start[i]):
-            entry = entry_start[task[i]] + slot
-            k, mass = block[entry], share[entry] * taken[i]
+    n_features, width = rows.codes.shape[1], offsets[-1]
+    for i in range(len(rows.labels)):
+        for slot in range(rows.start[i + 1] - rows.start[i]):
+            entry = entries.start[rows.task[i]] + slot
+            k, mass = entries.block[entry], entries.share[entry] * rows.taken[i]
             for y in range(log_fit.shape[2]):
-                gone = mass if y == labels[i] else 0.0
+                gone = mass if y == rows.labels[i] else 0.0
                 for f in range(n_features):
-                    log_fit[start[i] + slot, f, y] = 0.0
-                    if codes[i, f] < 0:
+                    log_fit[rows.start[i] + slot, f, y] = 0.0
+                    if rows.codes[i, f] < 0:
                         continue
-                    cell, group = y * width + offsets[f] + codes[i, f], y * n_features + f
-                    count, pseudo, lost = counts[k, cell] - gone, pseudo_counts[cell], prior.losses[i, f]
-                    if votes[cell] == np.inf:
+                    cell, group = y * width + offsets[f] + rows.codes[i, f], y * n_features + f
+                    count, pseudo, lost = entries.counts[k, cell] - gone, prior.cell[cell], prior.losses[i, f]
+                    if not prior.learnt:
                         pseudo -= lost
                     elif gone > 0.0 or lost > 0.0:
                         vote = gone * pseudo / (pseudo + count)
-                        pseudo = strength[group] * (votes[cell] - vote - lost) / (all_votes[group] - vote)
-                    rate = (count + pseudo) / (totals[k, group] - gone + strength[group])
-                    log_fit[start[i] + slot, f, y] = np.log(rate)
+                        pseudo = (
+                            prior.group[group] * (prior.votes[cell] - vote - lost) / (prior.all_votes[group] - vote)
+                        )
+                    rate = (count + pseudo) / (entries.totals[k, group] - gone + prior.group[group])
+                    log_fit[rows.start[i] + slot, f, y] = np.log(rate)
 
 
 @compiled
-def _fit_of_numbers_without(  # type: ignore[no-untyped-def]
-    numbers, labels, task, taken, entry_start, block, share, counts, groups, start, log_fit
-):
+def _fit_of_numbers_without(numbers, rows, entries, groups, log_fit):  # type: ignore[no-untyped-def]
     """Log density of every row's numbers under each label in each block, without the row itself."""
     n_numbers = numbers.shape[1]
-    for i in range(len(labels)):
-        for slot in range(start[i + 1] - start[i]):
-            entry = entry_start[task[i]] + slot
-            k, mass = block[entry], share[entry] * taken[i]
+    for i in range(len(rows.labels)):
+        for slot in range(rows.start[i + 1] - rows.start[i]):
+            entry = entries.start[rows.task[i]] + slot
+            k, mass = entries.block[entry], entries.share[entry] * rows.taken[i]
             for y in range(log_fit.shape[2]):
-                gone = mass if y == labels[i] else 0.0
+                gone = mass if y == rows.labels[i] else 0.0
                 for j in range(n_numbers):
-                    log_fit[start[i] + slot, j, y] = 0.0
+                    log_fit[rows.start[i] + slot, j, y] = 0.0
                     x = numbers[i, j]
                     if np.isnan(x):
                         continue
                     g = y * n_numbers + j
                     c, family = groups.first + N_CELLS * g, groups.family[g]
-                    n, total = counts[k, c] - gone, counts[k, c + 1] - gone * x
-                    third = counts[k, c + 2] - gone * third_cell(x, family)
+                    n, total = entries.counts[k, c] - gone, entries.counts[k, c + 1] - gone * x
+                    third = entries.counts[k, c + 2] - gone * third_cell(x, family)
                     density = log_density_of_number(x, n, total, third, family, prior_of(groups, g))
-                    log_fit[start[i] + slot, j, y] = density
+                    log_fit[rows.start[i] + slot, j, y] = density

@@ -1,4 +1,4 @@
-"""The mixture that draws of clusters of noisy copies leave behind (see ``noisy`` for the model and the votes).
+"""The mixture that draws of clusters of noisy copies leave behind (see ``noisy_sampling`` for the model and the votes).
 
 Within a draw, task u of cluster c has the rates
 
@@ -18,10 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.naive_bayes.model.fitted import Behind, Blocks, Problem
+from kinfolk.maths.arrays import Floats
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.fitted import Blocks, RateSources
+from kinfolk.naive_bayes.model.hyper import HyperParameters
 from kinfolk.naive_bayes.model.mixture import Mixture, log_feature_rates
-from kinfolk.naive_bayes.model.tallies import Floats
 from kinfolk.partition.crp import joining_weights
+from kinfolk.tasks.statistics import Layout
 
 # A product of K and a share of the prototype may be too small for a float; its logarithm is still wanted.
 _TINY = 1e-300
@@ -29,7 +32,7 @@ _TINY = 1e-300
 _WEAKEST = 1e-9
 
 
-class Draw(NamedTuple):
+class NoisyDraw(NamedTuple):
     """One draw: canonical seats (tasks,), strengths (groups,), votes (tasks, cells) and the concentration."""
 
     seat: NDArray[np.int64]
@@ -43,31 +46,33 @@ class _Part(NamedTuple):
 
     rates: Floats
     counts: Floats
-    behind: Behind
+    sources: RateSources
     sizes: NDArray[np.int64]
     joins: Floats
 
 
-def blocks_of_partitions(problem: Problem, draws: list[Draw]) -> tuple[Blocks, Behind]:
-    """Blocks for every partition drawn, and what is behind them; strengths are averaged as averages of rates ask.
+def blocks_of_partitions(
+    data: TrainingData, hyper: HyperParameters, draws: list[NoisyDraw]
+) -> tuple[Blocks, RateSources]:
+    """Blocks for every partition drawn, and what these are made of; strengths are averaged as averages of rates ask.
 
     O(draws · tasks · cells).
     """
-    layout = problem.statistics.layout
-    n_tasks = len(problem.statistics.tasks)
-    by_partition: dict[bytes, list[Draw]] = {}
+    layout = data.statistics.layout
+    n_tasks = len(data.statistics.tasks)
+    by_partition: dict[bytes, list[NoisyDraw]] = {}
     for draw in draws:
         by_partition.setdefault(draw.seat.tobytes(), []).append(draw)
     shares = [len(same) / len(draws) for same in by_partition.values()]
-    parts = [_average(problem, same) for same in by_partition.values()]
-    pseudo = _totals(problem, problem.feature_prior)
+    parts = [_average(data, hyper, same) for same in by_partition.values()]
+    pseudo = _totals(layout, hyper.feature_prior)
     alone = np.mean([joining_weights(np.zeros(0), n_tasks, draw.concentration)[1] for draw in draws])
-    prior_rates = problem.feature_prior / _spread(pseudo, problem)
+    prior_rates = hyper.feature_prior / _spread(pseudo, layout)
     empty = np.zeros((1, layout.n_cells))
     rates = np.concatenate([*(part.rates for part in parts), prior_rates[None]])
     counts = np.concatenate([*(part.counts for part in parts), empty])
-    nobodys = Behind(*(np.array([row]) for row in (np.zeros_like(pseudo), np.full_like(pseudo, np.inf), pseudo)))
-    behind = Behind(*map(np.concatenate, zip(*(part.behind for part in parts), nobodys, strict=True)))
+    nobodys = RateSources(*(np.array([row]) for row in (np.zeros_like(pseudo), np.full_like(pseudo, np.inf), pseudo)))
+    sources = RateSources(*map(np.concatenate, zip(*(part.sources for part in parts), nobodys, strict=True)))
     sizes = np.concatenate([*(part.sizes for part in parts), [0]])
 
     first = np.concatenate([[0], np.cumsum([len(part.sizes) for part in parts])])
@@ -75,8 +80,8 @@ def blocks_of_partitions(problem: Problem, draws: list[Draw]) -> tuple[Blocks, B
     of_new = [np.arange(start + n_tasks, end) for start, end in pairwise(first)]
     joins = np.concatenate([share * part.joins for share, part in zip(shares, parts, strict=True)])
     n_entries = [len(parts)] * n_tasks + [len(joins) + 1]
-    log_rates = np.repeat(problem.log_rates(problem.statistics.label_counts), len(parts), axis=0)
-    no_rates = np.tile(problem.log_rates(np.zeros_like(problem.label_prior)), (n_entries[-1], 1))
+    log_rates = np.repeat(hyper.log_label_rates(data.statistics.label_counts), len(parts), axis=0)
+    no_rates = np.tile(hyper.log_label_rates(np.zeros_like(hyper.label_prior)), (n_entries[-1], 1))
     mixture = Mixture(
         layout.offsets,
         log_feature_rates(rates, np.zeros(layout.n_cells), layout.group_start, layout.n_labels),
@@ -85,21 +90,15 @@ def blocks_of_partitions(problem: Problem, draws: list[Draw]) -> tuple[Blocks, B
         np.log(np.concatenate([np.tile(shares, n_tasks), joins, [alone]])),
         np.concatenate([log_rates, no_rates]),
     )
-    return Blocks(counts, sizes, mixture), behind
+    return Blocks(counts, sizes, mixture), sources
 
 
-def mean_prototypes(problem: Problem, draws: list[Draw], partition: NDArray[np.int64]) -> Floats:
-    """Posterior mean of the prototypes (clusters, cells) of a partition, over the draws that have it."""
-    same = [draw for draw in draws if np.array_equal(draw.seat, partition)]
-    return np.asarray(np.mean([_prototypes(problem, _cluster_votes(draw)) for draw in same], axis=0))
-
-
-def _average(problem: Problem, draws: list[Draw]) -> _Part:
+def _average(data: TrainingData, hyper: HyperParameters, draws: list[NoisyDraw]) -> _Part:
     """Averages over draws of one partition."""
-    counts = problem.statistics.feature_counts
+    counts, layout = data.statistics.feature_counts, data.statistics.layout
     n_tasks = len(counts)
-    pseudo = _totals(problem, problem.feature_prior)
-    totals = _totals(problem, counts)
+    pseudo = _totals(layout, hyper.feature_prior)
+    totals = _totals(layout, counts)
     seat = draws[0].seat
     sizes = np.bincount(seat)
     n_owners = n_tasks + len(sizes)
@@ -111,26 +110,26 @@ def _average(problem: Problem, draws: list[Draw]) -> _Part:
     joins = np.zeros(len(sizes))
     for draw in draws:
         votes = _cluster_votes(draw)
-        prototype = _prototypes(problem, votes)
+        prototype = _prototypes(hyper, layout, votes)
         strength = np.maximum(draw.strength, _TINY)
-        rates[:n_tasks] += (counts + _spread(strength, problem) * prototype[seat]) / _spread(totals + strength, problem)
+        rates[:n_tasks] += (counts + _spread(strength, layout) * prototype[seat]) / _spread(totals + strength, layout)
         rates[n_tasks:] += prototype
-        mass = pseudo + _totals(problem, votes)
+        mass = pseudo + _totals(layout, votes)
         scale = mass[seat] / np.maximum(draw.strength, _WEAKEST)
-        effective = np.concatenate([counts * _spread(scale, problem) + votes[seat], votes])
-        own = np.concatenate([totals * scale + _totals(problem, draw.votes), np.zeros_like(mass)])
+        effective = np.concatenate([counts * _spread(scale, layout) + votes[seat], votes])
+        own = np.concatenate([totals * scale + _totals(layout, draw.votes), np.zeros_like(mass)])
         # What averages of rates need of counts: weights that are inverse to the blocks' totals.
-        inverse = 1.0 / (_totals(problem, effective) + pseudo)
+        inverse = 1.0 / (_totals(layout, effective) + pseudo)
         weight += inverse
-        weighed += _spread(inverse, problem) * effective
+        weighed += _spread(inverse, layout) * effective
         weighed_own += inverse * own
         lone += 1.0 / (totals + np.maximum(draw.strength, _WEAKEST))
         masses += mass / len(draws)
         joins += joining_weights(sizes, n_tasks, draw.concentration)[0]
     return _Part(
         np.maximum(rates / len(draws), _TINY),
-        weighed / _spread(weight, problem),
-        Behind(
+        weighed / _spread(weight, layout),
+        RateSources(
             weighed_own / weight,
             np.concatenate([np.maximum(len(draws) / lone - totals, _WEAKEST), np.full_like(masses, np.inf)]),
             np.concatenate([masses[seat], masses]),
@@ -140,24 +139,23 @@ def _average(problem: Problem, draws: list[Draw]) -> _Part:
     )
 
 
-def _cluster_votes(draw: Draw) -> Floats:
+def _cluster_votes(draw: NoisyDraw) -> Floats:
     votes = np.zeros((int(draw.seat.max()) + 1, draw.votes.shape[1]))
     np.add.at(votes, draw.seat, draw.votes)
     return votes
 
 
-def _prototypes(problem: Problem, votes: Floats) -> Floats:
+def _prototypes(hyper: HyperParameters, layout: Layout, votes: Floats) -> Floats:
     """Conditional mean of prototypes given the votes of their clusters."""
-    mass = votes + problem.feature_prior
-    return np.asarray(mass / _spread(_totals(problem, mass), problem))
+    mass = votes + hyper.feature_prior
+    return np.asarray(mass / _spread(_totals(layout, mass), layout))
 
 
-def _totals(problem: Problem, cells: NDArray[Any]) -> Floats:
+def _totals(layout: Layout, cells: NDArray[Any]) -> Floats:
     """Sums over the cells of every group."""
-    starts = problem.statistics.layout.group_start[:-1]
-    return np.asarray(np.add.reduceat(cells, starts, axis=-1), dtype=np.float64)
+    return np.asarray(np.add.reduceat(cells, layout.group_start[:-1], axis=-1), dtype=np.float64)
 
 
-def _spread(groups: Floats, problem: Problem) -> Floats:
+def _spread(groups: Floats, layout: Layout) -> Floats:
     """What every group has, for each of its cells."""
-    return np.repeat(groups, np.diff(problem.statistics.layout.group_start), axis=-1)
+    return np.repeat(groups, np.diff(layout.group_start), axis=-1)

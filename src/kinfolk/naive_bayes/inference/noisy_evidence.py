@@ -16,15 +16,12 @@ from joblib import Parallel, delayed
 from scipy.special import gammaln, logsumexp
 
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.inference.gibbs import arrange
-from kinfolk.naive_bayes.inference.noisy import NoisyChain
-from kinfolk.naive_bayes.inference.noisy_kernels import draw_votes, group_log_likelihood
-from kinfolk.naive_bayes.inference.prototype import noise_model
-from kinfolk.naive_bayes.model.fitted import Problem
-from kinfolk.naive_bayes.model.noisy_copies import NoiseModel
-from kinfolk.naive_bayes.model.tallies import Floats
-from kinfolk.partition.concentration import GammaPrior
-from kinfolk.tasks.statistics import no_rows
+from kinfolk.maths.arrays import Floats
+from kinfolk.naive_bayes.inference.noisy_sampling import NoisyChain
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.hyper import HyperParameters
+from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, log_likelihoods, noise_model
+from kinfolk.naive_bayes.model.tallies import Tallies, tally
 
 # The grid leaves out what is less dense than the densest point by so many nats.
 _NEGLIGIBLE = 40.0
@@ -32,8 +29,8 @@ _N_POINTS = 1000
 
 
 def noisy_evidence(
-    problem: Problem,
-    concentration: float | GammaPrior,
+    data: TrainingData,
+    hyper: HyperParameters,
     strength_prior: tuple[float, float],
     seed: int,
     n_jobs: int | None = None,
@@ -44,20 +41,21 @@ def noisy_evidence(
 
     O(runs · powers · (rows · features + tasks · clusters · cells)).
     """
-    arranged, _ = arrange(problem._replace(unlabelled=no_rows(problem.statistics.layout)), problem.canonical_order())
-    model = noise_model(problem, strength_prior)
-    grids = [_strength_grid(arranged, model, g) for g in range(model.n_groups)]
+    arranged, _ = data.labelled_only().arranged(data.canonical_order())
+    model = noise_model(hyper.feature_prior, data.statistics.layout, strength_prior)
+    tallies = tally(data.statistics.feature_counts, model.group_start)
+    grids = [_strength_grid(model, tallies, g) for g in range(model.n_groups)]
     powers = np.linspace(0.0, 1.0, n_powers + 1) ** 2
     log_weights = np.array(
         Parallel(n_jobs=n_jobs, prefer="threads")(
             delayed(_anneal)(
-                NoisyChain(arranged, model, concentration, annealed=True), grids, powers, np.random.default_rng(part)
+                NoisyChain(arranged, hyper, model, annealed=True), grids, powers, np.random.default_rng(part)
             )
             for part in np.random.SeedSequence([seed, 3]).spawn(n_runs)
         )
     )
     gain = float(logsumexp(log_weights) - np.log(n_runs))
-    log_start = problem.log_label_evidence()
+    log_start = hyper.log_label_evidence(data.statistics.label_counts)
     for points, log_density in grids:
         log_start += float(logsumexp(log_density) + np.log(points[1] - points[0]))
     error = np.exp(log_weights - gain).std(ddof=1) / np.sqrt(n_runs) if n_runs > 1 else np.inf
@@ -83,41 +81,35 @@ def _draw_start(chain: NoisyChain, grids: list[tuple[Floats, Floats]], rng: np.r
     for g, (points, log_density) in enumerate(grids):
         cumulative = np.cumsum(np.exp(log_density - log_density.max()))
         point = np.searchsorted(cumulative, rng.random() * cumulative[-1])
-        chain.log_strength[g] = points[point] + (rng.random() - 0.5) * (points[1] - points[0])
+        chain.copies.log_strength[g] = points[point] + (rng.random() - 0.5) * (points[1] - points[0])
     chain.draw_concentration_from_prior(rng)
     chain.count_votes(0.0)
     chain.seating.draw_from_prior(rng.random(len(chain.counts)))
     chain.redraw_prototypes(rng)
-    draw_votes(
-        chain.log_strength,
-        chain.model.group_start,
-        chain.counts,
-        chain.cluster,
-        np.zeros_like(chain.log_prototype),
-        chain.votes,
-        rng,
-    )
+    chain.redraw_votes(rng, 0.0)
 
 
-def _strength_grid(problem: Problem, model: NoiseModel, group: int) -> tuple[Floats, Floats]:
+def _strength_grid(model: NoiseModel, tallies: Tallies, group: int) -> tuple[Floats, Floats]:
     """An even grid of log K and the log of its density at power zero, not normalised."""
-    counts = np.ascontiguousarray(problem.statistics.feature_counts)
-    first, last = int(model.group_start[group]), int(model.group_start[group + 1])
-    cluster, log_share = np.zeros(len(counts), dtype=np.int64), np.zeros((1, counts.shape[1]))
+    cells = model.cells(group)
     constant = model.shape * np.log(model.rate) - gammaln(model.shape)
 
-    def log_density(log_strength: float) -> float:
-        prior = constant + model.shape * log_strength - model.rate * np.exp(log_strength)
-        return float(prior + group_log_likelihood(log_strength, first, last, counts, cluster, log_share))
+    def log_density(points: Floats) -> Floats:
+        prior = constant + model.shape * points - model.rate * np.exp(points)
+        shares = np.zeros((len(points), cells.stop - cells.start))
+        return np.asarray(prior + log_likelihoods(group, model, tallies, points, shares))
+
+    def at(point: float) -> float:
+        return float(log_density(np.array([point]))[0])
 
     # The likelihood rises with K and levels off; times the prior it has one peak.
     ends = []
-    highest = log_density(np.log(model.shape / model.rate))
+    highest = at(np.log(model.shape / model.rate))
     for direction in (1.0, -1.0):
         end, step = float(np.log(model.shape / model.rate)), 0.5
-        while (value := log_density(end)) > highest - _NEGLIGIBLE:
+        while (value := at(end)) > highest - _NEGLIGIBLE:
             highest = max(highest, value)
             end, step = end + direction * step, step * 1.1
         ends.append(end)
     points = np.linspace(ends[1], ends[0], _N_POINTS)
-    return points, np.array([log_density(point) for point in points])
+    return points, log_density(points)

@@ -7,68 +7,75 @@ K m_x / (K m_x + n_x − 1). What is known of the block changes by the row's own
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-from kinfolk.naive_bayes.inference.leave_one_out import LeftOut
-from kinfolk.naive_bayes.model.fitted import Behind, Fitted, Problem
+from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, entries_of_rows, weigh_without
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.fitted import Fitted
+from kinfolk.naive_bayes.model.hyper import HyperParameters
 from kinfolk.tasks.statistics import Rows
 
 
-def leave_out_noisy(
-    problem: Problem, fitted: Fitted, behind: Behind, rows: Rows, label_counts: NDArray[Any]
-) -> LeftOut:
+class _Blocks(NamedTuple):
+    """Blocks that tasks may belong to, entry by entry, with their rates and what these are made of."""
+
+    start: NDArray[np.int64]
+    block: NDArray[np.int64]
+    log_theta: Floats
+    pull: Floats
+    mass: Floats
+
+
+class _Tasks(NamedTuple):
+    """Counts of the tasks, and their totals group by group."""
+
+    counts: NDArray[np.generic]
+    totals: NDArray[np.generic]
+
+
+def leave_out_noisy(data: TrainingData, hyper: HyperParameters, fitted: Fitted, rows: Rows) -> LeftOut:
     """Take out each of the labelled rows in turn. O(rows · blocks of its task · features · labels).
 
-    ``label_counts`` are those behind each task's label rates. A row of weight 2 is two rows, of which one is taken out.
+    A row of weight 2 is two rows, of which one is taken out.
     """
-    layout, mixture = problem.statistics.layout, fitted.blocks.mixture
-    n_entries = np.diff(mixture.start)[rows.task]
-    start = np.concatenate([[0], np.cumsum(n_entries)]).astype(np.int64)
+    assert fitted.sources is not None
+    layout, mixture = data.statistics.layout, fitted.blocks.mixture
+    start = entries_of_rows(mixture.start, rows.task)
     log_fit = np.empty((int(start[-1]), rows.codes.shape[1], layout.n_labels))
-    counts = problem.statistics.feature_counts
-    totals = np.add.reduceat(counts, layout.group_start[:-1], axis=1)
-    coded = rows.codes, rows.labels, rows.task
-    entries = mixture.start, mixture.block, mixture.log_theta
-    _fit_without(*coded, *entries, behind.pull, behind.mass, counts, totals, layout.offsets, start, log_fit)
-    without = label_counts[rows.task] + problem.label_prior
-    without[np.arange(len(without)), rows.labels] -= 1.0
-    log_rates = np.log(without) - np.log(without.sum(axis=1, keepdims=True))
-    row = np.repeat(np.arange(len(rows.labels)), n_entries)
-    place = np.repeat(mixture.start[rows.task] - start[:-1], n_entries) + np.arange(start[-1])
-    log_weight = mixture.log_weight[place] - log_fit.sum(axis=1)[np.arange(len(place)), rows.labels[row]]
-    highest = np.maximum.reduceat(log_weight, start[:-1])
-    log_weight -= (highest + np.log(np.add.reduceat(np.exp(log_weight - highest[row]), start[:-1])))[row]
-    weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
-    return LeftOut(start, log_weight, log_fit, log_rates, rows.labels, weights)
+    counts = data.statistics.feature_counts
+    tasks = _Tasks(counts, np.add.reduceat(counts, layout.group_start[:-1], axis=1))
+    blocks = _Blocks(mixture.start, mixture.block, mixture.log_theta, fitted.sources.pull, fitted.sources.mass)
+    _fit_without(rows.codes, rows.labels, rows.task, tasks, blocks, layout.offsets, start, log_fit)
+    taken, label_counts = np.ones(len(rows.labels)), data.statistics.label_counts
+    return weigh_without(start, mixture.start, mixture.log_weight, log_fit, rows, taken, label_counts, hyper)
 
 
 @compiled
-def _fit_without(  # type: ignore[no-untyped-def]
-    codes, labels, task, entry_start, block, log_theta, pull, mass, counts, totals, offsets, start, log_fit
-):
+def _fit_without(codes, labels, task, tasks, blocks, offsets, start, log_fit):  # type: ignore[no-untyped-def]
     """Log likelihood of every row's features under each label in each block, without the row itself."""
     n_features, width = codes.shape[1], offsets[-1]
     for i in range(len(labels)):
         u = task[i]
         for slot in range(start[i + 1] - start[i]):
-            k = block[entry_start[u] + slot]
+            k = blocks.block[blocks.start[u] + slot]
             for y in range(log_fit.shape[2]):
                 for f in range(n_features):
                     value = 0.0
                     if codes[i, f] >= 0:
                         cell = offsets[f] + codes[i, f]
-                        value = log_theta[k, cell, y]
+                        value = blocks.log_theta[k, cell, y]
                         if y == labels[i]:
                             group = y * n_features + f
-                            strength, votes = pull[k, group], mass[k, group]
-                            n = float(counts[u, y * width + cell])
-                            pseudo = max(np.exp(value) * (totals[u, group] + strength) - n, 1e-12 * strength)
+                            strength, votes = blocks.pull[k, group], blocks.mass[k, group]
+                            n = float(tasks.counts[u, y * width + cell])
+                            pseudo = max(np.exp(value) * (tasks.totals[u, group] + strength) - n, 1e-12 * strength)
                             cast = pseudo / (pseudo + n - 1.0)
                             share = (pseudo / strength * votes - cast) / (votes - cast)
                             rate = n - 1.0 + strength * max(share, 1e-12)
-                            value = np.log(rate / (totals[u, group] - 1.0 + strength))
+                            value = np.log(rate / (tasks.totals[u, group] - 1.0 + strength))
                     log_fit[start[i] + slot, f, y] = value

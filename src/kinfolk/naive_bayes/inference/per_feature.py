@@ -12,7 +12,7 @@ would tie features together; they are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,9 +20,15 @@ from numpy.typing import NDArray
 
 from kinfolk.convergence import Convergence
 from kinfolk.evidence import Evidence, Kind
+from kinfolk.naive_bayes.inference.clustered import learn_from_blocks
+from kinfolk.naive_bayes.inference.conditional_evidence import Effort
+from kinfolk.naive_bayes.inference.fitting import SharingModel
 from kinfolk.naive_bayes.inference.leave_one_out import LeftOut
+from kinfolk.naive_bayes.inference.options import Options
 from kinfolk.naive_bayes.model.averaged_counts import averaged_counts
-from kinfolk.naive_bayes.model.fitted import Entry, Fitted, Problem, make_blocks
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.fitted import Fitted, Memberships, make_blocks
+from kinfolk.naive_bayes.model.hyper import GivenHyperParameters, HyperParameters
 from kinfolk.partition.agreement import central_partition
 from kinfolk.tasks.statistics import Layout, Rows, no_rows
 
@@ -30,44 +36,106 @@ from kinfolk.tasks.statistics import Layout, Rows, no_rows
 _MOST_SIMILARITY_TASKS = 5_000
 
 
-def fit_per_feature(
-    problem: Problem, infer: Callable[[Problem, int], Fitted], seed: int, n_jobs: int | None = None
-) -> tuple[Fitted, list[Fitted]]:
-    """Infer every feature's partition by itself, from its own counts; what was found, joined and feature by feature.
+class PerFeature(NamedTuple):
+    """A model of tasks that cluster, for every feature by itself."""
 
-    ``infer`` fits a problem of one feature with a seed: by hierarchical clustering, say, or exactly. The cost is that
-    of so many clusterings, each on one feature's cells.
+    inner: SharingModel
 
-    What is joined: ``partitions`` (1, features, tasks) holds each feature's most probable partition; similarity is the
-    average over features, the probability that two tasks share a feature picked blindly (that they share all of them
-    vanishes as features grow in number, whoever the tasks are); ``partition`` is the features' partition that agrees
-    best with those of the others. Evidence adds up, with the labels' own counted once; it is None if any feature's is.
-    """
-    n_features = len(problem.statistics.layout.n_values)
-    seeds = [int(part.generate_state(1)[0] >> 1) for part in np.random.SeedSequence(seed).spawn(n_features)]
-    parts = [feature_problem(problem, f) for f in range(n_features)]
-    by_feature = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(infer)(part, part_seed) for part, part_seed in zip(parts, seeds, strict=True)
-    )
-    n_tasks = len(problem.statistics.tasks)
-    counts, sizes = _joined(problem, parts, by_feature)
-    own_rates = problem.log_rates(problem.statistics.label_counts)
-    no_rates = problem.log_rates(np.zeros_like(problem.label_prior))
-    owners = np.arange(n_tasks + 1)
-    entry = Entry(owners, owners, np.zeros(n_tasks + 1), np.concatenate([own_rates, no_rates[None]]))
+    def infer(
+        self, data: TrainingData, given: GivenHyperParameters, options: Options, seed: int
+    ) -> tuple[HyperParameters, Fitted]:
+        """Infer every feature's partition by itself, from its own counts, and join what was found.
+
+        The cost is that of so many clusterings, each on one feature's cells. What is joined: ``partitions`` (1,
+        features, tasks) holds each feature's most probable partition; similarity is the average over features, the
+        probability that two tasks share a feature picked blindly (that they share all of them vanishes as features grow
+        in number, whoever the tasks are); ``partition`` is the features' partition that agrees best with those of the
+        others. Evidence adds up, with the labels' own counted once; it is None if any feature's is.
+        """
+        data.refuse_numbers()
+        samples = options.inference == "gibbs"
+        hyper, _ = learn_from_blocks(data, given, options, seed, samples)
+        concentration = None if hyper.concentration_prior is not None else hyper.concentration
+        n_features = len(data.statistics.layout.n_values)
+        seeds = [int(part.generate_state(1)[0] >> 1) for part in np.random.SeedSequence(seed).spawn(n_features)]
+        parts = [one_feature(data, hyper, f) for f in range(n_features)]
+        found = Parallel(n_jobs=options.n_jobs, prefer="threads")(
+            delayed(self.inner.infer)(
+                of_feature,
+                GivenHyperParameters(part.label_prior, part.feature_prior, part.temper, concentration),
+                options,
+                part_seed,
+            )
+            for (of_feature, part), part_seed in zip(parts, seeds, strict=True)
+        )
+        by_feature = tuple(fitted for _, fitted in found)
+        drawn = [fitted.concentrations for fitted in by_feature if fitted.concentrations is not None]
+        if drawn:
+            hyper = hyper._replace(concentration=float(np.mean(drawn)))
+        return hyper, joined(data, hyper, parts, by_feature)
+
+    def evidence(self, data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> Evidence:
+        """Log p(X, Y), the features' added up."""
+        parts = [one_feature(data, hyper, f) for f in range(len(data.statistics.layout.n_values))]
+        found = [self.inner.evidence(*part, options, seed + f) for f, part in enumerate(parts)]
+        return _added_up(data, hyper, found)
+
+    def leave_out(
+        self, data: TrainingData, hyper: HyperParameters, fitted: Fitted, rows: Rows, options: Options
+    ) -> LeftOut:
+        """What is said of each labelled row by all others, in the form that is known of one partition for all features.
+
+        What the row takes with it of the knowledge about a feature's blocks is that feature's own, so that blocks are
+        summed over feature by feature.
+        """
+        assert fitted.by_feature is not None
+        parts = [
+            self.inner.leave_out(
+                *one_feature(data, hyper, f),
+                of_feature,
+                rows._replace(codes=np.ascontiguousarray(rows.codes[:, [f]])),
+                options,
+            )
+            for f, of_feature in enumerate(fitted.by_feature)
+        ]
+        n_rows = len(rows.labels)
+        log_fit = np.stack([_summed_over_blocks(part) for part in parts], axis=1)
+        return parts[0]._replace(start=np.arange(n_rows + 1), log_weight=np.zeros(n_rows), log_fit=log_fit)
+
+    def labels_given_features(
+        self, data: TrainingData, hyper: HyperParameters, fitted: Fitted, rows: Rows, options: Options, effort: Effort
+    ) -> Evidence:
+        """Refuse: features that share no partition are not annealed together."""
+        raise ValueError('conditional_evidence knows partition_per="task" with within="same" alone')
+
+
+def joined(
+    data: TrainingData,
+    hyper: HyperParameters,
+    parts: list[tuple[TrainingData, HyperParameters]],
+    by_feature: tuple[Fitted, ...],
+) -> Fitted:
+    """What was found feature by feature, as one."""
+    statistics = data.statistics
+    n_tasks = len(statistics.tasks)
+    counts, sizes = _joined_counts(data, parts, by_feature)
+    own_rates = hyper.log_label_rates(statistics.label_counts)
+    no_rates = hyper.log_label_rates(np.zeros_like(hyper.label_prior))
+    tasks = np.arange(n_tasks + 1)
+    memberships = Memberships(tasks, tasks, np.zeros(n_tasks + 1), np.concatenate([own_rates, no_rates[None]]))
     partitions = np.array([fitted.partition for fitted in by_feature])
     similarity = None
     if n_tasks <= _MOST_SIMILARITY_TASKS:
-        similarity = sum(fitted.similarity() for fitted in by_feature) / n_features
-    joined = Fitted(
-        blocks=make_blocks(problem, counts, sizes, [entry]),
+        similarity = np.asarray(sum(fitted.similarity() for fitted in by_feature) / len(by_feature))
+    return Fitted(
+        blocks=make_blocks(data, hyper, counts, sizes, [memberships]),
         partition=central_partition(partitions),
-        evidence=_added_up(problem, [fitted.evidence for fitted in by_feature]),
+        evidence=_added_up_if_known(data, hyper, [fitted.evidence for fitted in by_feature]),
         partitions=partitions[None],
         co_clustering=similarity,
         convergence=_joined_convergence([fitted.convergence for fitted in by_feature]),
+        by_feature=by_feature,
     )
-    return joined, by_feature
 
 
 def _joined_convergence(parts: list[Convergence | None]) -> Convergence | None:
@@ -81,21 +149,6 @@ def _joined_convergence(parts: list[Convergence | None]) -> Convergence | None:
     )
 
 
-def leave_out_per_feature(problem: Problem, rows: Rows, leave: Callable[[int, Problem, Rows], LeftOut]) -> LeftOut:
-    """What is said of each labelled row by all others, in the form that is known of one partition for all features.
-
-    ``leave`` takes rows out of one feature's fit. What the row takes with it of the knowledge about a feature's blocks
-    is that feature's own, so that blocks are summed over feature by feature.
-    """
-    parts = []
-    for f in range(len(problem.statistics.layout.n_values)):
-        codes = np.ascontiguousarray(rows.codes[:, [f]])
-        parts.append(leave(f, feature_problem(problem, f), rows._replace(codes=codes)))
-    n_rows = len(rows.labels)
-    log_fit = np.stack([_summed_over_blocks(part) for part in parts], axis=1)
-    return parts[0]._replace(start=np.arange(n_rows + 1), log_weight=np.zeros(n_rows), log_fit=log_fit)
-
-
 def _summed_over_blocks(left_out: LeftOut) -> NDArray[np.float64]:
     """Log likelihood of each row's only feature under each label (rows, labels)."""
     first = left_out.start[:-1]
@@ -104,17 +157,16 @@ def _summed_over_blocks(left_out: LeftOut) -> NDArray[np.float64]:
     return np.asarray(highest + np.log(np.add.reduceat(np.exp(log_fit - highest[left_out.row]), first, axis=0)))
 
 
-def feature_problem(problem: Problem, feature: int) -> Problem:
+def one_feature(data: TrainingData, hyper: HyperParameters, feature: int) -> tuple[TrainingData, HyperParameters]:
     """The same tasks and labels with one feature alone, unlabelled rows left out."""
-    statistics = problem.statistics
+    statistics = data.statistics
     cells = feature_cells(statistics.layout, feature)
     layout = Layout(statistics.layout.n_labels, statistics.layout.n_values[[feature]])
     counts = np.ascontiguousarray(statistics.feature_counts[:, cells])
-    return problem._replace(
-        statistics=statistics._replace(layout=layout, feature_counts=counts),
-        unlabelled=no_rows(layout),
-        feature_prior=problem.feature_prior[cells],
-        votes=None if problem.votes is None else problem.votes[cells],
+    of_feature = TrainingData(statistics._replace(layout=layout, feature_counts=counts), no_rows(layout))
+    votes = None if hyper.votes is None else hyper.votes[cells]
+    return of_feature, hyper._replace(
+        feature_prior=hyper.feature_prior[cells], temper=hyper.temper[[feature]], votes=votes
     )
 
 
@@ -124,19 +176,19 @@ def feature_cells(layout: Layout, feature: int) -> NDArray[np.int64]:
     return np.asarray((np.arange(layout.n_labels)[:, None] * layout.width + values).ravel())
 
 
-def _joined(
-    problem: Problem, parts: list[Problem], by_feature: list[Fitted]
+def _joined_counts(
+    data: TrainingData, parts: list[tuple[TrainingData, HyperParameters]], by_feature: tuple[Fitted, ...]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Counts and sizes of one block per task, and of one for a new task.
 
     Sizes are the numbers of tasks that share with each on average over features, rounded up.
     """
-    layout = problem.statistics.layout
-    n_owners = len(problem.statistics.tasks) + 1
+    layout = data.statistics.layout
+    n_owners = len(data.statistics.tasks) + 1
     counts, size = np.empty((n_owners, layout.n_cells)), np.zeros(n_owners)
-    for f, (part, fitted) in enumerate(zip(parts, by_feature, strict=True)):
+    for f, ((of_feature, part), fitted) in enumerate(zip(parts, by_feature, strict=True)):
         blocks, mixture, cells = fitted.blocks, fitted.blocks.mixture, feature_cells(layout, f)
-        group_start = part.statistics.layout.group_start
+        group_start = of_feature.statistics.layout.group_start
         for owner in range(n_owners):
             entries = mixture.entries(owner)
             block, weight = mixture.block[entries], np.exp(mixture.log_weight[entries])
@@ -145,13 +197,15 @@ def _joined(
     return counts, np.ceil(size - 1e-9).astype(np.int64)
 
 
-def _added_up(problem: Problem, found: list[Evidence | None]) -> Evidence | None:
+def _added_up_if_known(data: TrainingData, hyper: HyperParameters, found: list[Evidence | None]) -> Evidence | None:
+    known = [evidence for evidence in found if evidence is not None]
+    return _added_up(data, hyper, known) if len(known) == len(found) else None
+
+
+def _added_up(data: TrainingData, hyper: HyperParameters, found: list[Evidence]) -> Evidence:
     """Evidence of all features, each of which has counted the labels' own."""
-    every = [evidence for evidence in found if evidence is not None]
-    if len(every) < len(found):
-        return None
-    labels = problem.log_label_evidence()
-    value = labels + sum(evidence.value - labels for evidence in every)
-    kinds: dict[Kind, None] = {evidence.kind: None for evidence in every}
+    labels = hyper.log_label_evidence(data.statistics.label_counts)
+    value = labels + sum(evidence.value - labels for evidence in found)
+    kinds: dict[Kind, None] = {evidence.kind: None for evidence in found}
     kind: Kind = "estimate" if "estimate" in kinds else "lower bound" if "lower bound" in kinds else "exact"
-    return Evidence(float(value), kind, float(np.sqrt(sum(evidence.error**2 for evidence in every))))
+    return Evidence(float(value), kind, float(np.sqrt(sum(evidence.error**2 for evidence in found))))

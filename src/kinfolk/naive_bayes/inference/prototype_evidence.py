@@ -21,13 +21,15 @@ from numpy.typing import NDArray
 from scipy.special import betaln, expit, gammaln, log_expit
 
 from kinfolk.evidence import Annealed, Evidence, annealed_evidence
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.gamma_draws import log_gamma_draws
-from kinfolk.naive_bayes.inference.gibbs import Schedule, arrange
-from kinfolk.naive_bayes.inference.prototype import sample_group
+from kinfolk.naive_bayes.inference.options import Schedule
+from kinfolk.naive_bayes.inference.prototype_labelled import sample_group
 from kinfolk.naive_bayes.inference.prototype_unlabelled import PrototypeChain
-from kinfolk.naive_bayes.model.fitted import Problem
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.hyper import HyperParameters
 from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, log_likelihoods
-from kinfolk.naive_bayes.model.tallies import Floats, Tallies, tally
+from kinfolk.naive_bayes.model.tallies import Tallies, tally
 
 # Chains, sweeps thrown away and draws of the runs that evidence is estimated from.
 _SCHEDULE = Schedule(4, 100, 500)
@@ -36,21 +38,28 @@ _FREEDOM = 5.0
 
 
 def prototype_evidence(
-    problem: Problem, model: NoiseModel, seed: int, n_jobs: int | None = None, n_runs: int = 32
+    data: TrainingData,
+    hyper: HyperParameters,
+    model: NoiseModel,
+    seed: int,
+    n_jobs: int | None = None,
+    n_runs: int = 32,
 ) -> Evidence:
     """Estimate log p(X, Y), with its standard error; ``n_runs`` annealed ones if there are unlabelled rows."""
-    labelled = _labelled_evidence(problem, model, seed, n_jobs)
-    if not len(problem.unlabelled.labels):
+    labelled = _labelled_evidence(data, hyper, model, seed, n_jobs)
+    if not data.n_unlabelled:
         return labelled
-    arranged, _ = arrange(problem, problem.canonical_order())
-    states: list[Annealed] = [PrototypeChain(arranged, model) for _ in range(n_runs)]
+    arranged, _ = data.arranged(data.canonical_order())
+    states: list[Annealed] = [PrototypeChain(arranged, hyper, model) for _ in range(n_runs)]
     seeds = np.random.SeedSequence([seed, 2]).spawn(n_runs)
     whole = annealed_evidence(states, labelled.value, seeds, n_jobs=n_jobs)
     return whole._replace(error=float(np.hypot(whole.error, labelled.error)))
 
 
-def _labelled_evidence(problem: Problem, model: NoiseModel, seed: int, n_jobs: int | None) -> Evidence:
-    counts = problem.statistics.feature_counts
+def _labelled_evidence(
+    data: TrainingData, hyper: HyperParameters, model: NoiseModel, seed: int, n_jobs: int | None
+) -> Evidence:
+    counts = data.statistics.feature_counts
     tallies = tally(counts, model.group_start)
     pooled = counts.sum(axis=0)
     # One value alone is certain, and no data have probability one.
@@ -59,7 +68,7 @@ def _labelled_evidence(problem: Problem, model: NoiseModel, seed: int, n_jobs: i
     found = Parallel(n_jobs=n_jobs, prefer="threads")(
         delayed(_group_evidence)(g, model, tallies, pooled, seeds[g]) for g in told.tolist()
     )
-    value = problem.log_label_evidence() + sum(log_z for log_z, _ in found)
+    value = hyper.log_label_evidence(data.statistics.label_counts) + sum(log_z for log_z, _ in found)
     error = float(np.sqrt(sum(error**2 for _, error in found)))
     return Evidence(float(value), "estimate" if len(told) else "exact", error)
 

@@ -17,25 +17,22 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from kinfolk.maths.compiled import compiled
-from kinfolk.naive_bayes.inference.gibbs import Schedule, arrange
-from kinfolk.naive_bayes.inference.label_draws import draw_label, log_grow
-from kinfolk.naive_bayes.inference.prototype import (
-    TINY,
-    PrototypeDraws,
+from kinfolk.maths.arrays import Floats
+from kinfolk.naive_bayes.inference.gibbs import alike
+from kinfolk.naive_bayes.inference.label_draws import ClusterRates, TaskCounts, redraw_labels, unlabelled_rows
+from kinfolk.naive_bayes.inference.options import Options, Schedule, kept_draws
+from kinfolk.naive_bayes.inference.prototype_labelled import (
     blocks_of_draws,
     convergence_of_prototypes,
     expected_rates,
 )
-from kinfolk.naive_bayes.model.fitted import Fitted, Problem, log_label_marginals
-from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, State
-from kinfolk.naive_bayes.model.tallies import Floats, tally
-from kinfolk.tasks.statistics import Rows
-
-# Of the draws, predictions use at most this many, and no more cells than this (128 MiB).
-_MOST_KEPT = 100
-_MOST_KEPT_CELLS = 1 << 24
-_FEWEST_KEPT = 10
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.fitted import Fitted, PrototypeDraws
+from kinfolk.naive_bayes.model.hyper import HyperParameters
+from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, State, noise_model
+from kinfolk.naive_bayes.model.prototype import TINY
+from kinfolk.naive_bayes.model.tallies import tally
+from kinfolk.progress import progress_bar
 
 
 class PrototypeChain:
@@ -44,14 +41,14 @@ class PrototypeChain:
     Annealed, the power acts on what the unlabelled rows' features say; at power zero there are only labelled rows.
     """
 
-    def __init__(self, problem: Problem, model: NoiseModel) -> None:
-        self.problem, self.model = problem, model
-        self.labelled = tally(problem.statistics.feature_counts, model.group_start)
-        self.rows = problem.unlabelled._replace(labels=problem.unlabelled.labels.copy())
+    def __init__(self, data: TrainingData, hyper: HyperParameters, model: NoiseModel) -> None:
+        self.data, self.hyper, self.model = data, hyper, model
+        self.labelled = tally(data.statistics.feature_counts, model.group_start)
+        self.rows = unlabelled_rows(data.unlabelled)
 
     def forget_labels(self, rng: np.random.Generator) -> None:
         """Begin anew, with the unlabelled rows left out of all counts."""
-        statistics = self.problem.statistics
+        statistics = self.data.statistics
         self.rows.labels[:] = -1
         self.counts, self.label_counts = statistics.feature_counts.copy(), statistics.label_counts.copy()
         self.tallies = self.labelled
@@ -78,26 +75,20 @@ class PrototypeChain:
 
     def redraw_labels(self, rng: np.random.Generator, power: float) -> Floats:
         """Redraw every unknown label given strengths and prototypes; returns the probabilities (rows, labels)."""
-        rows, layout = self.rows, self.problem.statistics.layout
+        layout = self.data.statistics.layout
         strength = np.exp(self.state.log_strength)
-        pseudo = np.repeat(strength, np.diff(layout.group_start)) * np.exp(self.state.log_prototype)
-        probability = np.empty((len(rows.labels), layout.n_labels))
-        _redraw(
-            rows.codes,
-            rows.labels,
-            rows.task,
-            np.ones(len(rows.labels)) if rows.weights is None else rows.weights,
-            self.counts,
-            np.add.reduceat(self.counts, layout.group_start[:-1], axis=1),
-            self.label_counts,
-            self.problem.label_prior,
-            layout.offsets,
+        pseudo = np.repeat(strength, np.diff(layout.group_start)) * np.exp(self.state.log_prototype[0])
+        # Every task is a cluster of its own.
+        tasks = TaskCounts(self.label_counts, self.counts, np.arange(len(self.counts)), self.hyper.label_prior)
+        rates = ClusterRates(
+            self.counts.copy(),
             np.maximum(pseudo, TINY),
             np.maximum(strength, TINY),
-            power,
-            rng.random(len(rows.labels)),
-            probability,
+            layout.group_start,
+            layout.offsets,
+            layout.number_groups,
         )
+        probability = redraw_labels(self.rows, tasks, rates, power, rng.random(len(self.rows.labels)))
         self.tallies = tally(self.counts, self.model.group_start)
         return probability
 
@@ -111,52 +102,11 @@ class PrototypeChain:
     def log_joint(self) -> float:
         """Log density of strengths, prototypes, labels and features."""
         state, model = self.state, self.model
-        total = float(log_label_marginals(self.label_counts, self.problem.label_prior).sum())
+        total = self.hyper.log_label_evidence(self.label_counts)
         total += state.log_likelihood(model, self.tallies)
         for g in range(model.n_groups):
-            total += float(model.log_prior(g, state.log_strength[g], state.log_prototype[model.cells(g)]))
+            total += float(model.log_prior(g, state.log_strength[g], state.log_prototype[0, model.cells(g)]))
         return total
-
-
-@compiled
-def _redraw(  # type: ignore[no-untyped-def]
-    codes,
-    labels,
-    task,
-    weights,
-    counts,
-    totals,
-    label_counts,
-    label_prior,
-    offsets,
-    pseudo,
-    strength,
-    power,
-    uniforms,
-    probability,
-):
-    n_features, n_labels, width = codes.shape[1], len(label_prior), offsets[-1]
-    for i in range(len(labels)):
-        u, w = task[i], weights[i]
-        for turn in range(2):
-            # First take the row out, if it has a label, then, its label drawn, put it back.
-            step = -w if turn == 0 else w
-            y = labels[i]
-            if y >= 0:
-                label_counts[u, y] += step
-                for f in range(n_features):
-                    if codes[i, f] >= 0:
-                        counts[u, y * width + offsets[f] + codes[i, f]] += step
-                        totals[u, y * n_features + f] += step
-            if turn == 0:
-                for y in range(n_labels):
-                    fit = 0.0
-                    for f in range(n_features):
-                        if codes[i, f] >= 0:
-                            c, g = y * width + offsets[f] + codes[i, f], y * n_features + f
-                            fit += log_grow(counts[u, c] + pseudo[c], w) - log_grow(totals[u, g] + strength[g], w)
-                    probability[i, y] = log_grow(label_counts[u, y] + label_prior[y], w) + power * fit
-                labels[i] = draw_label(probability[i], uniforms[i])
 
 
 class _Kept(NamedTuple):
@@ -174,21 +124,20 @@ def _run_chain(
     schedule: Schedule,
     kept: NDArray[np.int64],
     seed: np.random.SeedSequence,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int], None],
 ) -> _Kept:
     rng = np.random.default_rng(seed)
     chain.start(rng)
     strengths, prototypes, log_joint, counts, label_counts = [], [], [], [], []
-    label_probability = np.zeros((len(chain.rows.labels), chain.problem.statistics.layout.n_labels))
+    label_probability = np.zeros((len(chain.rows.labels), chain.data.statistics.layout.n_labels))
     for sweep in range(schedule.n_burn_in + schedule.n_draws):
         probability = chain.sweep(rng, adapt=sweep < schedule.n_burn_in)
-        if progress is not None:
-            progress(chain.model.n_groups)
+        progress(chain.model.n_groups)
         draw = sweep - schedule.n_burn_in
         if draw < 0:
             continue
         strengths.append(np.exp(chain.state.log_strength))
-        prototypes.append(np.exp(chain.state.log_prototype))
+        prototypes.append(np.exp(chain.state.log_prototype[0]))
         log_joint.append(chain.log_joint)
         label_probability += probability / schedule.n_draws
         if draw in kept:
@@ -198,25 +147,19 @@ def _run_chain(
     return _Kept(draws, np.array(log_joint), np.array(counts), np.array(label_counts), label_probability)
 
 
-def fit_with_unlabelled(
-    problem: Problem,
-    model: NoiseModel,
-    schedule: Schedule,
-    seed: int,
-    n_jobs: int | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> tuple[Fitted, PrototypeDraws]:
+def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> tuple[HyperParameters, Fitted]:
     """Run the chains side by side and join their draws. O(sweeps · (tasks · cells + rows · features · labels))."""
-    order = problem.canonical_order()
-    arranged, row_order = arrange(problem, order)
-    n_tasks, n_cells = problem.statistics.feature_counts.shape
-    most = int(np.clip(_MOST_KEPT_CELLS // ((n_tasks + 1) * n_cells), _FEWEST_KEPT, _MOST_KEPT))
-    per_chain = max(1, most // schedule.n_chains)
-    kept = np.unique(np.linspace(0, schedule.n_draws - 1, per_chain).round().astype(np.int64))
+    statistics, schedule = data.statistics, options.schedule
+    model = noise_model(hyper.feature_prior, statistics.layout, options.strength_prior)
+    order = data.canonical_order()
+    arranged, row_order = data.arranged(order)
+    n_tasks, n_cells = statistics.feature_counts.shape
+    kept = kept_draws(schedule, n_tasks, n_cells)
     seeds = np.random.SeedSequence(seed).spawn(schedule.n_chains)
-    chains = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_run_chain)(PrototypeChain(arranged, model), schedule, kept, part, progress) for part in seeds
-    )
+    with progress_bar("Sampling", model.n_groups * schedule.n_sweeps, options.verbose) as advance:
+        chains = Parallel(n_jobs=options.n_jobs, prefer="threads")(
+            delayed(_run_chain)(PrototypeChain(arranged, hyper, model), schedule, kept, part, advance) for part in seeds
+        )
     back = np.argsort(order)
     counts = np.concatenate([chain.counts for chain in chains])[:, back]
     counts = np.concatenate([counts, np.zeros_like(counts[:, :1])], axis=1)
@@ -224,24 +167,15 @@ def fit_with_unlabelled(
     draws = PrototypeDraws(*(np.array(part) for part in zip(*(chain.draws for chain in chains), strict=True)))
     used = [part[:, kept].reshape(len(counts), 1, 1, -1) for part in draws]
     rates = [expected_rates(own, model, PrototypeDraws(*point)) for own, *point in zip(counts, *used, strict=True)]
-    label_probability = np.empty((len(row_order), problem.statistics.layout.n_labels))
+    label_probability = np.empty((len(row_order), statistics.layout.n_labels))
     label_probability[row_order] = np.mean([chain.label_probability for chain in chains], axis=0)
-    label_probability = _alike_for_twins(label_probability, problem.unlabelled)
     log_joint = np.array([chain.log_joint for chain in chains])
     fitted = Fitted(
-        blocks=blocks_of_draws(problem, counts, label_counts, np.array(rates)),
+        blocks=blocks_of_draws(data, hyper, counts, label_counts, np.array(rates)),
         partition=np.arange(n_tasks),
         log_joint=log_joint,
-        label_probability=label_probability,
+        label_probability=alike(data.unlabelled, label_probability),
         convergence=convergence_of_prototypes(log_joint, draws.strengths),
+        prototypes=draws,
     )
-    return fitted, draws
-
-
-def _alike_for_twins(label_probability: Floats, rows: Rows) -> Floats:
-    """Rows that do not differ have the same probabilities, and share what was drawn for them."""
-    weights = np.ones(len(rows.task)) if rows.weights is None else rows.weights
-    _, twin = np.unique(np.column_stack([rows.task, weights, rows.codes]), axis=0, return_inverse=True)
-    total = np.zeros((int(twin.max()) + 1, label_probability.shape[1]))
-    np.add.at(total, twin, label_probability)
-    return np.asarray(total[twin] / np.bincount(twin)[twin, None])
+    return hyper, fitted

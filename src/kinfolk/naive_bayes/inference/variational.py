@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -13,39 +12,39 @@ from sklearn.exceptions import ConvergenceWarning
 from kinfolk.evidence import Evidence
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.dirichlet import dirichlet_product
-from kinfolk.naive_bayes.model.fitted import Entry, Fitted, Problem, make_blocks
+from kinfolk.naive_bayes.inference.options import Options
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.fitted import Fitted, Memberships, make_blocks
+from kinfolk.naive_bayes.model.hyper import HyperParameters
 from kinfolk.partition.crp import canonical, joining_weights
 from kinfolk.partition.variational.few_tasks import cluster_few
 from kinfolk.partition.variational.mean_field import MAX_SWEEPS, expectations
 from kinfolk.partition.variational.mixture import fit_clusters
 from kinfolk.partition.variational.task_counts import CountsInMemory, TaskCounts
 from kinfolk.partition.variational.torch_counts import TorchCounts
+from kinfolk.progress import progress_bar
 
 # Clusters that a task belongs to with less probability than this are left out of its predictions.
 _LEAST_RESPONSIBILITY = 1e-5
 
 
-def fit_variationally(
-    problem: Problem,
-    concentration: float,
-    seed: int,
-    progress: Callable[[int], None] | None = None,
-    batch_size: int | None = None,
-    device: str | None = None,
-) -> Fitted:
+def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> tuple[HyperParameters, Fitted]:
     """Fit to the labelled rows' counts. O(sweeps · tasks · cells · clusters) time, no copy of the counts.
 
     With a ``batch_size`` clusters move after so many tasks instead of after all. With a ``device`` the counts are taken
     there and torch goes through them.
     """
-    statistics = problem.statistics
+    statistics, concentration = data.statistics, hyper.concentration
+    if statistics.layout.numbers:
+        raise ValueError('inference="variational" takes no columns of numbers: use "bhc" or "gibbs", or bins')
     counts = statistics.feature_counts
     n_tasks = len(counts)
-    product = dirichlet_product(problem.feature_prior, statistics.layout.group_start, 0)
-    data: TaskCounts = CountsInMemory(counts) if device is None else TorchCounts(counts, device)
+    product = dirichlet_product(hyper.feature_prior, statistics.layout.group_start, 0)
+    held: TaskCounts = CountsInMemory(counts) if options.device is None else TorchCounts(counts, options.device)
     few = partial(cluster_few, groups=product, concentration=concentration)
     rng = np.random.default_rng(seed)
-    clusters = fit_clusters(data, product, concentration, rng, few, batch_size, progress)
+    with progress_bar("Sweeping over tasks", None, options.verbose) as advance:
+        clusters = fit_clusters(held, product, concentration, rng, few, options.batch_size, advance)
     if not clusters.converged:
         warnings.warn(
             f"The bound was still rising after {MAX_SWEEPS} sweeps over the tasks: the clusters found are valid, but "
@@ -53,14 +52,14 @@ def fit_variationally(
             ConvergenceWarning,
             stacklevel=2,
         )
-    owner, block, weight, partition = _memberships(data, *expectations(clusters, product, concentration))
-    log_rates = problem.log_rates(statistics.label_counts)
-    no_rates = problem.log_rates(np.zeros_like(problem.label_prior))
+    task, block, weight, partition = _memberships(held, *expectations(clusters, product, concentration))
+    log_rates = hyper.log_label_rates(statistics.label_counts)
+    no_rates = hyper.log_label_rates(np.zeros_like(hyper.label_prior))
     joins, alone = joining_weights(clusters.sizes, n_tasks, concentration)
     n_blocks = len(joins) + 1
-    entries = [
-        Entry(owner, block, np.log(weight), log_rates[owner]),
-        Entry(
+    memberships = [
+        Memberships(task, block, np.log(weight), log_rates[task]),
+        Memberships(
             np.full(n_blocks, n_tasks),
             np.arange(n_blocks),
             np.log(np.append(joins, alone)),
@@ -69,12 +68,13 @@ def fit_variationally(
     ]
     block_counts = np.concatenate([clusters.counts, np.zeros((1, counts.shape[1]))])
     sizes = np.append(np.bincount(partition, minlength=len(joins)), 0)
-    return Fitted(
-        blocks=make_blocks(problem, block_counts, sizes, entries),
+    fitted = Fitted(
+        blocks=make_blocks(data, hyper, block_counts, sizes, memberships),
         partition=canonical(partition),
-        evidence=Evidence(clusters.bound + problem.log_label_evidence(), "lower bound"),
+        evidence=Evidence(clusters.bound + hyper.log_label_evidence(statistics.label_counts), "lower bound"),
         independent=True,
     )
+    return hyper, fitted
 
 
 def _memberships(

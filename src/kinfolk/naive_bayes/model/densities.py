@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.tasks.numbers import Number
-
-Floats = NDArray[np.float64]
 
 _GAUSSIAN, _COUNT = 0, 1
 # Predictions are right for values up to so many standard deviations, or means, from where the training rows were.

@@ -9,11 +9,12 @@ With θ_u integrated out, the counts n_u of task u, N_u in all, are Dirichlet-mu
 
     log p(data | K, θ̄) = Σ_x Σ_u log (K θ̄_x)↑n_{u,x} − Σ_u log K↑N_u,        a↑n = Γ(a + n) / Γ(a).
 
-Each sum over tasks depends only on how often each count occurs (``tallies``). Log K, and the log odds of the shares of
-two cells at a time, are drawn by slice sampling (R. M. Neal, "Slice sampling", Ann. Statist. 31, 2003, stepping out).
-Given K the log likelihood is a sum of concave functions of the θ̄_x: there are no modes to be lost between. The power
-that annealing needs, and weights that make counts fractional, change nothing in this, as they would in schemes that
-draw latent tables.
+Each sum over tasks depends only on how often each count occurs (``tallies``). Where tasks are clustered, each cluster
+has a prototype, and all have the strength of the group: the first sum is then over clusters too. Log K, and the log
+odds of the shares of two cells at a time, are drawn by slice sampling (R. M. Neal, "Slice sampling", Ann. Statist. 31,
+2003, stepping out). Given K the log likelihood is a sum of concave functions of the θ̄_x: there are no modes to be lost
+between. The power that annealing needs, and weights that make counts fractional, change nothing in this, as they would
+in schemes that draw latent tables.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.gamma_draws import log_gamma_draws
-from kinfolk.naive_bayes.model.tallies import Floats, Tallies, log_risings
+from kinfolk.naive_bayes.model.tallies import Tallies, log_risings
+from kinfolk.tasks.statistics import Layout
 
 _NARROWEST, _WIDEST = 1e-3, 1e3
 
@@ -66,8 +69,17 @@ class NoiseModel(NamedTuple):
         return log_strength, np.asarray(drawn - np.logaddexp.reduce(drawn, axis=1, keepdims=True))
 
 
+def noise_model(prototype_prior: Floats, layout: Layout, strength_prior: tuple[float, float]) -> NoiseModel:
+    """The noise model of features in this layout."""
+    shape, rate = strength_prior
+    return NoiseModel(layout.group_start, prototype_prior, float(shape), float(rate))
+
+
 class State(NamedTuple):
-    """Where a sampler stands in every group, and how wide it looks around itself; changed in place."""
+    """Where a sampler stands in every group, and how wide it looks around itself; changed in place.
+
+    Log strengths and widths are (groups,), log prototypes (clusters, cells), and widths of shares (cells,).
+    """
 
     log_strength: Floats
     log_prototype: Floats
@@ -81,13 +93,13 @@ class State(NamedTuple):
         starts, widths = model.group_start[:-1], np.diff(model.group_start)
         log_prototype = np.log(mass) - np.repeat(np.log(np.add.reduceat(mass, starts)), widths)
         log_strength = log_gamma_draws(np.full(model.n_groups, model.shape), rng) - np.log(model.rate)
-        return cls(log_strength, log_prototype, np.ones(model.n_groups), np.ones(len(mass)))
+        return cls(log_strength, log_prototype[None], np.ones(model.n_groups), np.ones(len(mass)))
 
     def sweep(self, model: NoiseModel, tallies: Tallies, rng: np.random.Generator, adapt: bool = False) -> None:
-        """Redraw every group once; what no data speak about comes from the prior. Widths may adapt while burning in."""
+        """Redraw every group of one cluster, from the prior where there are no data; widths may adapt in burning in."""
         seen = tallies.seen(model.n_groups)
         for g in np.flatnonzero(~seen).tolist():
-            (self.log_strength[g],), (self.log_prototype[model.cells(g)],) = model.draw_prior(g, 1, rng)
+            (self.log_strength[g],), self.log_prototype[:, model.cells(g)] = model.draw_prior(g, 1, rng)
         _sweep_groups(np.flatnonzero(seen), model, tallies, self, adapt, rng)
 
     def log_likelihood(self, model: NoiseModel, tallies: Tallies) -> float:
@@ -97,9 +109,13 @@ class State(NamedTuple):
 
 @compiled
 def _log_likelihood(group, model, tallies, log_strength, log_shares):  # type: ignore[no-untyped-def]
-    total = -log_risings(tallies, len(model.prototype_prior) + group, log_strength)
-    for x in range(len(log_shares)):
-        total += log_risings(tallies, model.group_start[group] + x, log_strength + log_shares[x])
+    """Log likelihood of a group of cells, given the log shares of its values (clusters, values)."""
+    n_clusters, n_cells = len(log_shares), len(model.prototype_prior)
+    total = -log_risings(tallies, n_clusters * n_cells + group, log_strength)
+    for k in range(n_clusters):
+        first = k * n_cells + model.group_start[group]
+        for x in range(log_shares.shape[1]):
+            total += log_risings(tallies, first + x, log_strength + log_shares[k, x])
     return total
 
 
@@ -108,7 +124,7 @@ def log_likelihoods(group, model, tallies, log_strengths, log_prototypes):  # ty
     """Log likelihood of points of one group: log strengths (points,) and log prototypes (points, values)."""
     out = np.empty(len(log_strengths))
     for i in range(len(out)):
-        out[i] = _log_likelihood(group, model, tallies, log_strengths[i], log_prototypes[i])
+        out[i] = _log_likelihood(group, model, tallies, log_strengths[i], log_prototypes[i : i + 1])
     return out
 
 
@@ -116,7 +132,7 @@ def log_likelihoods(group, model, tallies, log_strengths, log_prototypes):  # ty
 def _log_likelihood_of_all(model, tallies, state):  # type: ignore[no-untyped-def]
     total = 0.0
     for g in range(len(state.log_strength)):
-        log_shares = state.log_prototype[model.group_start[g] : model.group_start[g + 1]]
+        log_shares = state.log_prototype[:, model.group_start[g] : model.group_start[g + 1]]
         total += _log_likelihood(g, model, tallies, state.log_strength[g], log_shares)
     return total
 
@@ -133,7 +149,7 @@ def _log_density(point, cell, partner, log_both, group, model, tallies, state): 
     """Log density along a line: of log K if ``cell`` is −1, else of the log odds of two cells' shares."""
     if cell < 0:
         prior = model.shape * point - model.rate * np.exp(point)
-        log_shares = state.log_prototype[model.group_start[group] : model.group_start[group + 1]]
+        log_shares = state.log_prototype[:, model.group_start[group] : model.group_start[group + 1]]
         return prior + _log_likelihood(group, model, tallies, point, log_shares)
     one, other = _split(point, log_both)
     prior = model.prototype_prior[cell] * one + model.prototype_prior[partner] * other
@@ -171,22 +187,34 @@ def _adapted(width, step):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sweep_group(group, model, tallies, state, adapt, rng):  # type: ignore[no-untyped-def]
-    """Redraw the strength of a group, then its prototype, every cell but one with a partner chosen at random."""
+def _redraw_strength(group, model, tallies, state, adapt, rng):  # type: ignore[no-untyped-def]
     here = state.log_strength[group]
     there = _slice(here, state.strength_width[group], -1, -1, 0.0, group, model, tallies, state, rng)
     state.log_strength[group] = there
     if adapt:
         state.strength_width[group] = _adapted(state.strength_width[group], there - here)
+
+
+@compiled
+def redraw_strengths(model, tallies, state, adapt, rng):  # type: ignore[no-untyped-def]
+    """Redraw the strengths of all groups in place, given the prototypes of all clusters."""
+    for group in range(len(state.log_strength)):
+        _redraw_strength(group, model, tallies, state, adapt, rng)
+
+
+@compiled
+def _sweep_group(group, model, tallies, state, adapt, rng):  # type: ignore[no-untyped-def]
+    """Redraw the strength of a group, then its prototype, every cell but one with a partner chosen at random."""
+    _redraw_strength(group, model, tallies, state, adapt, rng)
     first, n_values = model.group_start[group], model.group_start[group + 1] - model.group_start[group]
     for cell in range(first + 1, first + n_values):
         partner = first + int(rng.random() * (n_values - 1))
         if partner >= cell:
             partner += 1
-        here = state.log_prototype[cell] - state.log_prototype[partner]
-        log_both = np.logaddexp(state.log_prototype[cell], state.log_prototype[partner])
+        here = state.log_prototype[0, cell] - state.log_prototype[0, partner]
+        log_both = np.logaddexp(state.log_prototype[0, cell], state.log_prototype[0, partner])
         there = _slice(here, state.share_width[cell], cell, partner, log_both, group, model, tallies, state, rng)
-        state.log_prototype[cell], state.log_prototype[partner] = _split(there, log_both)
+        state.log_prototype[0, cell], state.log_prototype[0, partner] = _split(there, log_both)
         if adapt:
             state.share_width[cell] = _adapted(state.share_width[cell], there - here)
 
@@ -207,5 +235,6 @@ def run_group(group, model, tallies, state, n_burn_in, n_draws, rng):  # type: i
         _sweep_group(group, model, tallies, state, sweep < n_burn_in, rng)
         if sweep >= n_burn_in:
             log_strengths[sweep - n_burn_in] = state.log_strength[group]
-            log_prototypes[sweep - n_burn_in] = state.log_prototype[first:last]
+            for x in range(last - first):
+                log_prototypes[sweep - n_burn_in, x] = state.log_prototype[0, first + x]
     return log_strengths, log_prototypes

@@ -8,16 +8,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.naive_bayes.model.hyper import GivenHyperParameters
 from kinfolk.tasks.schema import Schema
-from kinfolk.tasks.statistics import Layout
+from kinfolk.tasks.statistics import Layout, layout_of
 
 
-def label_prior(given: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+def given_hyper_parameters(
+    schema: Schema,
+    classes: NDArray[Any],
+    *,
+    label_prior: Any,
+    feature_prior: Any,
+    temper: float | None,
+    concentration: float | None = None,
+) -> GivenHyperParameters:
+    """Hyper-parameters from what a user gives; None is left for the data to settle."""
+    return GivenHyperParameters(
+        None if label_prior is None else label_pseudo_counts(label_prior, classes),
+        None
+        if feature_prior is None
+        else feature_pseudo_counts(feature_prior, schema, layout_of(schema, len(classes))),
+        None if temper is None else np.full(len(schema.columns), temper, dtype=np.float64),
+        concentration,
+    )
+
+
+def label_pseudo_counts(given: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Pseudo-counts of the labels, in the order of the classes.
 
     Examples
     --------
-    >>> label_prior({"no": 2, "yes": 1}, np.array(["no", "yes"])).tolist()
+    >>> label_pseudo_counts({"no": 2, "yes": 1}, np.array(["no", "yes"])).tolist()
     [2.0, 1.0]
     """
     if isinstance(given, Mapping):
@@ -33,7 +54,7 @@ def label_prior(given: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     return prior
 
 
-def feature_prior(given: Any, schema: Schema, layout: Layout) -> NDArray[np.float64]:
+def feature_pseudo_counts(given: Any, schema: Schema, layout: Layout) -> NDArray[np.float64]:
     """Pseudo-counts of all cells of a layout.
 
     A number serves everywhere. A sequence has an item per feature and a mapping one per named feature (the others have

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-
-Floats = NDArray[np.float64]
 
 # Above this Stirling's series is good to 1e−13, and does not lose digits as a difference of two lgammas does.
 _LARGE = 30.0
@@ -28,7 +27,7 @@ _LEVELS_PER_COUNT = 3
 
 
 class Tallies(NamedTuple):
-    """How often each count occurs among the tasks: a row of terms for every cell, then one for every group's totals.
+    """How often each count occurs among the tasks: a row of terms for every cluster's cells, then for groups' totals.
 
     Terms ``start[k]:start[k + 1]`` of row k add up to Σ_u log a↑n_u: term i is ``weight[i]`` times log(a + ``at[i]``)
     if it is a level, else times log a↑``at[i]``.
@@ -56,7 +55,7 @@ class Tallies(NamedTuple):
 
 
 def tally(counts: NDArray[Any], group_start: NDArray[np.int64]) -> Tallies:
-    """Tally counts (tasks, cells), group by group of cells. O(tasks · cells).
+    """Tally counts (tasks, cells) of one cluster, group by group of cells. O(tasks · cells).
 
     Examples
     --------
@@ -64,8 +63,8 @@ def tally(counts: NDArray[Any], group_start: NDArray[np.int64]) -> Tallies:
     >>> tallies.at[:3].tolist(), tallies.weight[:3].tolist()  # the first cell: three tasks above 0, two above 1, …
     ([0.0, 1.0, 2.0], [3.0, 2.0, 1.0])
     """
-    whole = counts.dtype.kind in "iu"
-    start, at, weight, is_level = _tally(np.ascontiguousarray(counts), group_start, whole)
+    one_cluster = np.zeros(len(counts), dtype=np.int64)
+    start, at, weight, is_level = tally_by_cluster(counts, group_start, one_cluster, 1)
     if is_level.all():
         return Tallies(start, at, weight, is_level)
     rows = []
@@ -80,23 +79,36 @@ def tally(counts: NDArray[Any], group_start: NDArray[np.int64]) -> Tallies:
     return Tallies(np.append(0, ends), *(np.concatenate(part) for part in zip(*rows, strict=True)))
 
 
+def tally_by_cluster(
+    counts: NDArray[Any], group_start: NDArray[np.int64], cluster: NDArray[np.int64], n_clusters: int
+) -> Tallies:
+    """Tally counts (tasks, cells), the cells of each cluster of tasks by themselves, the totals of all tasks together.
+
+    Sums depend on the order of the tasks in their last digits where counts are too different to be tallied by levels.
+    """
+    whole = counts.dtype.kind in "iu"
+    return Tallies(*_tally(np.ascontiguousarray(counts), group_start, cluster, n_clusters, whole))
+
+
 @compiled
-def _tally(counts, group_start, whole):  # type: ignore[no-untyped-def]
+def _tally(counts, group_start, cluster, n_clusters, whole):  # type: ignore[no-untyped-def]
     """Terms of all rows: levels where they are few, else the counts one by one. Goes along memory, task by task."""
     n_cells, n_groups = counts.shape[1], len(group_start) - 1
-    highest = np.zeros(n_cells + n_groups)
-    present = np.zeros(n_cells + n_groups, dtype=np.int64)
+    n_before = n_clusters * n_cells
+    highest = np.zeros(n_before + n_groups)
+    present = np.zeros(n_before + n_groups, dtype=np.int64)
     for u in range(len(counts)):
+        first = cluster[u] * n_cells
         for g in range(n_groups):
             total = 0.0
             for c in range(group_start[g], group_start[g + 1]):
-                highest[c] = max(highest[c], counts[u, c])
-                present[c] += counts[u, c] > 0
+                highest[first + c] = max(highest[first + c], counts[u, c])
+                present[first + c] += counts[u, c] > 0
                 total += counts[u, c]
-            highest[n_cells + g] = max(highest[n_cells + g], total)
-            present[n_cells + g] += total > 0
-    start = np.zeros(n_cells + n_groups + 1, dtype=np.int64)
-    by_level = np.zeros(n_cells + n_groups, dtype=np.bool_)
+            highest[n_before + g] = max(highest[n_before + g], total)
+            present[n_before + g] += total > 0
+    start = np.zeros(n_before + n_groups + 1, dtype=np.int64)
+    by_level = np.zeros(n_before + n_groups, dtype=np.bool_)
     for row in range(len(present)):
         by_level[row] = whole and highest[row] <= _LEVELS_PER_COUNT * present[row]
         start[row + 1] = start[row] + (int(highest[row]) if by_level[row] else present[row])
@@ -107,13 +119,14 @@ def _tally(counts, group_start, whole):  # type: ignore[no-untyped-def]
             total = 0.0
             for c in range(group_start[g], group_start[g + 1] + 1):
                 # The total of a group's cells has its turn after the last of them.
-                row = c if c < group_start[g + 1] else n_cells + g
+                row = cluster[u] * n_cells + c if c < group_start[g + 1] else n_before + g
                 count = float(counts[u, c]) if c < group_start[g + 1] else total
                 total += count
                 if count > 0.0 and by_level[row]:
                     weight[start[row] + int(count) - 1] += 1.0
                 elif count > 0.0:
                     at[filled[row]] = count
+                    weight[filled[row]] = 1.0
                     filled[row] += 1
     for row in range(len(by_level)):
         if by_level[row]:

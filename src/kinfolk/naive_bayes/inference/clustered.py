@@ -1,0 +1,120 @@
+"""Clustered naive Bayes: tasks of a cluster have the same feature rates (paper 000; thesis sections 2.5 and A.1.3).
+
+Hyper-parameters that are to be learnt are found by an EM algorithm: infer blocks, learn from them, and infer again
+until nothing changes much.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from kinfolk.evidence import Evidence
+from kinfolk.naive_bayes.inference import bhc, exact, gibbs, variational
+from kinfolk.naive_bayes.inference.conditional_evidence import Effort, labels_given_features_and_clusters
+from kinfolk.naive_bayes.inference.empirical_bayes import learn_feature_prior, learn_priors
+from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, fitted_blocks
+from kinfolk.naive_bayes.inference.leave_one_out import leave_out as leave_out_of_blocks
+from kinfolk.naive_bayes.inference.options import Options
+from kinfolk.naive_bayes.inference.reseating import reseat
+from kinfolk.naive_bayes.model.data import TrainingData
+from kinfolk.naive_bayes.model.fitted import Fitted
+from kinfolk.naive_bayes.model.hyper import GivenHyperParameters, HyperParameters
+from kinfolk.partition.concentration import GammaPrior, most_probable_concentration
+from kinfolk.tasks.statistics import Rows
+
+# The algorithms, by what a user types.
+ALGORITHMS = {
+    "bhc": bhc.infer,
+    "randomised-bhc": bhc.infer,
+    "gibbs": gibbs.infer,
+    "exact": exact.infer,
+    "variational": variational.infer,
+}
+# Algorithms that learn from unlabelled rows; the others leave them out.
+USE_UNLABELLED = ("gibbs", "exact")
+# Beyond this many tasks a draft for the sampler's hyper-parameters is made by variational inference.
+_MAX_BHC_TASKS = 2_000
+# Rounds of inference and learning, and the change of logs below which there is no other.
+_MAX_ROUNDS, _SETTLED = 4, 0.05
+
+
+def infer(
+    data: TrainingData, given: GivenHyperParameters, options: Options, seed: int
+) -> tuple[HyperParameters, Fitted]:
+    """Infer the partition, and hyper-parameters along with it."""
+    samples = options.inference == "gibbs"
+    hyper, fitted = learn_from_blocks(data, given, options, seed, samples)
+    if fitted is None or samples:
+        return ALGORITHMS[options.inference](data, hyper, options, seed)
+    return hyper, fitted
+
+
+def learn_from_blocks(
+    data: TrainingData, given: GivenHyperParameters, options: Options, seed: int, samples: bool
+) -> tuple[HyperParameters, Fitted | None]:
+    """Hyper-parameters, given or learnt by EM, and what the last inference left, where it was made with them.
+
+    A sampler's are learnt from a quicker algorithm's blocks, of the labelled rows; the concentration it draws itself.
+    """
+    statistics = data.statistics
+    layout, n_tasks = statistics.layout, len(statistics.tasks)
+    hyper = learn_priors(given, layout, statistics.label_counts, None)
+    if samples and given.concentration is None:
+        hyper = hyper._replace(concentration_prior=GammaPrior())
+    if given.feature_prior is not None and (given.concentration is not None or samples):
+        return hyper, None
+    if samples:
+        # Variational inference takes no columns of numbers.
+        many = "randomised-bhc" if layout.numbers else "variational"
+        options = options._replace(inference="bhc" if n_tasks <= _MAX_BHC_TASKS else many)
+        data = data.labelled_only()
+    change = 0.0
+    for _ in range(_MAX_ROUNDS):
+        _, fitted = ALGORITHMS[options.inference](data, hyper, options, seed)
+        learnt, probability = hyper, fitted.block_probabilities()
+        if given.feature_prior is None:
+            prior = learn_feature_prior(fitted.blocks.counts, probability, layout)
+            learnt = learnt._replace(feature_prior=prior.pseudo_counts(layout), votes=prior.votes)
+        if given.concentration is None:
+            concentration = most_probable_concentration(float(probability.sum()), n_tasks, GammaPrior())
+            learnt = learnt._replace(concentration=concentration)
+        ratios = np.append(learnt.feature_prior / hyper.feature_prior, learnt.concentration / hyper.concentration)
+        change = float(np.abs(np.log(ratios)).max())
+        if change < _SETTLED:
+            return hyper, fitted
+        hyper = learnt
+    if change > 1.0:
+        warnings.warn(
+            f"feature_prior and concentration had not settled after {_MAX_ROUNDS} rounds of inference: the "
+            f"last changed one of them by a factor of {np.exp(change):.1f}; give numbers, or compare with other data",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return hyper, None
+
+
+def evidence(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> Evidence:
+    """Log p(X, Y), annealed."""
+    return gibbs.evidence(data, hyper, seed, options.n_jobs)
+
+
+def leave_out(data: TrainingData, hyper: HyperParameters, fitted: Fitted, rows: Rows, options: Options) -> LeftOut:
+    """What is said of each of these training rows by all others, once its task has been seated anew."""
+    # Where all partitions are summed over, those that the row does not choose are among them.
+    if options.inference == "exact":
+        blocks = fitted_blocks(fitted)
+    else:
+        blocks = reseat(data, hyper, fitted.partition, np.unique(rows.task))
+    return leave_out_of_blocks(data, hyper, blocks, rows, data.statistics.label_counts)
+
+
+def labels_given_features(
+    data: TrainingData, hyper: HyperParameters, fitted: Fitted, rows: Rows, options: Options, effort: Effort
+) -> Evidence:
+    """Log p(Y | X)."""
+    known = fitted.evidence
+    joint = known if known is not None and known.kind == "exact" else None
+    return labels_given_features_and_clusters(data, hyper, rows, effort, joint)
