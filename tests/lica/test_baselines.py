@@ -3,7 +3,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 
-from kinfolk.lica.inference.baselines import fit_hierarchical_gaussian, fit_individual, fit_pooled
+from kinfolk.lica.inference.hierarchical import fit_hierarchical_gaussian
+from kinfolk.lica.inference.individual import fit_individual
+from kinfolk.lica.inference.pooled import fit_pooled
 from kinfolk.lica.model.data import make_linear_tasks
 
 

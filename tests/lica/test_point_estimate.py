@@ -8,8 +8,8 @@ from sklearn.metrics import roc_auc_score
 from kinfolk.datasets import make_lica_tasks
 from kinfolk.lica.inference import alternation
 from kinfolk.lica.inference.alternation import Variances, balance, loading_step
-from kinfolk.lica.inference.baselines import fit_individual
-from kinfolk.lica.inference.held_out import climb, make_folds
+from kinfolk.lica.inference.held_out import make_folds, search_levels
+from kinfolk.lica.inference.individual import fit_individual
 from kinfolk.lica.inference.map import break_even_loading_variance, fit_point_estimate, fit_point_task
 from kinfolk.lica.model.data import make_linear_tasks
 from kinfolk.lica.model.prior import UNIT_SCALE, TaskPrior
@@ -290,4 +290,4 @@ def test_folds_judge_every_row_once_and_keep_a_row_on_one_side_for_all_tasks():
 
 @pytest.mark.parametrize(("best", "found"), [(1.0, 1.0), (31.0, 10**1.5), (0.001, 0.001), (1e9, 100.0)])
 def test_the_climb_stops_at_the_least_loss_within_bounds(best, found):
-    assert climb(lambda v: np.log(v / best) ** 2, 1.0, 9e-4, 150.0) == pytest.approx(found)
+    assert search_levels(lambda v: np.log(v / best) ** 2, 1.0, 9e-4, 150.0) == pytest.approx(found)

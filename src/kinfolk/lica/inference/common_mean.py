@@ -24,7 +24,7 @@ def rough_hierarchy(
 ) -> WeightsOfTasks:
     """Weights about a common mean, good enough to be compared."""
     # A gradient that does not matter to a task of many rows would decide one of few.
-    rows = float(np.mean([len(rows) for rows in solver.problem.rows]))
+    rows = float(np.mean([len(rows) for rows in solver.data.rows]))
     tolerance = max(TOLERANCE, ROUGH * min(rows / MANY_ROWS, 1.0))
     return fit_hierarchy(solver, noise, residual_variance, start, ROUGH_ROUNDS, ROUGH_GAIN, tolerance)[0]
 
@@ -45,7 +45,7 @@ def fit_hierarchy(
     """
 
     def at(mean: Floats, before: WeightsOfTasks | None) -> tuple[WeightsOfTasks, float]:
-        centre = np.tile(mean[:, None], (1, solver.problem.n_tasks))
+        centre = np.tile(mean[:, None], (1, solver.data.n_tasks))
         solved = solver.solve(centre, noise, residual_variance, before, tolerance)
         cost = float(np.sum(solved.loss + solved.penalty(centre, noise, solver.intercept_variance)))
         return solved, cost + 0.5 * float(np.sum(mean**2 / noise))

@@ -46,7 +46,7 @@ class Alone(NamedTuple):
 
 
 def fit_empirical_bayes(
-    problem: LinearTasks,
+    data: LinearTasks,
     *,
     link: Link,
     n_sources: int,
@@ -72,7 +72,7 @@ def fit_empirical_bayes(
 
     Parameters
     ----------
-    problem : LinearTasks
+    data : LinearTasks
         The tasks' data.
     link : {"logistic", "probit", "gaussian"}
         The likelihood.
@@ -101,7 +101,7 @@ def fit_empirical_bayes(
     start : TaskPrior, optional
         Start from here (a warm start) and not from tasks fitted one by one; ``n_sources`` must agree.
     alone : Alone, optional
-        What ``fit_alone`` gave on the same problem under the same settings, where several fits are to share it.
+        What ``fit_alone`` gave on the same data under the same settings, where several fits are to share it.
     seed : int
         For sources beyond the number of tasks, whose start is random.
     weight_variances : bool
@@ -130,23 +130,23 @@ def fit_empirical_bayes(
     >>> bool(signs[0] == signs[2] != signs[1])
     True
     """
-    if start is not None and start.loadings.shape != (problem.X.shape[1], n_sources):
+    if start is not None and start.loadings.shape != (data.X.shape[1], n_sources):
         raise ValueError(
             f"The start has {start.n_features} features and {start.n_sources} sources; "
-            f"{problem.n_features} features and {n_sources} sources are needed."
+            f"{data.n_features} features and {n_sources} sources are needed."
         )
-    problem = problem.compact()
+    data = data.compact()
     with one_blas_thread():
         family = Family(link, sources, likelihood_bound)
-        layout = lay_out(problem, noise == "isotropic")
+        layout = lay_out(data, noise == "isotropic")
         if start is not None:
-            nothing = np.zeros(problem.n_features)
+            nothing = np.zeros(data.n_features)
             prior = start._replace(mean=(nothing if start.mean is None else start.mean) if shared_mean else None)
             states = fresh_states(layout, prior, family)
             own_variance = weight_variance = float(np.mean(prior.noise) + np.mean(np.sum(prior.loadings**2, axis=1)))
         else:
             if alone is None:
-                alone = _fit_alone(problem, family, source_scale, intercept_variance, tol, n_jobs)
+                alone = _fit_alone(data, family, source_scale, intercept_variance, tol, n_jobs)
             weight_variance = float(alone.prior.noise[0])
             prior, states, own = _with_sources(layout, alone, n_sources, seed, sources, shared_mean)
             own_variance = own * weight_variance
@@ -159,9 +159,9 @@ def fit_empirical_bayes(
             _FLOOR * weight_variance,
             own_variance,
             strength,
-            _RESIDUAL_FLOOR * _spread_of_targets(problem),
+            _RESIDUAL_FLOOR * _spread_of_targets(data),
             weight_variance if shared_mean else None,
-            (_spread_of_targets(problem) if link == "gaussian" else 1.0) if shared_intercepts else None,
+            (_spread_of_targets(data) if link == "gaussian" else 1.0) if shared_intercepts else None,
             residual_variance is not None,
         )
         found = run_em(
@@ -172,7 +172,7 @@ def fit_empirical_bayes(
 
 
 def fit_alone(
-    problem: LinearTasks,
+    data: LinearTasks,
     *,
     link: Link,
     sources: SourceKind = "laplace",
@@ -188,21 +188,21 @@ def fit_alone(
     """
     family = Family(link, sources, likelihood_bound)
     with one_blas_thread():
-        return _fit_alone(problem.compact(), family, source_scale, intercept_variance, tol, n_jobs)
+        return _fit_alone(data.compact(), family, source_scale, intercept_variance, tol, n_jobs)
 
 
 def _fit_alone(
-    problem: LinearTasks,
+    data: LinearTasks,
     family: Family,
     source_scale: float,
     intercept_variance: float,
     tol: float,
     n_jobs: int | None,
 ) -> Alone:
-    prior = _plain_prior(problem, family.link, source_scale, intercept_variance)
-    floors = _FLOOR * float(prior.noise[0]), _RESIDUAL_FLOOR * _spread_of_targets(problem)
+    prior = _plain_prior(data, family.link, source_scale, intercept_variance)
+    floors = _FLOOR * float(prior.noise[0]), _RESIDUAL_FLOOR * _spread_of_targets(data)
     shrinkage = Shrinkage(1.0, floors[0], residual_floor=floors[1])
-    layout = lay_out(problem, True)
+    layout = lay_out(data, True)
     states = fresh_states(layout, prior, family)
     found = run_em(layout, family, prior, states, shrinkage, max_iter=_ALONE, tol=tol, n_jobs=n_jobs)
     return Alone(found.prior, found.states)
@@ -210,7 +210,7 @@ def _fit_alone(
 
 def fit_task(
     prior: TaskPrior,
-    problem: LinearTasks,
+    data: LinearTasks,
     link: Link,
     *,
     sources: SourceKind = "laplace",
@@ -225,7 +225,7 @@ def fit_task(
     ----------
     prior : TaskPrior
         What was learnt from other tasks.
-    problem : LinearTasks
+    data : LinearTasks
         The data of one task.
     link, sources, likelihood_bound : str
         As the prior was learnt.
@@ -234,12 +234,12 @@ def fit_task(
     weight_variances : bool
         Give ``weight_variance`` too.
     """
-    if problem.n_tasks != 1:
-        raise ValueError(f"The problem has {problem.n_tasks} tasks; a fit under a prior that is held takes one.")
-    problem = problem.compact()
+    if data.n_tasks != 1:
+        raise ValueError(f"The data have {data.n_tasks} tasks; a fit under a prior that is held takes one.")
+    data = data.compact()
     with one_blas_thread():
         family = Family(link, sources, likelihood_bound)
-        layout = lay_out(problem, bool(np.all(prior.noise == prior.noise[0])))
+        layout = lay_out(data, bool(np.all(prior.noise == prior.noise[0])))
         states = fresh_states(layout, prior, family)
         states = update_tasks(layout, prior, states, family, Sweeps(max_iter, tol), n_jobs=1)
         more = update_tasks(layout, prior, states, family, Sweeps(same_prior=True), n_jobs=1)
@@ -273,24 +273,22 @@ def _posteriors(
     return found
 
 
-def _plain_prior(problem: LinearTasks, link: Link, source_scale: float, intercept_variance: float) -> TaskPrior:
+def _plain_prior(data: LinearTasks, link: Link, source_scale: float, intercept_variance: float) -> TaskPrior:
     """A prior without sources, under which the linear predictors are of a size that the targets ask for."""
-    squares = (
-        problem.X.multiply(problem.X).sum(axis=1) if hasattr(problem.X, "multiply") else np.sum(problem.X**2, axis=1)
-    )
-    places, weights = np.concatenate(problem.rows), np.concatenate(problem.weights)
-    size = float(weights @ np.asarray(squares).ravel()[places]) / (problem.counted or 1.0) or 1.0
-    spread = _spread_of_targets(problem) if link == "gaussian" else 4.0
+    squares = data.X.multiply(data.X).sum(axis=1) if hasattr(data.X, "multiply") else np.sum(data.X**2, axis=1)
+    places, weights = np.concatenate(data.rows), np.concatenate(data.weights)
+    size = float(weights @ np.asarray(squares).ravel()[places]) / (data.counted or 1.0) or 1.0
+    spread = _spread_of_targets(data) if link == "gaussian" else 4.0
     residual = 0.5 * spread if link == "gaussian" else 1.0
-    n_features = problem.X.shape[1]
+    n_features = data.X.shape[1]
     return TaskPrior(
         np.zeros((n_features, 0)), np.full(n_features, spread / size), source_scale, intercept_variance, residual
     )
 
 
-def _spread_of_targets(problem: LinearTasks) -> float:
+def _spread_of_targets(data: LinearTasks) -> float:
     """Variance of all targets, rows counted by their weights."""
-    targets, weights = np.concatenate(problem.y), np.concatenate(problem.weights)
+    targets, weights = np.concatenate(data.y), np.concatenate(data.weights)
     if not len(targets):
         return 1.0
     return float(np.average((targets - np.average(targets, weights=weights)) ** 2, weights=weights)) or 1.0

@@ -29,7 +29,7 @@ _WIDEST = 3.0  # most that one longer step multiplies or divides a ψ_j by, wher
 _SMALL_GAINS = 2  # in a row, after which there is nothing left to gain
 
 
-class Climbed(NamedTuple):
+class EMResult(NamedTuple):
     """Where EM ended: the states belong to the prior; ``bounds`` are those at the start and after each iteration."""
 
     prior: TaskPrior
@@ -49,7 +49,7 @@ def run_em(
     tol: float,
     n_jobs: int | None,
     advance: Callable[[int], None] | None = None,
-) -> Climbed:
+) -> EMResult:
     """Iterate until an iteration gains too little."""
     counted, isotropic = float(np.sum(layout.weights)), layout.isotropic
 
@@ -85,8 +85,8 @@ def run_em(
             advance(1)
         small_gains = small_gains + 1 if bounds[-1] - bounds[-2] < tol * counted else 0
         if small_gains == _SMALL_GAINS:
-            return Climbed(prior, states, np.array(bounds), True)
-    return Climbed(prior, states, np.array(bounds), False)
+            return EMResult(prior, states, np.array(bounds), True)
+    return EMResult(prior, states, np.array(bounds), False)
 
 
 def _longer_step(prior: TaskPrior, best: TaskPrior, ahead: Floats, stretch: float, isotropic: bool) -> TaskPrior:

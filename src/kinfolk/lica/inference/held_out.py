@@ -23,45 +23,45 @@ MANY_ROWS = 20_000  # rows, summed over tasks, beyond which one fold judges well
 
 
 class Fold(NamedTuple):
-    """Two parts of a problem's rows: those to fit, those to judge by."""
+    """Two parts of the rows: those to fit, those to judge by."""
 
     fitted: LinearTasks
     judged: LinearTasks
 
 
-def make_folds(problem: LinearTasks, seed: int) -> list[Fold]:
+def make_folds(data: LinearTasks, seed: int) -> list[Fold]:
     """Split rows at random into four parts, each judged by a fit of the others; of many rows, one part suffices.
 
     A row that several tasks have is on the same side for all of them. With fewer than two rows there is no fold.
     """
-    used = np.unique(np.concatenate(problem.rows)) if problem.n_tasks else np.zeros(0, dtype=np.int64)
+    used = np.unique(np.concatenate(data.rows)) if data.n_tasks else np.zeros(0, dtype=np.int64)
     if used.size < 2:
         return []
-    part = np.full(problem.X.shape[0], -1)
+    part = np.full(data.X.shape[0], -1)
     part[used] = np.random.default_rng(seed).permutation(np.arange(used.size) % N_FOLDS)
-    total = sum(rows.size for rows in problem.rows)
+    total = sum(rows.size for rows in data.rows)
     n_folds = int(np.clip(MANY_ROWS // total, 1, min(N_FOLDS, used.size)))
     return [
         Fold(
-            _keep(problem, [part[rows] != fold for rows in problem.rows]),
-            _keep(problem, [part[rows] == fold for rows in problem.rows]),
+            _keep(data, [part[rows] != fold for rows in data.rows]),
+            _keep(data, [part[rows] == fold for rows in data.rows]),
         )
         for fold in range(n_folds)
     ]
 
 
-def judge(problem: LinearTasks, weights: Floats, intercepts: Floats, link: Link, residual_variance: float) -> float:
+def judge(data: LinearTasks, weights: Floats, intercepts: Floats, link: Link, residual_variance: float) -> float:
     """Negative log likelihood of all tasks' rows, without constants."""
-    shared = np.asarray(problem.X[problem.rows[0]] @ weights + intercepts) if problem.shares_rows else None
+    shared = np.asarray(data.X[data.rows[0]] @ weights + intercepts) if data.shares_rows else None
     total = 0.0
-    for k, rows in enumerate(problem.rows):
-        predictors = problem.X[rows] @ weights[:, k] + intercepts[k] if shared is None else shared[:, k]
-        one = (problem.y[k][None], np.reshape(predictors, (1, -1)), problem.weights[k][None])
+    for k, rows in enumerate(data.rows):
+        predictors = data.X[rows] @ weights[:, k] + intercepts[k] if shared is None else shared[:, k]
+        one = (data.y[k][None], np.reshape(predictors, (1, -1)), data.weights[k][None])
         total += float(losses(LINK_CODES[link], *one, residual_variance)[0][0])
     return total
 
 
-def climb(evaluate: Callable[[float], float], start: float, lowest: float, highest: float) -> float:
+def search_levels(evaluate: Callable[[float], float], start: float, lowest: float, highest: float) -> float:
     """The value with the least ``evaluate``: upwards from ``start`` or, where that is no better, downwards."""
     best, least = start, evaluate(start)
     for factor in (FACTOR, 1.0 / FACTOR):
@@ -77,22 +77,20 @@ def climb(evaluate: Callable[[float], float], start: float, lowest: float, highe
     return best
 
 
-def _keep(problem: LinearTasks, kept: list[NDArray[np.bool_]]) -> LinearTasks:
+def _keep(data: LinearTasks, kept: list[NDArray[np.bool_]]) -> LinearTasks:
     return LinearTasks(
-        problem.X,
-        tuple(rows[keep] for rows, keep in zip(problem.rows, kept, strict=True)),
-        tuple(y[keep] for y, keep in zip(problem.y, kept, strict=True)),
-        tuple(weights[keep] for weights, keep in zip(problem.weights, kept, strict=True)),
+        data.X,
+        tuple(rows[keep] for rows, keep in zip(data.rows, kept, strict=True)),
+        tuple(y[keep] for y, keep in zip(data.y, kept, strict=True)),
+        tuple(weights[keep] for weights, keep in zip(data.weights, kept, strict=True)),
     )
 
 
-def thin(problem: LinearTasks, most_rows: int, seed: int) -> LinearTasks:
+def thin(data: LinearTasks, most_rows: int, seed: int) -> LinearTasks:
     """Leave out rows at random until no task has many; a row stays for all tasks or for none."""
-    largest = max(len(rows) for rows in problem.rows)
+    largest = max(len(rows) for rows in data.rows)
     if largest <= most_rows:
-        return problem
-    kept = np.random.default_rng(seed).random(problem.X.shape[0]) < most_rows / largest
-    weights = tuple(
-        np.where(kept[rows], weight, 0.0) for rows, weight in zip(problem.rows, problem.weights, strict=True)
-    )
-    return problem._replace(weights=weights).compact()
+        return data
+    kept = np.random.default_rng(seed).random(data.X.shape[0]) < most_rows / largest
+    weights = tuple(np.where(kept[rows], weight, 0.0) for rows, weight in zip(data.rows, data.weights, strict=True))
+    return data._replace(weights=weights).compact()

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kinfolk.lica.inference.baselines import HIERARCHY_ROUNDS, fit_hierarchical_gaussian, fit_individual, fit_pooled
 from kinfolk.lica.inference.convergence import warn_of_convergence
 from kinfolk.lica.inference.eb import fit_empirical_bayes, fit_task
+from kinfolk.lica.inference.hierarchical import HIERARCHY_ROUNDS, fit_hierarchical_gaussian
+from kinfolk.lica.inference.individual import fit_individual
 from kinfolk.lica.inference.map import fit_point_estimate, fit_point_task
 from kinfolk.lica.inference.number_of_sources import choose_n_sources
+from kinfolk.lica.inference.pooled import fit_pooled
 from kinfolk.lica.inference.residual_level import choose_residual_variance
 from kinfolk.lica.model.data import LinearTasks
 from kinfolk.lica.model.fitted import Choice, Fitted, Learnt

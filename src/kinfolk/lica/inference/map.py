@@ -33,7 +33,7 @@ N_HELD = 2  # rounds in which loadings and weights come to terms before the sour
 
 
 def fit_point_estimate(
-    problem: LinearTasks,
+    data: LinearTasks,
     *,
     link: Link,
     n_sources: int,
@@ -55,7 +55,7 @@ def fit_point_estimate(
 
     Parameters
     ----------
-    problem : LinearTasks
+    data : LinearTasks
     link : {"logistic", "probit", "gaussian"}
     n_sources : int
         Number of sources; the lasso leaves those unused that do not pay.
@@ -95,12 +95,12 @@ def fit_point_estimate(
     >>> import numpy as np
     >>> made = make_lica_tasks(12, 30, 40, 2, random_state=0)
     >>> rows = [np.flatnonzero(made.task == k) for k in range(12)]
-    >>> problem = make_linear_tasks(made.X, rows, [2.0 * made.y[r] - 1.0 for r in rows])
-    >>> found = fit_point_estimate(problem, link="logistic", n_sources=2)
+    >>> data = make_linear_tasks(made.X, rows, [2.0 * made.y[r] - 1.0 for r in rows])
+    >>> found = fit_point_estimate(data, link="logistic", n_sources=2)
     >>> found.prior.loadings.shape, len(found.tasks), found.converged
     ((30, 2), 12, True)
     """
-    kept, part = without_empty_features(problem)
+    kept, part = without_empty_features(data)
     solver = WeightSolver(part, link, intercept_variance, n_jobs)
     if start is None:
         level, residual = noise_variance, residual_variance if link == "gaussian" else 1.0
@@ -114,7 +114,7 @@ def fit_point_estimate(
         alone = (rough_hierarchy if shared_mean else individual_weights)(solver, spread, residual, None)
         mean = common_mean(alone)[:, None] if shared_mean else np.zeros((kept.size, 1))
         if noise == "diagonal":
-            centre = np.tile(mean, (1, problem.n_tasks))
+            centre = np.tile(mean, (1, data.n_tasks))
             spread = noise_by_feature(solver, alone, centre, level, residual, np.random.default_rng(seed))
         own = alone.weights - mean
         if loading_variance is None:
@@ -124,7 +124,7 @@ def fit_point_estimate(
             variances = variances._replace(constant=float(np.sqrt(level / loading_variance)))
         fit = begin(solver, variances, sources_of_weights(own.T, n_sources, seed)[1], alone)
     else:
-        _check_start(start, problem, n_sources)
+        _check_start(start, data, n_sources)
         level = float(np.median(start.prior.noise)) if noise_variance is None else noise_variance
         spread = start.prior.noise[kept] if noise_variance is None else np.full(kept.size, noise_variance)
         residual = start.prior.residual_variance if residual_variance is None else residual_variance
@@ -133,25 +133,25 @@ def fit_point_estimate(
         loadings = start.prior.loadings[kept]
         if shared_mean:
             variances = variances._replace(constant=float(np.sqrt(level / loading_variance)))
-            mean = np.zeros(problem.n_features) if start.prior.mean is None else start.prior.mean
+            mean = np.zeros(data.n_features) if start.prior.mean is None else start.prior.mean
             loadings = np.column_stack([loadings, mean[kept] / variances.constant])
         sources = np.stack([task.sources for task in start.tasks])
         fit = begin(solver, variances, sources, _as_weights(start, kept, solver, residual), loadings)
     held = N_HELD if start is None else 0
     course = alternate(solver, variances, fit, n_held=held, max_iter=max_iter, tol=tol, advance=advance)
-    return _expand(course, variances, kept, problem.n_features, level, intercept_variance)
+    return _expand(course, variances, kept, data.n_features, level, intercept_variance)
 
 
 def fit_point_task(
-    problem: LinearTasks, task: int, prior: TaskPrior, *, link: Link, max_iter: int = 1000, tol: float = 1e-9
+    data: LinearTasks, task: int, prior: TaskPrior, *, link: Link, max_iter: int = 1000, tol: float = 1e-9
 ) -> TaskPosterior:
     """Fit weights and sources of one task, what tasks have in common being given: a convex problem.
 
     Parameters
     ----------
-    problem : LinearTasks
+    data : LinearTasks
     task : int
-        The task's place in ``problem``.
+        The task's place in ``data``.
     prior : TaskPrior
     link : {"logistic", "probit", "gaussian"}
     max_iter : int
@@ -163,15 +163,15 @@ def fit_point_task(
     -------
     TaskPosterior
     """
-    design = make_design(problem.X)
+    design = make_design(data.X)
     mean = np.zeros(prior.n_features) if prior.mean is None else prior.mean
     sources = np.zeros((1, prior.n_sources))
-    found = fit_map_weights(problem, task, prior, sources[0], link=link, design=design)
+    found = fit_map_weights(data, task, prior, sources[0], link=link, design=design)
     last = found.objective
     for _ in range(max_iter if prior.n_sources else 0):
         sources = fit_lasso_sources(prior, (found.weights - mean)[:, None], start=sources)
         found = fit_map_weights(
-            problem, task, prior, sources[0], link=link, design=design, start=(found.weights, found.intercept)
+            data, task, prior, sources[0], link=link, design=design, start=(found.weights, found.intercept)
         )
         objective = found.objective + float(np.sum(np.abs(sources))) / prior.source_scale
         if last - objective <= tol * abs(objective):
@@ -208,25 +208,25 @@ def break_even_loading_variance(weights: Floats, noise: Floats, source_scale: fl
     return 27.0 * level / (source_scale * max(typical, 1.0)) ** 2
 
 
-def without_empty_features(problem: LinearTasks) -> tuple[NDArray[np.int64], LinearTasks]:
-    """Features that some row of some task has, and the problem with these and its own rows alone.
+def without_empty_features(data: LinearTasks) -> tuple[NDArray[np.int64], LinearTasks]:
+    """Features that some row of some task has, and the data with these and its own rows alone.
 
     The weights of other features stay at their prior's mean, and rows that no task has say nothing.
     """
-    used = np.unique(np.concatenate(problem.rows)) if problem.n_tasks else np.zeros(0, dtype=np.int64)
-    table: Any = problem.X if used.size == problem.X.shape[0] else problem.X[used]
+    used = np.unique(np.concatenate(data.rows)) if data.n_tasks else np.zeros(0, dtype=np.int64)
+    table: Any = data.X if used.size == data.X.shape[0] else data.X[used]
     filled = table.getnnz(axis=0) if sparse.issparse(table) else np.count_nonzero(table, axis=0)
     kept = np.flatnonzero(filled)
     if kept.size == 0:
-        kept = np.arange(min(1, problem.n_features))
-    if kept.size < problem.n_features:
+        kept = np.arange(min(1, data.n_features))
+    if kept.size < data.n_features:
         table = table[:, kept]
-    return kept, problem._replace(X=table, rows=tuple(np.searchsorted(used, rows) for rows in problem.rows))
+    return kept, data._replace(X=table, rows=tuple(np.searchsorted(used, rows) for rows in data.rows))
 
 
-def _check_start(start: Learnt, problem: LinearTasks, n_sources: int) -> None:
+def _check_start(start: Learnt, data: LinearTasks, n_sources: int) -> None:
     given = (len(start.tasks), *start.prior.loadings.shape)
-    needed = (problem.n_tasks, problem.n_features, n_sources)
+    needed = (data.n_tasks, data.n_features, n_sources)
     if given != needed:
         raise ValueError(
             f"start has {given[0]} tasks, {given[1]} features and {given[2]} sources; "
@@ -239,7 +239,7 @@ def _as_weights(
 ) -> WeightsOfTasks:
     weights = np.stack([task.weights[kept] for task in start.tasks], axis=1)
     intercepts = np.array([task.intercept for task in start.tasks])
-    alone = [solver.problem.of_tasks([k]) for k in range(solver.problem.n_tasks)]
+    alone = [solver.data.of_tasks([k]) for k in range(solver.data.n_tasks)]
     loss = np.array(
         [judge(one, weights[:, [k]], intercepts[[k]], solver.link, residual_variance) for k, one in enumerate(alone)]
     )

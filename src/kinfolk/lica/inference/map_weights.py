@@ -63,7 +63,7 @@ def make_design(X: Any) -> Design:
 
 
 def fit_map_weights(
-    problem: LinearTasks,
+    data: LinearTasks,
     task: int,
     prior: TaskPrior,
     sources: Floats,
@@ -81,15 +81,15 @@ def fit_map_weights(
 
     Parameters
     ----------
-    problem : LinearTasks
+    data : LinearTasks
     task : int
-        The task's place in ``problem``.
+        The task's place in ``data``.
     prior : TaskPrior
         Its loadings, noise, intercept variance and, for a Gaussian link, residual variance.
     sources : ndarray of shape (n_sources,)
     link : {"logistic", "probit", "gaussian"}
     design : Design, optional
-        ``make_design(problem.X)``, where it is at hand.
+        ``make_design(data.X)``, where it is at hand.
     start : (weights, intercept), optional
         Where to start; by default at the prior's mean and the intercept of a model without features.
     tolerance : float
@@ -107,19 +107,19 @@ def fit_map_weights(
     >>> from kinfolk.lica.inference.map_weights import fit_map_weights
     >>> from kinfolk.lica.model.prior import TaskPrior
     >>> from kinfolk.lica.model.data import make_linear_tasks
-    >>> problem = make_linear_tasks([[-1.0], [1.0]], rows=[[0, 1]], y=[[-1.0, 1.0]])
+    >>> data = make_linear_tasks([[-1.0], [1.0]], rows=[[0, 1]], y=[[-1.0, 1.0]])
     >>> prior = TaskPrior(loadings=np.zeros((1, 0)), noise=np.ones(1))
-    >>> found = fit_map_weights(problem, 0, prior, np.zeros(0), link="logistic")
+    >>> found = fit_map_weights(data, 0, prior, np.zeros(0), link="logistic")
     >>> found.weights.round(3), abs(round(found.intercept, 3))
     (array([0.675]), 0.0)
     """
-    design = make_design(problem.X) if design is None else design
+    design = make_design(data.X) if design is None else design
     mean = prior.loadings @ sources if prior.mean is None else prior.mean + prior.loadings @ sources
     if start is None:
-        start = mean, starting_intercept(problem.y[task], problem.weights[task], link)
+        start = mean, starting_intercept(data.y[task], data.weights[task], link)
     return solve_task(
         design,
-        rows_of_task(problem, task, link, prior.residual_variance),
+        rows_of_task(data, task, link, prior.residual_variance),
         np.append(mean, 0.0),
         np.sqrt(np.append(prior.noise, prior.intercept_variance)),
         np.append(*start),
@@ -128,9 +128,9 @@ def fit_map_weights(
     )
 
 
-def rows_of_task(problem: LinearTasks, task: int, link: Link, residual_variance: float) -> TaskRows:
+def rows_of_task(data: LinearTasks, task: int, link: Link, residual_variance: float) -> TaskRows:
     """One task's rows as Newton's method takes them."""
-    its = problem.rows[task], problem.y[task], problem.weights[task]
+    its = data.rows[task], data.y[task], data.weights[task]
     return TaskRows(*its, LINK_CODES[link], float(residual_variance))
 
 
@@ -152,7 +152,7 @@ def starting_intercept(y: Floats, row_weights: Floats, link: Link) -> float:
 
 
 def weight_variance(
-    problem: LinearTasks,
+    data: LinearTasks,
     task: int,
     prior: TaskPrior,
     weights: Floats,
@@ -169,5 +169,5 @@ def weight_variance(
     learnt from.
     """
     scale = np.sqrt(np.append(prior.noise, prior.intercept_variance))
-    rows = rows_of_task(problem, task, link, prior.residual_variance)
+    rows = rows_of_task(data, task, link, prior.residual_variance)
     return np.asarray(inverse_diagonal(design, rows, scale, np.append(weights, intercept), signs))

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from kinfolk.lica.inference.held_out import Fold, climb, judge, make_folds
+from kinfolk.lica.inference.held_out import Fold, judge, make_folds, search_levels
 from kinfolk.lica.inference.map_weights import make_design
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver
 from kinfolk.lica.model.data import LinearTasks, Link
@@ -46,12 +46,12 @@ def individual_weights(
     solver: WeightSolver, noise: Floats, residual_variance: float, start: WeightsOfTasks | None
 ) -> WeightsOfTasks:
     """Weights of every task by itself, roughly."""
-    mean = np.zeros((solver.problem.n_features, solver.problem.n_tasks))
+    mean = np.zeros((solver.data.n_features, solver.data.n_tasks))
     return solver.solve(mean, noise, residual_variance, start, ROUGH)
 
 
 def choose_noise(
-    problem: LinearTasks,
+    data: LinearTasks,
     link: Link,
     intercept_variance: float,
     *,
@@ -63,7 +63,7 @@ def choose_noise(
 
     Parameters
     ----------
-    problem : LinearTasks
+    data : LinearTasks
     link : {"logistic", "probit", "gaussian"}
     intercept_variance : float
     fit : callable
@@ -76,17 +76,17 @@ def choose_noise(
     -------
     NoiseLevel
     """
-    residual = _spread_of_targets(problem) if link == "gaussian" else 1.0
-    first = START * residual / _mean_square_length(problem)
-    folds = make_folds(problem, seed)
-    design = make_design(problem.X)
+    residual = _spread_of_targets(data) if link == "gaussian" else 1.0
+    first = START * residual / _mean_square_length(data)
+    folds = make_folds(data, seed)
+    design = make_design(data.X)
     solvers = [WeightSolver(fold.fitted, link, intercept_variance, n_jobs, design) for fold in folds]
     fits: list[WeightsOfTasks | None] = [None] * len(folds)
     judged: dict[float, float] = {}
     best: list[WeightsOfTasks] = []
 
     def evaluate(level: float) -> float:
-        noise = np.full(problem.n_features, level)
+        noise = np.full(data.n_features, level)
         for i, solver in enumerate(solvers):
             fits[i] = fit(solver, noise, residual, fits[i])
         found = [one for one in fits if one is not None]
@@ -99,7 +99,7 @@ def choose_noise(
             best[:] = found
         return judged[level]
 
-    noise = climb(evaluate, first, LOWEST * first, HIGHEST * first) if folds else first
+    noise = search_levels(evaluate, first, LOWEST * first, HIGHEST * first) if folds else first
     if link == "gaussian" and folds:
         n_judged = sum(float(weights.sum()) for fold in folds for weights in fold.judged.weights)
         error = 2.0 * residual * judged[noise] / n_judged if n_judged > 0.0 else residual
@@ -132,19 +132,17 @@ def noise_by_feature(
     return np.asarray(level * (PSEUDO_TASKS + squares / usual) / (PSEUDO_TASKS + determined))
 
 
-def _spread_of_targets(problem: LinearTasks) -> float:
+def _spread_of_targets(data: LinearTasks) -> float:
     """Mean variance of targets within tasks."""
-    total = sum(
-        float(w @ (y - w @ y / w.sum()) ** 2) for y, w in zip(problem.y, problem.weights, strict=True) if w.sum() > 0
-    )
-    rows = sum(float(w.sum()) for w in problem.weights)
+    total = sum(float(w @ (y - w @ y / w.sum()) ** 2) for y, w in zip(data.y, data.weights, strict=True) if w.sum() > 0)
+    rows = sum(float(w.sum()) for w in data.weights)
     return total / rows if total > 0.0 else 1.0
 
 
-def _mean_square_length(problem: LinearTasks) -> float:
+def _mean_square_length(data: LinearTasks) -> float:
     """Mean of ‖x‖² over rows that some task has."""
-    used = np.unique(np.concatenate(problem.rows))
-    table = problem.X[used]
+    used = np.unique(np.concatenate(data.rows))
+    table = data.X[used]
     squares = table.multiply(table).sum() if hasattr(table, "multiply") else np.sum(table**2)
     length = float(squares) / max(used.size, 1)
     return length if length > 0.0 else 1.0

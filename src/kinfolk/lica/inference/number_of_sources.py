@@ -30,7 +30,7 @@ _MAX_ITER, _TOLERANCE = 40, 3e-4  # of the fits that are compared
 
 
 def choose_n_sources(
-    problem: LinearTasks,
+    data: LinearTasks,
     link: Link,
     *,
     candidates: Sequence[int] | None = None,
@@ -46,7 +46,7 @@ def choose_n_sources(
 
     Parameters
     ----------
-    problem : LinearTasks
+    data : LinearTasks
         The tasks' data; of tasks with many rows, some hundreds are looked at.
     link : {"logistic", "probit", "gaussian"}
         The likelihood.
@@ -73,9 +73,9 @@ def choose_n_sources(
     >>> choice.n_sources, choice.tried[:2]
     (1, (1, 2))
     """
-    problem = thin(problem.compact(), _MOST_ROWS, seed)
-    tried = _growing(max(problem.n_tasks // 2, 1)) if candidates is None else list(candidates)
-    folds = make_folds(problem, seed)
+    data = thin(data.compact(), _MOST_ROWS, seed)
+    tried = _growing(max(data.n_tasks // 2, 1)) if candidates is None else list(candidates)
+    folds = make_folds(data, seed)
     if not folds or len(tried) == 1:
         return Choice(tried[0], tuple(tried[:1]), (0.0,))
     settings: dict[str, Any] = {

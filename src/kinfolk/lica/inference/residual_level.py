@@ -18,12 +18,12 @@ _LEAST = 0.05  # of the squared error, where the weights' own variance seems to 
 _MAX_ITER, _TOLERANCE = 40, 3e-4
 
 
-def choose_residual_variance(problem: LinearTasks, seed: int, **settings: Any) -> float | None:
+def choose_residual_variance(data: LinearTasks, seed: int, **settings: Any) -> float | None:
     """Mean squared error of rows held out, less the part that the uncertainty of the weights accounts for.
 
     Parameters
     ----------
-    problem : LinearTasks
+    data : LinearTasks
         A regression.
     seed : int
         Which rows are held out.
@@ -42,12 +42,12 @@ def choose_residual_variance(problem: LinearTasks, seed: int, **settings: Any) -
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(400, 3))
     >>> y = X @ [1.0, -1.0, 0.5] + 0.5 * rng.normal(size=400)
-    >>> problem = make_linear_tasks(X, np.arange(400).reshape(10, 40), list(y.reshape(10, 40)))
-    >>> abs(choose_residual_variance(problem, 0, n_sources=1, shared_mean=True) - 0.25) < 0.03
+    >>> data = make_linear_tasks(X, np.arange(400).reshape(10, 40), list(y.reshape(10, 40)))
+    >>> abs(choose_residual_variance(data, 0, n_sources=1, shared_mean=True) - 0.25) < 0.03
     True
     """
     errors = explained = counted = 0.0
-    for fold in make_folds(problem.compact(), seed):
+    for fold in make_folds(data.compact(), seed):
         fit = fit_empirical_bayes(fold.fitted, link="gaussian", max_iter=_MAX_ITER, tol=_TOLERANCE, **settings)
         for k, task in enumerate(fit.tasks):
             rows, weights = fold.judged.rows[k], fold.judged.weights[k]

@@ -64,48 +64,48 @@ class WeightsOfTasks(NamedTuple):
 
 
 class WeightSolver:
-    """Solves for the weights of all tasks of one problem, again and again under different priors.
+    """Solves for the weights of all tasks, again and again under different priors.
 
     Parameters
     ----------
-    problem : LinearTasks
+    data : LinearTasks
     link : {"logistic", "probit", "gaussian"}
     intercept_variance : float
     n_jobs : int, optional
         Threads, where tasks are solved one by one; the result does not depend on it.
     design : Design, optional
-        ``make_design(problem.X)``, where it is at hand.
+        ``make_design(data.X)``, where it is at hand.
     """
 
     def __init__(
         self,
-        problem: LinearTasks,
+        data: LinearTasks,
         link: Link,
         intercept_variance: float,
         n_jobs: int | None = None,
         design: Design | None = None,
     ) -> None:
-        self.problem = problem
+        self.data = data
         self.link: Link = link
         self.intercept_variance = intercept_variance
         self.n_jobs = n_jobs
-        used = np.unique(np.concatenate(problem.rows))
-        shared = sum(rows.size for rows in problem.rows) >= _MIN_SHARED * problem.n_tasks * used.size
-        self.together = 0 < used.size <= MAX_SHARED_ROWS and shared and problem.n_features > EXACT_FEATURES
+        used = np.unique(np.concatenate(data.rows))
+        shared = sum(rows.size for rows in data.rows) >= _MIN_SHARED * data.n_tasks * used.size
+        self.together = 0 < used.size <= MAX_SHARED_ROWS and shared and data.n_features > EXACT_FEATURES
         if self.together:
-            self._table = problem.X[used]
+            self._table = data.X[used]
             n_filled = self._table.nnz if sparse.issparse(self._table) else self._table.size
             self.together = n_filled >= _MIN_FILLED * used.size**2
             self._columns = self._table.T.tocsr() if sparse.issparse(self._table) else self._table.T
-            self._y, self._row_weights = np.ones((2, problem.n_tasks, used.size))
+            self._y, self._row_weights = np.ones((2, data.n_tasks, used.size))
             self._row_weights[:] = 0.0
-            for k, rows in enumerate(problem.rows):
+            for k, rows in enumerate(data.rows):
                 at = np.searchsorted(used, rows)
                 # A row that a task has twice counts twice; its targets may differ, which one entry cannot hold.
                 self.together &= np.unique(at).size == at.size
-                self._y[k, at], self._row_weights[k, at] = problem.y[k], problem.weights[k]
+                self._y[k, at], self._row_weights[k, at] = data.y[k], data.weights[k]
             self._gram: tuple[Floats, Floats] | None = None
-        self._design = make_design(problem.X) if design is None else design
+        self._design = make_design(data.X) if design is None else design
 
     def solve(
         self,
@@ -131,8 +131,8 @@ class WeightSolver:
 
         Estimated without bias from a vector of random signs for each task, exact where features are few.
         """
-        n_tasks = self.problem.n_tasks
-        signs = rng.integers(0, 2, size=(n_tasks, self.problem.n_features + 1)) * 2.0 - 1.0
+        n_tasks = self.data.n_tasks
+        signs = rng.integers(0, 2, size=(n_tasks, self.data.n_features + 1)) * 2.0 - 1.0
         if not self.together:
             prior = TaskPrior(
                 np.zeros((noise.size, 0)),
@@ -143,7 +143,7 @@ class WeightSolver:
 
             def one(k: int) -> Floats:
                 variance = weight_variance(
-                    self.problem,
+                    self.data,
                     k,
                     prior,
                     solved.weights[:, k],
@@ -215,7 +215,7 @@ class WeightSolver:
     def _solve_one_by_one(
         self, mean: Floats, noise: Floats, residual_variance: float, start: WeightsOfTasks | None, tolerance: float
     ) -> WeightsOfTasks:
-        problem = self.problem
+        data = self.data
         scale = np.sqrt(np.append(noise, self.intercept_variance))
 
         def block(tasks: NDArray[np.int64]) -> list[MapWeights]:
@@ -224,14 +224,14 @@ class WeightSolver:
                 centre = np.append(mean[:, k], 0.0)
                 if start is None:
                     at = centre.copy()
-                    at[-1] = starting_intercept(problem.y[k], problem.weights[k], self.link)
+                    at[-1] = starting_intercept(data.y[k], data.weights[k], self.link)
                 else:
                     at = np.append(start.weights[:, k], start.intercepts[k])
-                rows = rows_of_task(problem, k, self.link, residual_variance)
+                rows = rows_of_task(data, k, self.link, residual_variance)
                 found.append(solve_task(self._design, rows, centre, scale, at, tolerance, MAX_STEPS))
             return found
 
-        blocks = np.array_split(np.arange(problem.n_tasks), min(effective_n_jobs(self.n_jobs), problem.n_tasks))
+        blocks = np.array_split(np.arange(data.n_tasks), min(effective_n_jobs(self.n_jobs), data.n_tasks))
         parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(block)(tasks) for tasks in blocks)
         found = [task for part in parts for task in part]
         return WeightsOfTasks(

@@ -104,8 +104,8 @@ def make_linear_tasks(
     Examples
     --------
     >>> from kinfolk.lica.model.data import make_linear_tasks
-    >>> problem = make_linear_tasks([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]], rows=[[0, 1], [1, 2]], y=[[1, -1], [-1, 1]])
-    >>> problem.n_tasks, problem.n_features, problem.shares_rows
+    >>> data = make_linear_tasks([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]], rows=[[0, 1], [1, 2]], y=[[1, -1], [-1, 1]])
+    >>> data.n_tasks, data.n_features, data.shares_rows
     (2, 2, False)
     """
     if sparse.issparse(X):
