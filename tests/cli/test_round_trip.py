@@ -240,7 +240,7 @@ def test_a_model_fitted_in_python_to_arrays_predicts_for_columns_in_their_order(
     np.testing.assert_allclose(found.iloc[:, 2:], array_model.predict_proba(X, task=meetings["who is it"]), rtol=1e-12)
     result = run("predict", "array.kin", "new.csv")
     assert result.exit_code == 2
-    assert "--task" in result.stderr
+    assert "X has 3 features, but NoSharingNB is expecting 2 features" in result.stderr
 
 
 def test_a_model_of_one_nameless_task_needs_no_task_column(run: Run, meetings: pd.DataFrame) -> None:
@@ -322,3 +322,13 @@ def test_columns_of_numbers_are_taken_as_the_command_line_says(run: Run, meeting
     refused = run("fit", "train.csv", *ROLES, "--model", "prototype", "--numeric", "auto", "-o", "team.kin")
     assert refused.exit_code == 2
     assert "--numeric belongs to --model clustered, no-sharing or complete-sharing" in refused.stderr
+
+
+def test_a_linear_model_fitted_in_python_predicts_and_decides(run: Run, meetings: pd.DataFrame) -> None:
+    X = meetings[["größe", "hours", "who is it"]]
+    model = kinfolk.LICAClassifier(n_sources=1, inference="map", task_column="who is it", random_state=0)
+    kinfolk.save(model.fit(X, meetings["answer"]), "linear.kin")
+    write(meetings[["größe", "hours", "colour", "who is it"]], Path("new.csv"))
+    found = printed(run("predict", "linear.kin", "new.csv").stdout)
+    np.testing.assert_allclose(found.iloc[:, 2:], model.predict_proba(X), rtol=1e-9)
+    assert run("decide", "linear.kin", "new.csv", "--ask-cost", 0.1).exit_code == 0

@@ -111,6 +111,12 @@ def test_columns_that_a_model_does_not_know_are_left_aside(numbered: Run) -> Non
     assert found["probability_no"][0] == predictions(numbered, "id,f,g,h\n7,a,1,true\n")["probability_no"][0]
 
 
+def test_columns_in_another_order_are_refused_as_by_the_estimator(numbered: Run) -> None:
+    result = numbered("predict", "m.kin", "-", given="h,g,f,id\ntrue,1,a,7\n")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "must be in the same order as they were in fit" in result.stderr
+
+
 def test_whole_labels_with_gaps_stay_whole_numbers(run: Run) -> None:
     text = "id,f,y\n" + "a,p,1.0\na,q,0.0\na,q,\n" * 4
     found = json.loads(run("fit", "-", "--task", "id", "--label", "y", "-o", "m.kin", "--json", given=text).stdout)

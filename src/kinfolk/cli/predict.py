@@ -18,7 +18,8 @@ def predict(
 
     Gives a table with the task, the most probable label, and the probability of each label, in the order of the rows;
     with Bayes nets, with the task and the natural log of the row's probability. Columns that the model does not know
-    are left aside. A task never seen before is predicted as a new one, from what is known of all others.
+    are left aside; its own must stand in the order of the table that it was fitted to. A task never seen before is
+    predicted as a new one, from what is known of all others.
     """
     import kinfolk
     from kinfolk.cli.answers import as_table, ask, has_labels, rate
@@ -27,7 +28,7 @@ def predict(
     check_table_target(output, as_json)
     predictor = kinfolk.load(model)
     if hasattr(predictor, "networks_") and not has_labels(predictor):
-        write_rows(rate(predictor, model, table, task), {}, output, as_json)
+        write_rows(rate(predictor, table, task), {}, output, as_json)
         return
     answers = ask(predictor, model, table, task)
     best = [answers.classes[place] for place in answers.probabilities.argmax(axis=1)]

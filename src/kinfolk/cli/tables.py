@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,27 +80,3 @@ def named(given: str, known: Sequence[Any], what: str) -> Any:
         if shown(value) == given:
             return value
     raise ValueError(f"{what} {given!r} is not one of {listed(known)}")
-
-
-def need_columns(frame: pl.DataFrame, wanted: Iterable[str], where: Path) -> None:
-    """Refuse a table that lacks a column, saying which ones it has."""
-    from kinfolk.tasks.table import no_such_column
-
-    for name in wanted:
-        if name not in frame.columns:
-            raise ValueError(no_such_column(name, frame.columns, str(where)))
-
-
-def need_plain_types(frame: pl.DataFrame, where: Path) -> None:
-    """Refuse columns of dates, lists and whatever else no model takes."""
-    import polars as pl
-
-    for name in frame.columns:
-        kind = frame[name].dtype
-        if kind.is_nested() or kind.is_temporal() or kind in (pl.Binary, pl.Object):
-            raise ValueError(f"column {name!r} of {where} holds {kind}: turn it into text, numbers or true/false first")
-
-
-def present(values: pl.Series) -> pl.Series:
-    """Tell which values are there, NaN being as missing as null."""
-    return values.is_not_null() & values.is_not_nan() if values.dtype.is_float() else values.is_not_null()

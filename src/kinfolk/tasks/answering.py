@@ -78,13 +78,13 @@ def receive_rows(X: Any, known: Known, *, task: Any = None, needs_task: bool = T
     >>> asked.table.names, asked.place.tolist()
     (['colour', 'size'], [2])
     """
-    table, given = _features_and_tasks(read_table(X, sparse=sparse), known, task, None)
+    table, given = _features_and_tasks(read_table(X, sparse=sparse, only=known.columns), known, task, None)
     return Asked(table, _places(given, known, table.n_rows, "row", needs_task))
 
 
 def receive_sequences(X: Any, known: Known, *, lengths: Any = None, task: Any = None, needs_task: bool = True) -> Asked:
     """Sequences that a fitted model is asked about: as :func:`receive_rows`, with a task for each sequence."""
-    table = read_table(X, flat=True)
+    table = read_table(X, flat=True, only=known.columns)
     steps = check_lengths(lengths, table.n_rows)
     table, given = _features_and_tasks(table, known, task, steps)
     return Asked(table, _places(given, known, len(steps), "sequence", needs_task), steps)

@@ -132,7 +132,7 @@ def _frame_names(X: Any) -> list[Any] | None:
     return None
 
 
-def read_table(X: Any, *, flat: bool = False, sparse: bool = False) -> Table:
+def read_table(X: Any, *, flat: bool = False, sparse: bool = False, only: Collection[str] | None = None) -> Table:
     """Read any supported table into plain columns.
 
     Parameters
@@ -142,6 +142,8 @@ def read_table(X: Any, *, flat: bool = False, sparse: bool = False) -> Table:
         Whether a single column may come without a table around it.
     sparse : bool, default=False
         Whether a sparse matrix is taken, as it is.
+    only : collection of str, optional
+        Names of columns to look into, where columns have names; others stay as they came, whatever they hold.
 
     Returns
     -------
@@ -183,8 +185,10 @@ def read_table(X: Any, *, flat: bool = False, sparse: bool = False) -> Table:
     lengths = {len(column) for column in raw}
     if len(lengths) > 1:
         raise ValueError(f"the table's columns differ in length: {sorted(lengths)}")
+    seen = [only is None or names is None or names[i] in only for i in range(len(raw))]
     plain = [
-        plain_column(column, table.label(i)) if table.codes_of(i) is None else column for i, column in enumerate(raw)
+        plain_column(column, table.label(i)) if seen[i] and table.codes_of(i) is None else column
+        for i, column in enumerate(raw)
     ]
     return table._replace(columns=plain)
 

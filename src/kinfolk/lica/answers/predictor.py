@@ -34,7 +34,7 @@ class LICAPredictor:
     """
 
     def __init__(self, model: FittedModel) -> None:
-        self._model = model
+        self._model, self.known = model, model.known
         self.tasks_, self.classes_, self.feature_names_in_ = model.known.tasks, model.classes, model.features
         self.coef_ = np.array([task.weights for task in model.fitted.tasks])
         self.intercept_ = np.array([task.intercept for task in model.fitted.tasks])
