@@ -18,7 +18,7 @@ from kinfolk.datasets.music import load_music
 from kinfolk.datasets.sequences import make_sequences
 from kinfolk.experiments.sequences.models import steps_of
 from kinfolk.experiments.sequences.music import middle
-from kinfolk.sequences.inference.gibbs import draw_given_states, start_state, sweep
+from kinfolk.sequences.inference.sweep import draw_given_states, start_state, sweep
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.filtering import draw_states
 from kinfolk.sequences.model.ndp_ihmm import Priors, State

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kinfolk.sequences.inference.gibbs import draw_given_states
+from kinfolk.sequences.inference.sweep import draw_given_states
 from kinfolk.sequences.model.filtering import draw_states, log_likelihoods
 from kinfolk.sequences.model.ndp_ihmm import counts_of
 from kinfolk.sequences.model.transitions import draw_rows
@@ -20,11 +20,11 @@ def papers_sweep(state, sequences, emission, priors, rng):
         for k in range(state.n_clusters):
             densities = emission.densities(state.parameters[k], part.observations)
             drawn = np.empty(transitions[j].shape)
-            draw_rows(state.alpha * state.base_weights[k], state.kappa, counts[j], drawn, rng)
+            draw_rows(state.hyper.alpha * state.base_weights[k], state.hyper.stickiness, counts[j], drawn, rng)
             rows.append(drawn)
             each.append(densities)
             scores.append(log_likelihoods(*densities, part.bounds, drawn).sum())
-        logits = np.log(sizes + state.eta / state.n_clusters) + scores
+        logits = np.log(sizes + state.hyper.eta / state.n_clusters) + scores
         cluster[j] = k = rng.choice(len(logits), p=np.exp(logits - np.logaddexp.reduce(logits)))
         sizes[k] += 1
         transitions[j] = rows[k]

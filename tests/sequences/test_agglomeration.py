@@ -9,17 +9,18 @@ from sklearn.metrics import adjusted_rand_score
 from kinfolk.datasets.sequences import make_sequences
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.inference.agglomeration import (
+    Agglomeration,
     agglomerate,
+    at_most,
     find_clusters,
     log_score,
     log_seats,
     promise_of_joining,
 )
-from kinfolk.sequences.inference.mean_field import Hyper
 from kinfolk.sequences.inference.most_probable_hyper import learn_hyper, most_probable
-from kinfolk.sequences.inference.task_set_fits import References
+from kinfolk.sequences.inference.task_set_fits import SetFits
 from kinfolk.sequences.model.emissions.categorical import Categorical
-from kinfolk.sequences.model.ndp_ihmm import Priors
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
 
 FIXED = Priors(1.0, 1.0, 1.0, 0.3, 0.0)
@@ -52,7 +53,7 @@ def test_tasks_of_two_kinds_are_told_apart_and_named_in_order():
 
 
 def test_the_gain_of_a_join_is_the_difference_of_scores():
-    references = References(two_kinds(), Categorical(3), Hyper(n_states=6), n_starts=2)
+    references = SetFits.of_data(two_kinds(), Categorical(3), ClusterPrior(n_states=6), n_starts=2)
     found = agglomerate(references, 0.7)
     apart = found._replace(clusters=((0,), (1,), (2,), (3,)))
     fixed = Priors(0.7, 1.0, 1.0, 0.3, 0.0)
@@ -67,7 +68,7 @@ def test_seats_are_those_of_a_chinese_restaurant():
 
 
 def test_a_promise_is_never_above_what_the_refined_join_gains():
-    references = References(two_kinds(), Categorical(3), Hyper(n_states=6), n_starts=2)
+    references = SetFits.of_data(two_kinds(), Categorical(3), ClusterPrior(n_states=6), n_starts=2)
     for first, second in (((0,), (2,)), ((0,), (1,)), ((1,), (3,))):
         promised = promise_of_joining(references, first, second)
         bounds = references.of(first).bound + references.of(second).bound
@@ -76,8 +77,8 @@ def test_a_promise_is_never_above_what_the_refined_join_gains():
 
 def test_fixed_hyper_parameters_stay():
     found = find_clusters(two_kinds(), Categorical(3), Priors(0.8, 1.5, 2.0, 0.25, 0.5), 6)
-    assert found.references.hyper == Hyper(1.5, 2.0, 0.5, 6)
-    assert found.references.emission.strength == 0.25
+    assert found.set_fits.hyper == ClusterPrior(1.5, 2.0, 0.5, 6)
+    assert found.set_fits.emission.strength == 0.25
     assert found.eta == 0.8
 
 
@@ -113,11 +114,21 @@ def test_a_hyper_parameter_is_the_best_of_a_grid():
 
 
 def test_learning_hyper_parameters_raises_the_score():
-    references = References(two_kinds(), Categorical(3), Hyper(n_states=6), n_starts=2)
+    references = SetFits.of_data(two_kinds(), Categorical(3), ClusterPrior(n_states=6), n_starts=2)
     found = agglomerate(references, 1.0)
     before = sum(fit.bound for fit in found.fits)
     _, emission = learn_hyper(found.fits, references.emission, references.hyper, FIXED._replace(strength=GammaPrior()))
     # Each state shows one code: a prior of little weight says so.
     assert emission.strength < 0.3
-    learnt = References(references.sequences, emission, references.hyper, earlier=references, n_starts=1)
+    learnt = SetFits.of_data(references.sequences, emission, references.hyper, earlier=references, n_starts=1)
     assert sum(learnt.of(tasks).bound for tasks in found.clusters) > before
+
+
+def test_clusters_beyond_those_of_the_model_are_joined_by_what_they_lose_and_this_is_told():
+    set_fits = SetFits.of_data(two_kinds(), Categorical(3), ClusterPrior(n_states=6), n_starts=2)
+    apart = Agglomeration(tuple((task,) for task in range(4)), set_fits, 1.0, ())
+    with pytest.warns(UserWarning, match="found 4 clusters, and n_clusters=2 has no room for them"):
+        found = at_most(apart, 2)
+    assert found.partition.tolist() == [0, 0, 1, 1]
+    assert at_most(apart, 4) is apart
+    assert at_most(apart, 1).partition.tolist() == [0, 0, 0, 0]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from kinfolk.sequences.inference import chains
-from kinfolk.sequences.inference.chains import Schedule, fitted_to_draws, put_together, run_chains, run_side_by_side
-from kinfolk.sequences.model.ndp_ihmm import Draw
+from kinfolk.sequences.inference.chains import fitted_to_draws, put_together, run_chains, run_side_by_side
+from kinfolk.sequences.inference.options import Schedule
+from kinfolk.sequences.model.draw import Draw, HyperParameters
 
 
 def a_draw(log_joint, cluster=(0, 0, 1), n_states=(1, 2, 2)):
@@ -15,7 +16,7 @@ def a_draw(log_joint, cluster=(0, 0, 1), n_states=(1, 2, 2)):
     n_clusters = int(cluster.max()) + 1
     base, rows = np.full((n_clusters, 2), 0.5), np.full((n_tasks, 3, 2), 0.5)
     theta = np.zeros((n_clusters, 2, 4)) + log_joint
-    return Draw(cluster, base, theta, rows, 1.0, 2.0, 3.0, 0.5, float(log_joint), np.array(n_states), 0.0)
+    return Draw(cluster, base, theta, rows, HyperParameters(1.0, 2.0, 3.0, 0.5), float(log_joint), np.array(n_states))
 
 
 class Counter(NamedTuple):

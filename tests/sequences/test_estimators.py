@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from kinfolk import NestedIHMM, SharedIHMM, SingleIHMM
 from kinfolk.convergence import diagnose
+from kinfolk.sequences.model.draw import HyperParameters
 from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 from tests.sequences.toy import QUICK, toy_numbers, toy_sequences
 
@@ -314,10 +315,10 @@ def test_hyper_parameters_may_be_given_or_learnt():
         **QUICK,
     ).fit(X, LENGTHS, task=TASK)
     draw = given.posterior_.draws[-1]
-    assert (draw.strength, draw.eta, draw.gamma, draw.alpha, draw.stickiness) == (0.2, 2.0, 3.0, 4.0, 5.0)
+    assert draw.hyper == HyperParameters(eta=2.0, gamma=3.0, alpha=4.0, strength=0.2, stickiness=5.0)
     learnt = NestedIHMM(n_clusters=3, stickiness="learn", **QUICK).fit(X, LENGTHS, task=TASK)
     for name in ("strength", "eta", "gamma", "alpha", "stickiness"):
-        assert len({getattr(draw, name) for draw in learnt.posterior_.draws}) > 1
+        assert len({getattr(draw.hyper, name) for draw in learnt.posterior_.draws}) > 1
 
 
 def test_without_lengths_and_task_all_is_one_sequence_of_one_task():

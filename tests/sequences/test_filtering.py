@@ -101,12 +101,12 @@ def test_sequences_side_by_side_are_smoothed_as_plain_numpy_smooths_them(n_state
     data = Sequences((rng.integers(6, size=bounds[-1]),), bounds, np.array([0, len(lengths)]))
     parameters = np.log(rng.dirichlet(np.full(7, 0.2), size=n_states))
     transitions = rng.dirichlet(np.full(n_states, 0.5), size=n_states + 1)
-    plain = PlainFilters([{"kind": "categorical", "n_codes": 6}])
+    plain = PlainFilters(Categorical(6))
     wanted = plain.densities(parameters, data)
     densities = Categorical(6).densities(parameters, data.observations)
     totals, counts, posteriors = expected_counts(*densities, bounds, transitions)
     np.testing.assert_allclose(totals, plain.log_likelihoods(wanted, data, transitions), rtol=1e-10)
-    np.testing.assert_allclose(posteriors, plain.smooth(wanted, data, transitions).probability, atol=1e-10)
+    np.testing.assert_allclose(posteriors, plain.smooth(wanted, data, transitions)[1], atol=1e-10)
     assert counts.sum() == pytest.approx(data.n_steps, rel=1e-10)
 
 

@@ -8,7 +8,7 @@ from scipy.special import roots_jacobi
 from scipy.stats import beta
 
 from kinfolk.partition.concentration import GammaPrior
-from kinfolk.sequences.inference.gibbs import start_state, sweep
+from kinfolk.sequences.inference.sweep import start_state, sweep
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.ndp_ihmm import Priors, counts_of, kept, log_joint, statistics_of
 from kinfolk.sequences.model.sequences import Sequences
@@ -109,7 +109,7 @@ def test_hyper_parameters_given_as_numbers_stay():
     state = start_state(data, emission, fixed, n_clusters=3, n_states=4, rng=rng)
     for _ in range(3):
         state = sweep(state, data, emission, fixed, rng)
-    assert (state.eta, state.gamma, state.alpha, state.strength, state.kappa) == (0.7, 1.1, 2.0, 0.3, 0.5)
+    assert state.hyper == (0.7, 1.1, 2.0, 0.3, 0.5)
 
 
 def test_log_joint_adds_up_over_paths_and_weights_to_the_exact_evidence():

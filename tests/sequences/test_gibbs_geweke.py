@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from kinfolk.partition.concentration import GammaPrior
-from kinfolk.sequences.inference.gibbs import start_state, sweep
+from kinfolk.sequences.inference.sweep import start_state, sweep
+from kinfolk.sequences.model.draw import HyperParameters
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 from kinfolk.sequences.model.ndp_ihmm import Priors, State
@@ -55,7 +56,8 @@ def prior_draw(emission, rng, priors=LEARNT, bounds=BOUNDS, task_bounds=TASK_BOU
             for t in range(bounds[i], bounds[i + 1]):
                 states[t] = rng.choice(n_states, p=transitions[j, before])
                 before = states[t] + 1
-    state = State(cluster, states, base_weights, parameters, transitions, eta, gamma, alpha, kappa, strength)
+    hyper = HyperParameters(eta, gamma, alpha, strength, kappa)
+    state = State(cluster, states, base_weights, parameters, transitions, hyper)
     return state, Sequences(new_data(state, emission, bounds, task_bounds, rng), bounds, task_bounds)
 
 
@@ -68,7 +70,7 @@ def new_data(state, emission, bounds, task_bounds, rng):
 def features(state, data):
     """What the two ways of drawing are compared by."""
     s, c = state.states, state.cluster
-    hyper = np.log([state.eta, state.gamma, state.alpha, state.strength, state.kappa])
+    hyper = np.log(state.hyper)
     stays = np.diff(s)[np.setdiff1d(np.arange(N_STEPS - 1), BOUNDS - 1)] == 0
     observed = np.asarray(data.observations[0], dtype=float).ravel()
     alike = [np.tanh(observed[:4]).std(), np.abs(np.tanh(observed[0] - observed[-1]))]

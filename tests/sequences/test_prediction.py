@@ -1,6 +1,7 @@
 """What draws predict is what the model's sums say, summed by brute force over every path of hidden states."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -12,13 +13,19 @@ from kinfolk.sequences.answers.forecasting import draw_empty_clusters, draw_sequ
 from kinfolk.sequences.answers.kin import bound_on_evidence, kin_of
 from kinfolk.sequences.answers.new_tasks import joining_weights, pseudo_counts, ways_of_a_new_task
 from kinfolk.sequences.answers.plain_filters import PlainFilters
-from kinfolk.sequences.answers.prediction import Kept, log_predictive, log_predictive_of_tasks, smooth
+from kinfolk.sequences.answers.prediction import (
+    Kept,
+    log_predictive,
+    log_predictive_of_tasks,
+    most_probable_paths,
+    state_probabilities,
+)
+from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.categorical import Categorical
-from kinfolk.sequences.model.emissions.channels import Channels
+from kinfolk.sequences.model.emissions.families import side_by_side
 from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
 from kinfolk.sequences.model.emissions.poisson import Poisson
-from kinfolk.sequences.model.ndp_ihmm import Draw
 from kinfolk.sequences.model.sequences import Sequences
 
 N_STATES, N_CODES = 3, 4
@@ -31,12 +38,14 @@ def random_draw(rng, n_tasks=2, n_clusters=2, emission=EMISSION, n_states=N_STAT
     base = rng.dirichlet(np.full(n_states, 2.0), size=n_clusters)
     cluster = np.concatenate([np.arange(n_clusters), np.zeros(n_tasks - n_clusters, dtype=np.int64)])
     used = np.full(n_tasks, n_states)
-    return Draw(cluster, base, parameters, transitions, 1.5, 1.0, 2.0, 0.5, rng.normal(), used, stickiness)
+    return Draw(
+        cluster, base, parameters, transitions, HyperParameters(1.5, 1.0, 2.0, 0.5, stickiness), rng.normal(), used
+    )
 
 
 def keep(draws, emission=EMISSION, n_clusters=2, filters=None):
     empty = draw_empty_clusters(draws, emission, np.random.default_rng(7))
-    return Kept(tuple(draws), empty, n_clusters, 3, filters or CompiledFilters(emission))
+    return Kept(tuple(draws), empty, n_clusters, 3, emission, filters or CompiledFilters(emission))
 
 
 def one_group(codes, group=1, n_groups=3):
@@ -92,9 +101,9 @@ def test_states_are_those_of_the_most_probable_draw_by_enumeration(draws):
     expected = np.zeros((4, N_STATES))
     for path, probability in paths:
         expected[np.arange(4), path] += probability / total
-    found = smooth(keep(draws), one_group(codes, 2))
-    np.testing.assert_allclose(found.probability, expected, atol=1e-12)
-    assert tuple(found.path) == max(paths, key=lambda pair: pair[1])[0]
+    kept, sequences = keep(draws), one_group(codes, 2)
+    np.testing.assert_allclose(state_probabilities(kept, sequences), expected, atol=1e-12)
+    assert tuple(most_probable_paths(kept, sequences)) == max(paths, key=lambda pair: pair[1])[0]
 
 
 def test_a_new_task_has_the_states_of_the_cluster_that_explains_it():
@@ -103,16 +112,17 @@ def test_a_new_task_has_the_states_of_the_cluster_that_explains_it():
     for cluster, state, code in ((0, 0, 0), (0, 1, 1), (1, 0, 2), (1, 1, 3)):
         sure[cluster, state, code] = 0.0
     draw = random_draw(rng, n_states=2)._replace(parameters=sure, base_weights=np.full((2, 2), 0.5))
-    found = smooth(keep([draw]), one_group([3, 3, 2], 0))
-    assert found.path.tolist() == [1, 1, 0]
-    assert found.probability[0, 1] > 0.99
+    kept, sequences = keep([draw]), one_group([3, 3, 2], 0)
+    assert most_probable_paths(kept, sequences).tolist() == [1, 1, 0]
+    assert state_probabilities(kept, sequences)[0, 1] > 0.99
 
 
 # New tasks.
 
 
 def test_a_new_task_joins_clusters_as_an_urn_says():
-    draw = random_draw(np.random.default_rng(0), n_tasks=3, n_clusters=2)._replace(eta=2.0)
+    draw = random_draw(np.random.default_rng(0), n_tasks=3, n_clusters=2)
+    draw = draw._replace(hyper=draw.hyper._replace(eta=2.0))
     # Of the third task of J = 3: (n_k + η/K) / (J + η) with K = 4, and the two empty clusters together.
     joins, empty = joining_weights(draw, 4)
     np.testing.assert_allclose(joins, [2.5 / 5.0, 1.5 / 5.0])
@@ -135,7 +145,8 @@ def test_ways_of_a_new_task_add_up_to_one(n_clusters):
 
 def test_a_new_tasks_likelihood_is_that_with_its_transitions_integrated_out():
     """Rows are independent with mean β, so that two steps of different rows have a probability in closed form."""
-    draw = random_draw(np.random.default_rng(2), n_clusters=2)._replace(alpha=0.7)
+    draw = random_draw(np.random.default_rng(2), n_clusters=2)
+    draw = draw._replace(hyper=draw.hyper._replace(alpha=0.7))
     repeated = [draw] * 400
     shares = np.exp(draw.parameters)
     joins, empty = joining_weights(draw, 2)
@@ -181,7 +192,7 @@ def test_the_evidence_for_kin_is_a_bound_close_to_the_enumerated_one(stickiness)
     codes = [0, 1, 1, 3, 0]
     for seed in range(4):
         draw = random_draw(np.random.default_rng(seed), n_states=2, stickiness=stickiness)
-        rows = pseudo_counts(draw.base_weights[0], draw.alpha, stickiness)
+        rows = pseudo_counts(draw.base_weights[0], draw.hyper)
         exact = dirichlet_path_evidence(codes, rows, np.exp(draw.parameters[0]))
         bound = bound_on_evidence(draw, 0, EMISSION, one_group(codes, 0, 1))
         assert exact - 1.0 < bound <= exact + 1e-9
@@ -191,7 +202,7 @@ def test_the_evidence_for_kin_is_exact_where_states_are_seen():
     sure = np.log(np.full((1, 2, 5), 1e-30))
     sure[0, 0, 0] = sure[0, 1, 1] = 0.0
     draw = random_draw(np.random.default_rng(0), n_clusters=1, n_states=2)._replace(parameters=sure)
-    rows = pseudo_counts(draw.base_weights[0], draw.alpha, 0.0)
+    rows = pseudo_counts(draw.base_weights[0], draw.hyper)
     exact = dirichlet_path_evidence([0, 0, 1, 0], rows, np.exp(sure[0]))
     assert bound_on_evidence(draw, 0, EMISSION, one_group([0, 0, 1, 0], 0, 1)) == pytest.approx(exact, abs=1e-3)
 
@@ -203,7 +214,7 @@ def test_kin_weighs_clusters_by_prior_and_evidence():
     evidence = np.exp([bound_on_evidence(draw, k, EMISSION, sequences) for k in (0, 1)])
     weights = np.array([*(joins * evidence), empty * np.exp(-6.0)])
     weights /= weights.sum()
-    found = kin_of(keep([draw], n_clusters=5), EMISSION, sequences, -6.0)
+    found = kin_of(keep([draw], n_clusters=5), sequences, -6.0)
     np.testing.assert_allclose(found.probability, [weights[0], weights[1], weights[0]], rtol=1e-9)
     assert found.alone == pytest.approx(weights[2])
 
@@ -215,7 +226,7 @@ def test_kin_weighs_clusters_by_prior_and_evidence():
 def test_a_forecast_of_symbols_is_a_ratio_of_predictive_likelihoods(draws, group):
     codes, kept = [0, 3, 1], keep(draws)
     so_far = log_predictive(kept, one_group(codes, group))
-    outlook = look_ahead(kept, EMISSION, one_group(codes, group), 2, 1, np.random.default_rng(0))
+    outlook = look_ahead(kept, one_group(codes, group), 2, 1, np.random.default_rng(0))
     for code in range(N_CODES):
         one_ahead = log_predictive(kept, one_group([*codes, code], group))
         two_ahead = log_predictive(kept, one_group([*codes, -1, code], group))
@@ -246,7 +257,7 @@ PAST = np.array([[11.0, -2.2], [9.0, -1.7]])
 def test_a_forecast_of_numbers_has_the_moments_of_the_predictive_density():
     """The density of the first column of one more step, whose second is missing, on a grid."""
     kept = kept_numbers("diagonal")
-    outlook = look_ahead(kept, NUMBERS["diagonal"], one_group(PAST), 1, 1, np.random.default_rng(0))
+    outlook = look_ahead(kept, one_group(PAST), 1, 1, np.random.default_rng(0))
     grid, width = np.linspace(-70.0, 90.0, 1601, retstep=True)
     so_far = log_predictive(kept, one_group(PAST))
     density = np.array(
@@ -261,7 +272,7 @@ def test_a_forecast_of_numbers_has_the_moments_of_the_predictive_density():
 
 def test_a_forecast_of_joint_numbers_has_the_moments_of_its_draws():
     kept = kept_numbers("full")
-    outlook = look_ahead(kept, NUMBERS["full"], one_group(PAST), 1, 4000, np.random.default_rng(0))
+    outlook = look_ahead(kept, one_group(PAST), 1, 4000, np.random.default_rng(0))
     np.testing.assert_allclose(outlook.moments[0].mean[0, 0], outlook.paths[0].mean(axis=0), atol=0.2)
     np.testing.assert_allclose(outlook.moments[0].deviation[0, 0], outlook.paths[0].std(axis=0), rtol=0.15)
 
@@ -269,7 +280,7 @@ def test_a_forecast_of_joint_numbers_has_the_moments_of_its_draws():
 def test_the_forecast_of_a_count_in_a_known_state_is_poisson():
     emission = Poisson(4.0, 1.0)
     draw = random_draw(np.random.default_rng(0), n_clusters=1, emission=emission, n_states=1)
-    outlook = look_ahead(keep([draw], emission, 1), emission, one_group([3, 5]), 1, 1, np.random.default_rng(0))
+    outlook = look_ahead(keep([draw], emission, 1), one_group([3, 5]), 1, 1, np.random.default_rng(0))
     rate = float(np.exp(draw.parameters[0, 0, 0]))
     assert outlook.moments[0].mean[0, 0, 0] == pytest.approx(rate)
     assert outlook.moments[0].deviation[0, 0, 0] == pytest.approx(np.sqrt(rate))
@@ -277,7 +288,7 @@ def test_the_forecast_of_a_count_in_a_known_state_is_poisson():
 
 def test_paths_of_the_future_follow_the_forecast(draws):
     kept = keep(draws)
-    outlook = look_ahead(kept, EMISSION, one_group([0, 3, 1]), 2, 4000, np.random.default_rng(0))
+    outlook = look_ahead(kept, one_group([0, 3, 1]), 2, 4000, np.random.default_rng(0))
     paths = outlook.paths[0].reshape(4000, 2)
     for step in range(2):
         shares = np.bincount(paths[:, step], minlength=N_CODES) / len(paths)
@@ -285,7 +296,7 @@ def test_paths_of_the_future_follow_the_forecast(draws):
 
 
 def shares_of_pairs(kept, task, n=4000):
-    (codes,), states = draw_sequences(kept, EMISSION, [task] * n, [2] * n, np.random.default_rng(0))
+    (codes,), states = draw_sequences(kept, [task] * n, [2] * n, np.random.default_rng(0))
     assert states.shape == codes.shape == (2 * n,)
     return np.bincount(codes[::2] * N_CODES + codes[1::2], minlength=N_CODES**2).reshape(N_CODES, N_CODES) / n
 
@@ -307,24 +318,18 @@ def test_new_sequences_of_a_new_task_have_transitions_from_the_prior_of_a_cluste
 # With numpy alone.
 
 FAMILIES = {
-    "codes": (Categorical(4, 0.5), {"kind": "categorical", "n_codes": 4}),
-    "numbers": (
-        NUMBERS["diagonal"],
-        {"kind": "gaussian", "centre": NUMBERS["diagonal"].centre, "scale": NUMBERS["diagonal"].scale},
-    ),
-    "constant": (
-        GaussianDiagonal(np.array([1.0, 5.0]), np.array([0.0, 2.0]), 1.0),
-        {"kind": "gaussian", "centre": np.array([1.0, 5.0]), "scale": np.array([0.0, 2.0])},
-    ),
-    "joint numbers": (
-        NUMBERS["full"],
-        {
-            "kind": "gaussian-full",
-            **{name: getattr(NUMBERS["full"], name) for name in ("centre", "whiten", "colour", "log_volume")},
-        },
-    ),
-    "counts": (Poisson(3.0, 1.0), {"kind": "poisson", "mean": 3.0}),
+    "codes": Categorical(4, 0.5),
+    "numbers": NUMBERS["diagonal"],
+    "constant": GaussianDiagonal(np.array([1.0, 5.0]), np.array([0.0, 2.0]), 1.0),
+    "joint numbers": NUMBERS["full"],
+    "counts": Poisson(3.0, 1.0),
 }
+
+
+def from_a_file(family):
+    """The family as it comes back from JSON."""
+    n_codes = family.n_codes if isinstance(family, Categorical) else None
+    return type(family).from_plain(json.loads(json.dumps(family.plain())), 2, n_codes, family.strength)
 
 
 def steps_of(kind, rng, n=60):
@@ -341,29 +346,36 @@ def steps_of(kind, rng, n=60):
 def test_plain_sums_agree_with_compiled_ones(kind):
     rng = np.random.default_rng(5)
     kinds = list(FAMILIES) if kind == "all together" else [kind]
-    families = [FAMILIES[name][0].with_strength(0.7) for name in kinds]
-    emission = Channels(tuple(families)) if len(kinds) > 1 else families[0]
+    families = [FAMILIES[name].with_strength(0.7) for name in kinds]
+    emission = side_by_side(families)
     draws = [random_draw(rng, emission=emission) for _ in range(3)]
     observations = tuple(steps_of(name, rng) for name in kinds)
     # Lengths that differ, in groups of a new task and of both known ones.
     bounds = np.cumsum([0, 7, 1, 12, 3, 1, 2, 9, 1, 5, 4, 1, 14])
     sequences = Sequences(observations, bounds, np.array([0, 3, 9, 12]))
     compiled = keep(draws, emission, 3)
-    plain = compiled._replace(filters=PlainFilters([FAMILIES[name][1] for name in kinds]))
+    read = side_by_side([from_a_file(family) for family in families])
+    plain = compiled._replace(emission=read, filters=PlainFilters(read))
     close = {"rtol": 1e-9, "atol": 1e-12}
     np.testing.assert_allclose(log_predictive(plain, sequences), log_predictive(compiled, sequences), **close)
     np.testing.assert_allclose(
         log_predictive_of_tasks(plain, sequences), log_predictive_of_tasks(compiled, sequences), **close
     )
-    found, expected = smooth(plain, sequences), smooth(compiled, sequences)
-    np.testing.assert_allclose(found.probability, expected.probability, atol=1e-9)
-    np.testing.assert_array_equal(found.path, expected.path)
+    np.testing.assert_allclose(
+        state_probabilities(plain, sequences), state_probabilities(compiled, sequences), atol=1e-9
+    )
+    np.testing.assert_array_equal(most_probable_paths(plain, sequences), most_probable_paths(compiled, sequences))
+    ahead = [look_ahead(kept, sequences, 2, 3, np.random.default_rng(0)) for kept in (plain, compiled)]
+    for ours, theirs in zip(*(each.moments for each in ahead), strict=True):
+        np.testing.assert_allclose(ours.mean, theirs.mean, **close)
+        if ours.deviation is not None:
+            np.testing.assert_allclose(ours.deviation, theirs.deviation, rtol=1e-6, atol=1e-6)
 
 
 def test_a_number_has_the_density_of_a_gaussian():
     emission = GaussianDiagonal(np.array([10.0]), np.array([2.0]), 1.0)
     parameters = np.array([[0.5, 4.0]])
-    filters = PlainFilters([{"kind": "gaussian", "centre": np.array([10.0]), "scale": np.array([2.0])}])
+    filters = PlainFilters(emission)
     sequences = one_group(np.array([[9.3]]))
     certain = np.ones((2, 1))
     found = filters.log_likelihoods(filters.densities(parameters, sequences), sequences, certain)

@@ -137,8 +137,8 @@ def test_lengths_that_are_none(fitted, lengths, match):
     [
         (TASK[:-1], "task has 7 entries for 8 sequences"),
         (np.repeat(TASK, 24), "task has 192 entries for 8 sequences: give one for each sequence, not for each row"),
-        ([*TASK[:-1], None], "task of sequence 7 is missing"),
-        ([*range(7), np.nan], "task of sequence 7 is missing"),
+        ([*TASK[:-1], None], "task, sequence 7: a task is missing"),
+        ([*range(7), np.nan], "task, sequence 7: a task is missing"),
         ([*range(7), np.inf], "infinity"),
     ],
 )

@@ -6,13 +6,12 @@ from scipy.special import logsumexp
 
 from kinfolk.sequences.inference import annealing, split_merge
 from kinfolk.sequences.inference.annealing import annealed, draw_from
-from kinfolk.sequences.inference.gibbs import draw_given_states, start_state
-from kinfolk.sequences.inference.mean_field import Hyper
-from kinfolk.sequences.inference.split_merge import SplitMerge, _aligned, _hypers, _log_alignment, _renumbered
-from kinfolk.sequences.inference.task_set_fits import References
+from kinfolk.sequences.inference.split_merge import SplitMerge, _aligned, _AtWork, _log_alignment, _prior, _renumbered
+from kinfolk.sequences.inference.sweep import draw_given_states, start_state
+from kinfolk.sequences.inference.task_set_fits import SetFits
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.filtering import draw_states
-from kinfolk.sequences.model.ndp_ihmm import Priors
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from tests.sequences.oracle import exact_posterior
 from tests.sequences.test_agglomeration import two_kinds
 from tests.sequences.test_gibbs_exact import DATA, HYPER, OBSERVED, priors, z_scores
@@ -24,12 +23,12 @@ SMOOTH = HYPER | {"strength": 1.0}
 
 
 def moves_of(data, emission, hyper):
-    return SplitMerge(References(data, emission, hyper, n_starts=2))
+    return SplitMerge.of(SetFits.of_data(data, emission, hyper, n_starts=2))
 
 
 def step(state, moves, data, emission, at, rng, learning=False):
     """A split or merge, then states given transitions, then all but clusters and states: no other move of tasks."""
-    state = moves.move(state, emission, rng, learning=learning)
+    state, moves = moves.move(state, emission, rng, learning=learning)
     states = state.states.copy()
     for j in range(data.n_tasks):
         own, steps = data.between(j, j + 1), data.steps_of(j)
@@ -37,7 +36,7 @@ def step(state, moves, data, emission, at, rng, learning=False):
         densities = emission.densities(state.parameters[state.cluster[j]], own.observations)
         draw_states(*densities, own.bounds, state.transitions[j], rng.random(len(drawn)), drawn)
         states[steps] = drawn
-    return draw_given_states(state._replace(states=states), data, emission, at, rng)
+    return draw_given_states(state._replace(states=states), data, emission, at, rng), moves
 
 
 @pytest.mark.parametrize(("n_clusters", "kappa"), [(2, 0.0), (3, 0.8)])
@@ -48,12 +47,12 @@ def test_partitions_and_paths_are_as_frequent_as_enumeration_says(n_clusters, ka
     monkeypatch.setattr(split_merge, "_GLANCE", 8.0)
     exact = exact_posterior(OBSERVED, 2, n_clusters, kappa=kappa, **SMOOTH)
     rng, emission, fixed = np.random.default_rng(0), Categorical(2, SMOOTH["strength"]), Priors(*SMOOTH.values(), kappa)
-    # References under other hyper-parameters than the chain's are references all the same.
-    moves = moves_of(DATA, Categorical(2, 0.4), Hyper(1.0, 1.0, 0.2, 2))
+    # SetFits under other hyper-parameters than the chain's are references all the same.
+    moves = moves_of(DATA, Categorical(2, 0.4), ClusterPrior(1.0, 1.0, 0.2, 2))
     state = start_state(DATA, emission, fixed, n_clusters=n_clusters, n_states=2, rng=rng)
     found = np.empty((1_500, 6))
     for i in range(len(found)):
-        state = step(state, moves, DATA, emission, fixed, rng)
+        state, moves = step(state, moves, DATA, emission, fixed, rng)
         s = state.states
         found[i] = state.cluster[0] == state.cluster[1], *(s[1:4] == s[:3]), *(s[5:] == s[4:6])
     assert np.abs(z_scores(found, [exact.together, *exact.stays])).max() < 4.0
@@ -64,7 +63,8 @@ def test_a_chain_of_splits_and_merges_with_new_data_each_time_is_the_prior(monke
     monkeypatch.setattr(annealing, "_FEWEST", 3)
 
     def with_references_of_the_data(state, data, emission, at, rng):
-        return step(state, moves_of(data, Categorical(3, 0.5), Hyper(1.0, 1.0, 0.2, 3)), data, emission, at, rng)
+        moves = moves_of(data, Categorical(3, 0.5), ClusterPrior(1.0, 1.0, 0.2, 3))
+        return step(state, moves, data, emission, at, rng)[0]
 
     independent = drawn_at_once(CODES, 8_000, seed=4)
     assert np.abs(geweke_z_scores(independent, CODES, 4_000, with_references_of_the_data, seed=6)).max() < 4.0
@@ -74,13 +74,13 @@ def test_a_chain_of_splits_and_merges_with_new_data_each_time_is_the_prior(monke
 def test_the_mean_weight_of_paths_is_the_evidence(kappa):
     exact = exact_posterior(OBSERVED, 2, 1, kappa=kappa, **SMOOTH)
     rng, emission = np.random.default_rng(0), Categorical(2, SMOOTH["strength"])
-    moves = moves_of(DATA, Categorical(2, 0.4), Hyper(1.0, 1.0, 0.2, 2))
+    moves = moves_of(DATA, Categorical(2, 0.4), ClusterPrior(1.0, 1.0, 0.2, 2))
     state = start_state(DATA, emission, priors(kappa), n_clusters=2, n_states=2, rng=rng)
-    reference = moves._reference(np.array([0, 1]), 2)
+    reference = _AtWork(moves, emission, False)._reference(np.array([0, 1]), 2)
     weights = np.empty(1_000)
     for i in range(len(weights)):
-        start = draw_from(reference, emission, _hypers(state), rng)
-        end, weights[i] = annealed(start, reference, emission, _hypers(state), rng)
+        start = draw_from(reference, emission, _prior(state), rng)
+        end, weights[i] = annealed(start, reference, emission, _prior(state), rng)
         weights[i] += _log_alignment(end, reference, emission)
     error = np.exp(weights - exact.log_evidence).std() / np.sqrt(len(weights))
     assert np.exp(logsumexp(weights) - np.log(len(weights)) - exact.log_evidence) == pytest.approx(1.0, abs=4 * error)
@@ -89,11 +89,11 @@ def test_the_mean_weight_of_paths_is_the_evidence(kappa):
 
 def test_alignment_undoes_any_numbering_of_states_that_are_sure():
     data, emission = two_kinds(), Categorical(3)
-    moves = moves_of(data, emission, Hyper(n_states=5))
+    moves = moves_of(data, emission, ClusterPrior(n_states=5))
     rng = np.random.default_rng(1)
     state = start_state(data, emission, Priors(), n_clusters=3, n_states=5, rng=rng)
-    reference = moves._reference(np.array([0, 2]), 5)
-    particle = draw_from(reference, emission, _hypers(state), rng)
+    reference = _AtWork(moves, emission, False)._reference(np.array([0, 2]), 5)
+    particle = draw_from(reference, emission, _prior(state), rng)
     weight = _log_alignment(particle, reference, emission)
     for _ in range(5):
         shuffled = _renumbered(particle, rng.permutation(5))
@@ -105,12 +105,12 @@ def test_alignment_undoes_any_numbering_of_states_that_are_sure():
 @pytest.mark.parametrize("start", [[0, 0, 0, 0], [0, 0, 1, 1]])
 def test_tasks_that_are_with_the_wrong_ones_get_to_their_kin(start):
     data, emission = two_kinds(), Categorical(3)
-    moves = moves_of(data, emission, Hyper(n_states=5))
+    moves = moves_of(data, emission, ClusterPrior(n_states=5))
     rng = np.random.default_rng(0)
     state = start_state(data, emission, Priors(), n_clusters=6, n_states=5, rng=rng, cluster=np.array(start))
     found = False
     for _ in range(60):
-        state = step(state, moves, data, emission, Priors(), rng, learning=True)
+        state, moves = step(state, moves, data, emission, Priors(), rng, learning=True)
         found = found or state.cluster[0] == state.cluster[2] != state.cluster[1] == state.cluster[3]
     assert found
 
@@ -118,19 +118,19 @@ def test_tasks_that_are_with_the_wrong_ones_get_to_their_kin(start):
 def test_one_task_and_one_cluster_are_left_alone():
     rng, emission = np.random.default_rng(0), Categorical(3)
     for data, n_clusters in ((two_kinds().of_tasks([0]), 3), (two_kinds(), 1)):
-        moves = moves_of(data, emission, Hyper(n_states=4))
+        moves = moves_of(data, emission, ClusterPrior(n_states=4))
         state = start_state(data, emission, Priors(), n_clusters=n_clusters, n_states=4, rng=rng)
-        assert moves.move(state, emission, rng) is state
+        assert moves.move(state, emission, rng) == (state, moves)
 
 
 def test_the_same_seed_makes_the_same_moves():
     data, emission = two_kinds(), Categorical(3)
     ends = []
     for _ in range(2):
-        moves, rng = moves_of(data, emission, Hyper(n_states=5)), np.random.default_rng(5)
+        moves, rng = moves_of(data, emission, ClusterPrior(n_states=5)), np.random.default_rng(5)
         state = start_state(data, emission, Priors(), n_clusters=6, n_states=5, rng=rng)
         for _ in range(5):
-            state = step(state, moves, data, emission, Priors(), rng)
+            state, moves = step(state, moves, data, emission, Priors(), rng)
         ends.append(state)
     assert (ends[0].states == ends[1].states).all()
     assert (ends[0].transitions == ends[1].transitions).all()

@@ -5,14 +5,7 @@ import pytest
 
 from kinfolk.sequences.inference.base_weights import base_bound
 from kinfolk.sequences.inference.local_posteriors import log_rising
-from kinfolk.sequences.inference.mean_field import (
-    Hyper,
-    Start,
-    base_of,
-    first_weights,
-    fit_cluster,
-    start_from_posteriors,
-)
+from kinfolk.sequences.inference.mean_field import Start, base_of, first_weights, fit_cluster, start_from_posteriors
 from kinfolk.sequences.inference.state_merges import (
     merge_gains,
     merge_states,
@@ -21,8 +14,9 @@ from kinfolk.sequences.inference.state_merges import (
     squeezed,
     stacked,
 )
-from kinfolk.sequences.inference.task_set_fits import References, fit_from_blocks, random_blocks
+from kinfolk.sequences.inference.task_set_fits import SetFits, fit_from_blocks, random_blocks
 from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
 from kinfolk.sequences.model.sequences import Sequences
 from tests.sequences.oracle import log_dirichlet_multinomial
 
@@ -43,7 +37,7 @@ def test_gain_of_a_merge_is_the_change_of_the_evidence_of_relabelled_states(stic
     rng = np.random.default_rng(1)
     sequences = Sequences((rng.integers(3, size=50),), np.array([0, 20, 35, 50]), np.array([0, 1, 3]))
     states = rng.integers(4, size=50)
-    emission, hyper = Categorical(3, 0.4), Hyper(1.0, 1.5, stickiness, 6)
+    emission, hyper = Categorical(3, 0.4), ClusterPrior(1.0, 1.5, stickiness, 6)
     start = hard_start(sequences, states, 4, emission)
     weights = first_weights(start.counts, hyper)
     base = base_of(weights, hyper)
@@ -78,7 +72,7 @@ def test_gain_of_a_merge_is_the_change_of_the_evidence_of_relabelled_states(stic
 
 
 def test_merging_finds_the_three_states_that_there_are():
-    sequences, emission, hyper = three_states(), Categorical(6), Hyper(n_states=12)
+    sequences, emission, hyper = three_states(), Categorical(6), ClusterPrior(n_states=12)
     fit = fit_from_blocks(sequences, emission, hyper, np.random.default_rng(0))
     assert len(fit.weights) == 3
     # Each state shows two codes of its own.
@@ -88,12 +82,12 @@ def test_merging_finds_the_three_states_that_there_are():
 
 def test_states_that_alternate_are_found():
     sequences = Sequences((np.tile([0, 1], 40),), np.array([0, 80]), np.array([0, 1]))
-    fit = fit_from_blocks(sequences, Categorical(2), Hyper(n_states=8), np.random.default_rng(0))
+    fit = fit_from_blocks(sequences, Categorical(2), ClusterPrior(n_states=8), np.random.default_rng(0))
     assert np.sort(fit.statistics.round(3), axis=None).tolist() == [0.0, 0.0, 40.0, 40.0]
 
 
 def test_merging_never_lowers_the_bound():
-    sequences, emission, hyper = three_states(seed=2), Categorical(6), Hyper(n_states=12)
+    sequences, emission, hyper = three_states(seed=2), Categorical(6), ClusterPrior(n_states=12)
     for seed in range(3):
         blocks = random_blocks(sequences.n_steps, 12, 8, np.random.default_rng(seed))
         fit = fit_cluster(sequences, emission, hyper, start_from_posteriors(sequences, emission, blocks))
@@ -105,7 +99,7 @@ def test_merging_never_lowers_the_bound():
 def test_states_side_by_side_are_used_by_their_own_tasks_alone():
     sequences = three_states()
     both = Sequences((np.tile(sequences.observations[0], 2),), np.array([0, 300, 600]), np.array([0, 1, 2]))
-    references = References(both, Categorical(6), Hyper(n_states=12), n_starts=2)
+    references = SetFits.of_data(both, Categorical(6), ClusterPrior(n_states=12), n_starts=2)
     fits = [references.alone(0), references.alone(1)]
     start = stacked(fits)
     assert start.statistics.sum() == pytest.approx(600)
@@ -116,7 +110,7 @@ def test_states_side_by_side_are_used_by_their_own_tasks_alone():
 
 
 def test_no_more_states_than_the_model_has_are_left_after_squeezing():
-    sequences, emission, hyper = three_states(), Categorical(6), Hyper(n_states=4)
+    sequences, emission, hyper = three_states(), Categorical(6), ClusterPrior(n_states=4)
     start = hard_start(sequences, np.random.default_rng(0).integers(9, size=300), 9, emission)
     weights = np.full(9, 2.0)
     squeezed_start, left = squeezed(start, weights, emission, hyper)
@@ -129,7 +123,7 @@ def test_a_union_keeps_the_order_of_its_tasks():
     rng = np.random.default_rng(0)
     codes = np.concatenate([np.full(30, 0), np.full(20, 1), rng.integers(2, size=10)])
     sequences = Sequences((codes,), np.array([0, 30, 50, 60]), np.array([0, 1, 2, 3]))
-    references = References(sequences, Categorical(2), Hyper(n_states=4), n_starts=1)
+    references = SetFits.of_data(sequences, Categorical(2), ClusterPrior(n_states=4), n_starts=1)
     fit = references.together([(2,), (0, 1)])
     assert fit.counts.sum(axis=(1, 2)) == pytest.approx([30, 20, 10])
     assert references.of([1, 0, 2]) is fit

@@ -8,8 +8,9 @@ from scipy.stats import dirichlet
 from kinfolk.maths.digamma import digamma, trigamma
 from kinfolk.sequences.inference.base_weights import base_bound, geometric_means, weigh_states
 from kinfolk.sequences.inference.local_posteriors import log_rising
-from kinfolk.sequences.inference.mean_field import Hyper, first_weights, fit_cluster, start_from_posteriors, start_of
+from kinfolk.sequences.inference.mean_field import first_weights, fit_cluster, start_from_posteriors, start_of
 from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
 from kinfolk.sequences.model.sequences import Sequences
 from tests.sequences.oracle import exact_posterior
 
@@ -37,7 +38,7 @@ def bound_by_iteration(sequences, emission, hyper, start, n=25):
 def test_bound_is_below_the_exact_evidence_and_near_it(data, gamma, alpha, strength, kappa):
     exact = exact_posterior(data, 2, 1, eta=1.0, gamma=gamma, alpha=alpha, kappa=kappa, strength=strength)
     sequences, emission = two_tasks(*data), Categorical(2, strength)
-    hyper = Hyper(gamma, alpha, kappa, 2)
+    hyper = ClusterPrior(gamma, alpha, kappa, 2)
     fits = [fit_cluster(sequences, emission, hyper, random_start(sequences, emission, 2, s)) for s in range(5)]
     best = max(fit.bound for fit in fits)
     assert all(fit.bound < exact.log_evidence for fit in fits)
@@ -54,7 +55,7 @@ def test_bound_rises_with_every_iteration(seed, kappa):
     sequences = Sequences((codes,), np.array([0, 1, 40, 80, 120]), np.array([0, 2, 3, 4]))
     emission = Categorical(4)
     start = random_start(sequences, emission, 6, seed)
-    bounds = np.array(bound_by_iteration(sequences, emission, Hyper(2.0, 1.5, kappa, 8), start))
+    bounds = np.array(bound_by_iteration(sequences, emission, ClusterPrior(2.0, 1.5, kappa, 8), start))
     assert np.isfinite(bounds).all()
     assert (np.diff(bounds) > -1e-9).all()
     assert bounds[-1] > bounds[0] + 1.0
@@ -64,14 +65,14 @@ def test_expected_transitions_and_statistics_count_every_step_once():
     rng = np.random.default_rng(0)
     sequences = Sequences((rng.integers(3, size=60),), np.array([0, 25, 40, 60]), np.array([0, 2, 3]))
     emission = Categorical(3)
-    fit = fit_cluster(sequences, emission, Hyper(), random_start(sequences, emission, 4, 1), n_iterations=5)
+    fit = fit_cluster(sequences, emission, ClusterPrior(), random_start(sequences, emission, 4, 1), n_iterations=5)
     assert fit.statistics.sum() == pytest.approx(60)
     assert fit.counts.sum(axis=(1, 2)) == pytest.approx([40, 20])
     assert fit.counts[:, 0].sum(axis=1) == pytest.approx([2, 1])
 
 
 def test_missing_observations_leave_the_bound_of_what_is_left():
-    emission, hyper = Categorical(2), Hyper(n_states=2)
+    emission, hyper = Categorical(2), ClusterPrior(n_states=2)
     whole = Sequences((np.array([0, 0, 0, 1, 1, 1]),), np.array([0, 6]), np.array([0, 1]))
     longer = Sequences((np.array([0, 0, 0, 1, 1, 1, -1, -1]),), np.array([0, 8]), np.array([0, 1]))
     bounds = []
@@ -86,7 +87,7 @@ def test_one_state_has_the_evidence_of_independent_codes_when_nothing_else_is_po
     codes = np.array([0, 1, 1, 2, 0, 0])
     sequences, emission = Sequences((codes,), np.array([0, 6]), np.array([0, 1])), Categorical(3, 0.5)
     start = random_start(sequences, emission, 1, 0)
-    bound = fit_cluster(sequences, emission, Hyper(n_states=1), start).bound
+    bound = fit_cluster(sequences, emission, ClusterPrior(n_states=1), start).bound
     assert bound == pytest.approx(float(emission.log_marginal(np.bincount(codes)[None].astype(float))[0]), abs=1e-6)
 
 
@@ -151,7 +152,7 @@ def test_slopes_of_log_rising_are_its_derivatives():
 def test_base_weights_settle_at_prior_plus_tables():
     rng = np.random.default_rng(0)
     counts = rng.gamma(5.0, size=(3, 4, 3))
-    hyper = Hyper(1.0, 2.0, 0.0, 6)
+    hyper = ClusterPrior(1.0, 2.0, 0.0, 6)
     weights = first_weights(counts, hyper)
     for _ in range(200):
         weights = weigh_states(counts, np.ones(3), weights, 1.0, 6, 2.0, 0.0, 1)
@@ -164,7 +165,7 @@ def test_base_weights_settle_at_prior_plus_tables():
 def test_a_fit_goes_on_where_it_ended():
     rng = np.random.default_rng(3)
     sequences = Sequences((rng.integers(3, size=80),), np.array([0, 80]), np.array([0, 1]))
-    emission, hyper = Categorical(3), Hyper(n_states=5)
+    emission, hyper = Categorical(3), ClusterPrior(n_states=5)
     start = random_start(sequences, emission, 3, 0)
     half = fit_cluster(sequences, emission, hyper, start, n_iterations=6, tolerance=-np.inf)
     resumed = fit_cluster(

@@ -1,8 +1,9 @@
 """What a fitted or a loaded model says of sequences.
 
-- `door`: a user's sequences come in; `archive`: a model as plain data, and back;
-- `predictor`: what a loaded model answers, with numpy alone, by `prediction`, `new_tasks` and `plain_filters`;
-- `forecasting`: what comes next, and new sequences; `kin`: with whom a new task shares; `compiled_filters`: the same
-  sums, compiled;
-- `distances`: how far apart models are (eq. 11 and 12 of the paper).
+- `predictor`: all answers, of an estimator and of a loaded model alike; `layout`: what is remembered of a table;
+- `prediction`: likelihoods and hidden states, averaged over draws; `new_tasks`: how a task may be that was not met;
+- `forecasting`: what comes next, and new sequences; `plain_filters`: sums over hidden states with numpy alone, for a
+  loaded model; `compiled_filters`: the same sums for an estimator;
+- `kin`: with whom a new task shares; `distances`: how far apart models are (eq. 11 and 12 of the paper);
+- `archive`: a model as plain data, and back.
 """

@@ -1,56 +1,38 @@
-"""A fitted infinite hidden Markov model as plain data, and back.
+"""A fitted infinite hidden Markov model as plain data, and back; numpy alone is imported to read what predicts.
 
 Draws take most of a file: a transition matrix for each task in each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.posterior import Archive, plain, plain_names, unplain
-from kinfolk.sequences.answers.predictor import (
-    clusters_and_seed_from,
-    draws_from,
-    empty_from,
-    families_from,
-    layout_from,
-    tasks_from,
-)
-from kinfolk.sequences.model.emissions.categorical import Categorical
-from kinfolk.sequences.model.emissions.channels import Channels
+from kinfolk.maths.arrays import Floats
+from kinfolk.posterior import Archive, known_about, known_from, names_from, plain, plain_names
+from kinfolk.sequences.answers.layout import Channel, Layout
+from kinfolk.sequences.answers.new_tasks import Empty
+from kinfolk.sequences.answers.prediction import Filters, Kept
+from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
-from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
-from kinfolk.sequences.model.emissions.poisson import Poisson
-from kinfolk.sequences.model.fitted import HYPER_PARAMETERS, Fitted, Traces, judge
-from kinfolk.sequences.model.ndp_ihmm import Draw
-from kinfolk.tasks.values import as_ids
+from kinfolk.sequences.model.emissions.families import FAMILIES, side_by_side
 
-_MADE_OF = {
-    "categorical": Categorical,
-    "gaussian": GaussianDiagonal,
-    "gaussian-full": GaussianFull,
-    "poisson": Poisson,
-}
+if TYPE_CHECKING:
+    from kinfolk.sequences.model.fitted import Fitted
+    from kinfolk.tasks.answering import Known
+
 _BY_TASK = ("cluster", "transitions", "n_states")
-_BY_DRAW = (*HYPER_PARAMETERS, "log_joint", "stickiness")
 
 
-def to_archive(model: Any) -> Archive:
+def to_archive(params: Mapping[str, Any], known: Known, layout: Layout, kept: Kept, fitted: Fitted) -> Archive:
     """Everything that a fitted estimator knows."""
-    fitted, layout, kept = model.posterior_, model._layout, model._kept
-    params = model.get_params(deep=False)
-    if not isinstance(params["random_state"], int | np.integer | None):
-        params["random_state"] = model._seed
     about = {
         "family": "sequences",
-        "estimator": type(model).__name__,
+        **known_about(known),
         "params": {name: plain(_listed(value), name) for name, value in params.items()},
-        "tasks": plain_names(model.tasks_, "a task"),
         "layout": {
             "names": None if layout.names is None else list(layout.names),
             "n_columns": layout.n_columns,
@@ -64,12 +46,10 @@ def to_archive(model: Any) -> Archive:
                 for channel in layout.channels
             ],
         },
-        "emissions": [_family_about(family) for family in _families(model.emission_)],
-        "strength": float(model.emission_.strength),
-        "n_features_in": int(model.n_features_in_),
-        "feature_names_in": plain(getattr(model, "feature_names_in_", None), "a column"),
+        "emissions": [family.plain() for family in kept.emission.channels],
+        "strength": float(kept.emission.strength),
         "n_clusters": kept.n_clusters,
-        "seed": model._seed,
+        "seed": kept.seed,
         "sampled": fitted.convergence is not None,
         "bound": fitted.bound,
     }
@@ -78,7 +58,11 @@ def to_archive(model: Any) -> Archive:
         "draws.ends": np.cumsum([len(draw.base_weights) for draw in draws]),
         "draws.base_weights": np.concatenate([draw.base_weights for draw in draws]),
         "draws.parameters": np.concatenate([draw.parameters for draw in draws]),
-        **{f"draws.{name}": np.array([getattr(draw, name) for draw in draws]) for name in (*_BY_TASK, *_BY_DRAW)},
+        **{f"draws.{name}": np.array([getattr(draw, name) for draw in draws]) for name in _BY_TASK},
+        "draws.log_joint": np.array([draw.log_joint for draw in draws]),
+        **{
+            f"draws.{name}": np.array([getattr(draw.hyper, name) for draw in draws]) for name in HyperParameters._fields
+        },
         "empty.base_weights": kept.empty.base_weights,
         "empty.parameters": kept.empty.parameters,
         "traces.partitions": traces.partitions,
@@ -96,57 +80,127 @@ def _listed(value: Any) -> Any:
     return list(value) if hasattr(value, "__iter__") and not isinstance(value, str) else value
 
 
-def _families(emission: Emission) -> tuple[Emission, ...]:
-    return emission.emissions if isinstance(emission, Channels) else (emission,)
+def layout_from(archive: Archive) -> Layout:
+    """The columns of a saved model, and the channels that they make."""
+    about = archive.about["layout"]
+    names, n_columns = about["names"], int(about["n_columns"])
+    if names is not None and (len(names) != n_columns or not all(isinstance(name, str) for name in names)):
+        raise ValueError("the names of its columns are not text, or not one for each")
+    channels = []
+    for kind, columns, symbols in about["channels"]:
+        if kind not in FAMILIES or (symbols is None) != (FAMILIES[kind].reads != "symbols"):
+            raise ValueError(f"its channel of kind {kind!r} is not one that this version knows")
+        known = None if symbols is None else tuple(names_from(symbols, "symbols"))
+        channels.append(Channel(kind, tuple(int(column) for column in columns), known))
+    together = sorted(column for channel in channels for column in channel.columns)
+    if together != list(range(n_columns)) or any(len(c.columns) > 1 and c.reads != "numbers" for c in channels):
+        raise ValueError("its channels do not have every column just once")
+    return Layout(None if names is None else tuple(names), n_columns, bool(about["is_flat"]), tuple(channels))
 
 
-def _family_about(family: Emission) -> dict[str, Any]:
-    if isinstance(family, Categorical):
-        return {"n_codes": family.n_codes}
-    fields = {GaussianDiagonal: ("centre", "scale"), GaussianFull: ("centre", "whiten", "colour", "log_volume")}
-    return {name: plain(getattr(family, name), name) for name in fields.get(type(family), ("mean",))}
+def kept_from(archive: Archive, filters: Callable[[Emission], Filters]) -> Kept:
+    """The draws of a saved model, and what is needed to predict by them."""
+    emission = _emission_from(archive)
+    sizes = _sizes(archive, emission)
+    return Kept(
+        _draws_from(archive, *sizes),
+        _empty_from(archive, *sizes),
+        *_clusters_and_seed_from(archive),
+        emission,
+        filters(emission),
+    )
 
 
-def from_archive(model_class: type[Any], archive: Archive) -> Any:
-    """A fitted estimator as it was saved."""
-    about = archive.about
-    model = model_class(**{name: unplain(value) for name, value in about["params"].items()})
-    model._check_parameters()
-    model.tasks_, model._layout = as_ids(tasks_from(archive)), layout_from(archive)
-    n_clusters, model._seed = clusters_and_seed_from(archive)
-    if n_clusters != model._n_clusters():
-        raise ValueError(f"it has room for {n_clusters} clusters, its parameters for {model._n_clusters()}")
-    model.n_features_in_ = int(about["n_features_in"])
-    columns = about.get("feature_names_in")
-    if columns is not None:
-        if len(columns) != model.n_features_in_ or not all(isinstance(name, str) for name in columns):
-            raise ValueError("the names of its columns are not text, or not one for each")
-        model.feature_names_in_ = np.array(columns, dtype=object)
-    draws = tuple(Draw(*draw) for draw in draws_from(archive))
-    traces = _traces_from(archive, len(model.tasks_), draws[0].base_weights.shape[1])
-    bound = about.get("bound")
-    fitted = Fitted(draws, traces, judge(traces) if about["sampled"] else None, None if bound is None else float(bound))
-    model._keep(fitted, _emission_from(archive, model), empty_from(archive))
-    return model
+def fitted_from(archive: Archive, kept: Kept) -> Fitted:
+    """All that inference left behind in a saved estimator."""
+    from kinfolk.sequences.model.fitted import HYPER_PARAMETERS, Fitted, Traces, judge
 
-
-def _emission_from(archive: Archive, model: Any) -> Emission:
-    strength = float(archive.about["strength"])
-    emissions = []
-    for family in families_from(archive, model._layout):
-        fields = {name: value for name, value in family.items() if name != "kind"}
-        emissions.append(_MADE_OF[family["kind"]](**fields, strength=strength))
-    return emissions[0] if len(emissions) == 1 else Channels(tuple(emissions))
-
-
-def _traces_from(archive: Archive, n_tasks: int, n_states: int) -> Traces:
     log_joint = np.array(archive.array("traces.log_joint", "f", (None, None)), dtype=np.float64)
     shape = log_joint.shape
     if not all(shape):
         raise ValueError("its chains have no draws")
+    n_tasks, n_rows, _ = kept.draws[0].transitions.shape
     partitions = archive.array("traces.partitions", "i", (*shape, n_tasks)).astype(np.int32)
     if (partitions < 0).any():
         raise ValueError("its tasks name clusters that it does not have")
     hyper = {name: np.array(archive.array(f"traces.{name}", "f", shape)) for name in HYPER_PARAMETERS}
-    used = np.array(archive.array("traces.n_states", "f", (n_tasks, n_states + 1)), dtype=np.float64)
-    return Traces(partitions, log_joint, hyper, used)
+    used = np.array(archive.array("traces.n_states", "f", (n_tasks, n_rows)), dtype=np.float64)
+    traces, bound = Traces(partitions, log_joint, hyper, used), archive.about.get("bound")
+    convergence = judge(traces) if archive.about["sampled"] else None
+    return Fitted(tuple(kept.draws), traces, convergence, None if bound is None else float(bound))
+
+
+def _emission_from(archive: Archive) -> Emission:
+    strength = float(archive.about["strength"])
+    families = []
+    for channel, about in zip(layout_from(archive).channels, archive.about["emissions"], strict=True):
+        n_codes = None if channel.symbols is None else len(channel.symbols)
+        families.append(FAMILIES[channel.kind].from_plain(about, len(channel.columns), n_codes, strength))
+    return side_by_side(families)
+
+
+def _sizes(archive: Archive, emission: Emission) -> tuple[int, int, int, int]:
+    """Numbers of draws, tasks, states and parameters."""
+    base = archive.arrays.get("draws.base_weights")
+    if base is None or base.ndim != 2 or not all(base.shape):
+        raise ValueError("its array 'draws.base_weights' is missing or empty")
+    n_draws = len(archive.array("draws.log_joint", "f", (None,)))
+    if not n_draws:
+        raise ValueError("it has no draws")
+    return n_draws, len(known_from(archive).tasks), base.shape[1], emission.n_parameters
+
+
+def _draws_from(archive: Archive, n_draws: int, n_tasks: int, n_states: int, width: int) -> list[Draw]:
+    ends = archive.array("draws.ends", "i", (n_draws,)).astype(np.int64)
+    starts = np.concatenate([[0], ends[:-1]])
+    n_all = int(ends[-1])
+    cluster = archive.array("draws.cluster", "i", (n_draws, n_tasks)).astype(np.int64)
+    if (ends <= starts).any() or (cluster < 0).any() or (cluster >= (ends - starts)[:, None]).any():
+        raise ValueError("its tasks name clusters that it does not have")
+    base = _shares(archive, "draws.base_weights", (n_all, n_states))
+    parameters = _floats(archive, "draws.parameters", (n_all, n_states, width))
+    transitions = _shares(archive, "draws.transitions", (n_draws, n_tasks, n_states + 1, n_states))
+    n_used = archive.array("draws.n_states", "i", (n_draws, n_tasks)).astype(np.int64)
+    log_joint = _floats(archive, "draws.log_joint", (n_draws,))
+    hyper = np.array([_floats(archive, f"draws.{name}", (n_draws,)) for name in HyperParameters._fields])
+    if (hyper[:-1] <= 0.0).any():
+        raise ValueError("a concentration in it is not above zero")
+    if (hyper[-1] < 0.0).any():
+        raise ValueError("a stickiness in it is below zero")
+    return [
+        Draw(
+            cluster[d],
+            base[starts[d] : ends[d]],
+            parameters[starts[d] : ends[d]],
+            transitions[d],
+            HyperParameters(*hyper[:, d].tolist()),
+            float(log_joint[d]),
+            n_used[d],
+        )
+        for d in range(n_draws)
+    ]
+
+
+def _empty_from(archive: Archive, n_draws: int, n_tasks: int, n_states: int, width: int) -> Empty:
+    base = _shares(archive, "empty.base_weights", (n_draws, n_states))
+    return Empty(base, _floats(archive, "empty.parameters", (n_draws, n_states, width)))
+
+
+def _clusters_and_seed_from(archive: Archive) -> tuple[int | None, int]:
+    """How many clusters a saved model has room for, None where tasks never share; and its seed."""
+    n_clusters, seed = archive.about["n_clusters"], int(archive.about["seed"])
+    if seed < 0 or (n_clusters is not None and int(n_clusters) < 1):
+        raise ValueError("its number of clusters, or its seed, is below what it can be")
+    return None if n_clusters is None else int(n_clusters), seed
+
+
+def _floats(archive: Archive, name: str, shape: tuple[int | None, ...]) -> Floats:
+    return np.array(archive.array(name, "f", shape), dtype=np.float64)
+
+
+def _shares(archive: Archive, name: str, shape: tuple[int | None, ...]) -> Floats:
+    """Probabilities that add up to one along the last axis."""
+    shares = _floats(archive, name, shape)
+    if (shares < 0.0).any() or not np.allclose(shares.sum(axis=-1), 1.0, atol=1e-6):
+        raise ValueError(f"its array {name!r} does not hold probabilities that add up to one")
+    return shares

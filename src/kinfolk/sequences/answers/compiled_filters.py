@@ -9,13 +9,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from kinfolk.sequences.answers.prediction import Smoothed
+from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.model.emissions.emission import Densities, Emission
 from kinfolk.sequences.model.filtering import log_likelihoods, most_probable_states
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.sequences.model.smoothing import expected_counts
-
-Floats = NDArray[np.float64]
 
 
 class CompiledFilters(NamedTuple):
@@ -32,10 +30,14 @@ class CompiledFilters(NamedTuple):
         """Log likelihood of each sequence."""
         return np.asarray(log_likelihoods(*densities, sequences.bounds, transitions))
 
-    def smooth(self, densities: Densities, sequences: Sequences, transitions: Floats) -> Smoothed:
-        """States of every step, given the whole sequence."""
-        probability = expected_counts(*densities, sequences.bounds, transitions)[2]
-        return Smoothed(probability, most_probable_states(*densities, sequences.bounds, transitions)[0])
+    def smooth(self, densities: Densities, sequences: Sequences, transitions: Floats) -> tuple[Floats, Floats]:
+        """Log likelihoods, and the states of every step, given the whole sequence."""
+        found, _, probability = expected_counts(*densities, sequences.bounds, transitions)
+        return found, probability
+
+    def most_probable_paths(self, densities: Densities, sequences: Sequences, transitions: Floats) -> NDArray[np.int64]:
+        """States of the most probable paths."""
+        return np.asarray(most_probable_states(*densities, sequences.bounds, transitions)[0])
 
     def each(self, work: Callable[[int], Floats], places: Iterable[int]) -> list[Floats]:
         """What some work gives for each place, in their order, whatever the number of threads."""

@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from kinfolk.maths.arrays import Floats
 
 if TYPE_CHECKING:
     from kinfolk.sequences.model.emissions.emission import Emission
 
 __all__ = ["Model", "distances", "model_distances", "similarities", "simulate"]
-
-Floats = NDArray[np.float64]
 
 
 class Model(NamedTuple):

@@ -12,20 +12,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.answers.new_tasks import Empty, draw_rows, joining_weights, pseudo_counts
-from kinfolk.sequences.answers.prediction import Kept
-from kinfolk.sequences.model.emissions.categorical import Categorical
-from kinfolk.sequences.model.emissions.channels import Channels
+from kinfolk.sequences.answers.prediction import Kept, groups_of
+from kinfolk.sequences.model.draw import Draw
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
-from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
-from kinfolk.sequences.model.ndp_ihmm import Draw
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.smoothing import expected_counts
 
-Floats = NDArray[np.float64]
+
+class Forecast(NamedTuple):
+    """What may come after a sequence, for each column of the table.
+
+    Attributes
+    ----------
+    probability : dict
+        For every column of symbols, by its name or place: a mapping from symbols to probabilities, each an array
+        (n_sequences, n_steps).
+    mean, deviation : dict
+        For every column of numbers: expected values and standard deviations, (n_sequences, n_steps).
+    samples : ndarray of shape (n_sequences, n_samples, n_steps) or (n_sequences, n_samples, n_steps, n_columns)
+        Draws of the future, in the user's own symbols and numbers.
+    """
+
+    probability: dict[Any, dict[Any, Floats]]
+    mean: dict[Any, Floats]
+    deviation: dict[Any, Floats]
+    samples: NDArray[Any]
 
 
 class Moments(NamedTuple):
@@ -57,16 +70,19 @@ class _Ahead(NamedTuple):
     parameters: Floats
 
 
-def look_ahead(
-    kept: Kept, emission: Emission, sequences: Sequences, n_steps: int, n_paths: int, rng: np.random.Generator
-) -> Outlook:
+def look_ahead(kept: Kept, sequences: Sequences, n_steps: int, n_paths: int, rng: np.random.Generator) -> Outlook:
     """Forecast every sequence; groups are those of ``prediction``."""
+    emission = kept.emission
     moments: list[list[Moments]] = []
     paths: list[tuple[NDArray[Any], ...]] = []
-    for group in np.flatnonzero(np.diff(sequences.task_bounds)).tolist():
-        ways = _ways(kept, emission, group, sequences.between(group, group + 1))
-        weights = softmax([way.log_weight for way in ways], axis=0)
+    for group in groups_of(sequences):
+        ways = _ways(kept, group, sequences.between(group, group + 1))
+        log_weights = np.array([way.log_weight for way in ways])
+        weights = np.exp(log_weights - log_weights.max(axis=0))
+        weights /= weights.sum(axis=0)
         moments.append(_moments(emission, ways, weights, n_steps))
+        # Nothing drawn, for the right shape where there are no sequences.
+        paths.append(emission.draw_observations(ways[0].parameters, np.empty(0, dtype=np.int64), rng))
         paths += _paths(emission, ways, weights, n_steps, n_paths, rng)
     by_channel = [
         Moments(
@@ -79,7 +95,7 @@ def look_ahead(
     return Outlook(tuple(by_channel), together)
 
 
-def _ways(kept: Kept, emission: Emission, group: int, sequences: Sequences) -> list[_Ahead]:
+def _ways(kept: Kept, group: int, sequences: Sequences) -> list[_Ahead]:
     last = sequences.bounds[1:] - 1
     ways = []
     for place, draw in enumerate(kept.draws):
@@ -89,8 +105,8 @@ def _ways(kept: Kept, emission: Emission, group: int, sequences: Sequences) -> l
         else:
             options = [(way.log_weight, way.transitions, way.parameters) for way in kept.ways(place)]
         for log_weight, transitions, parameters in options:
-            densities = emission.densities(parameters, sequences.observations)
-            found, _, posteriors = expected_counts(*densities, sequences.bounds, transitions)
+            densities = kept.filters.densities(parameters, sequences)
+            found, posteriors = kept.filters.smooth(densities, sequences, transitions)
             # Of the last step, what is known from all observations is what is known from those up to it.
             ways.append(_Ahead(log_weight + found, posteriors[last], transitions, parameters))
     return ways
@@ -98,50 +114,23 @@ def _ways(kept: Kept, emission: Emission, group: int, sequences: Sequences) -> l
 
 def _moments(emission: Emission, ways: Sequence[_Ahead], weights: Floats, n_steps: int) -> list[Moments]:
     """Means and deviations, by the law of total variance, of every channel."""
-    families = _families(emission)
-    n_sequences = weights.shape[1]
-    first: list[Any] = [0.0] * len(families)
-    second: list[Any] = [0.0] * len(families)
+    n_sequences, n_channels = weights.shape[1], len(emission.channels)
+    first: list[Any] = [0.0] * n_channels
+    second: list[Any] = [None] * n_channels
     for way, weight in zip(ways, weights, strict=True):
         states, ahead = way.states, np.empty((n_sequences, n_steps, way.states.shape[1]))
         for step in range(n_steps):
             states = ahead[:, step] = states @ way.transitions[1:]
-        means, squares = emission.means(way.parameters), _mean_squares(families, way.parameters)
+        means, squares = emission.means(way.parameters), emission.mean_squares(way.parameters)
         for channel, (mean, square) in enumerate(zip(means, squares, strict=True)):
             first[channel] = first[channel] + weight[:, None, None] * (ahead @ mean)
             if square is not None:
-                second[channel] = second[channel] + weight[:, None, None] * (ahead @ square)
+                before = 0.0 if second[channel] is None else second[channel]
+                second[channel] = before + weight[:, None, None] * (ahead @ square)
     return [
-        Moments(mean, None if isinstance(family, Categorical) else np.sqrt(np.maximum(square - mean**2, 0.0)))
-        for family, mean, square in zip(families, first, second, strict=True)
+        Moments(mean, None if square is None else np.sqrt(np.maximum(square - mean**2, 0.0)))
+        for mean, square in zip(first, second, strict=True)
     ]
-
-
-def _families(emission: Emission) -> tuple[Emission, ...]:
-    return emission.emissions if isinstance(emission, Channels) else (emission,)
-
-
-def _mean_squares(families: Sequence[Emission], parameters: Floats) -> list[Floats | None]:
-    """E x² of each state (states, width), channel by channel; None for symbols."""
-    found: list[Floats | None] = []
-    start = 0
-    for family in families:
-        own = parameters[:, start : start + family.n_parameters]
-        start += family.n_parameters
-        (mean,) = family.means(own)
-        if isinstance(family, Categorical):
-            found.append(None)
-        elif isinstance(family, GaussianDiagonal):
-            found.append(mean**2 + family.scale**2 / own[:, family.width :])
-        elif isinstance(family, GaussianFull):
-            size = family.n_coordinates
-            root = own[:, size:].reshape(-1, size, size)
-            spread = np.linalg.inv(np.swapaxes(root, -1, -2))
-            found.append(mean**2 + ((np.swapaxes(spread, -1, -2) @ family.colour) ** 2).sum(axis=1))
-        else:
-            # The variance of a Poisson count is its mean.
-            found.append(mean**2 + mean)
-    return found
 
 
 def _paths(
@@ -186,7 +175,7 @@ def _pick(probability: Floats, rng: np.random.Generator) -> int:
 
 
 def draw_sequences(
-    kept: Kept, emission: Emission, places: Sequence[int], lengths: Sequence[int], rng: np.random.Generator
+    kept: Kept, places: Sequence[int], lengths: Sequence[int], rng: np.random.Generator
 ) -> tuple[tuple[NDArray[Any], ...], NDArray[np.int64]]:
     """New sequences of tasks (−1 for a new one), each from a draw chosen at random: observations and states."""
     observations, paths = [], []
@@ -201,9 +190,9 @@ def draw_sequences(
             known = cluster < len(joins)
             base = draw.base_weights[cluster] if known else kept.empty.base_weights[place]
             parameters = draw.parameters[cluster] if known else kept.empty.parameters[place]
-            transitions = draw_rows(pseudo_counts(base, draw.alpha, draw.stickiness), rng)
+            transitions = draw_rows(pseudo_counts(base, draw.hyper), rng)
         paths.append(draw_path(transitions, length, rng))
-        observations.append(emission.draw_observations(parameters, paths[-1], rng))
+        observations.append(kept.emission.draw_observations(parameters, paths[-1], rng))
     together = tuple(np.concatenate(parts) for parts in zip(*observations, strict=True))
     return together, np.concatenate(paths)
 
@@ -212,6 +201,6 @@ def draw_empty_clusters(draws: Sequence[Draw], emission: Emission, rng: np.rando
     """A cluster that has no task yet for each draw, from the prior with the draw's hyper-parameters."""
     n_states = draws[0].base_weights.shape[1]
     nothing = np.zeros((n_states, emission.n_statistics))
-    base = [draw_rows(np.full((1, n_states), draw.gamma / n_states), rng)[0] for draw in draws]
-    parameters = [emission.with_strength(draw.strength).draw_parameters(nothing, rng) for draw in draws]
+    base = [draw_rows(np.full((1, n_states), draw.hyper.gamma / n_states), rng)[0] for draw in draws]
+    parameters = [emission.with_strength(draw.hyper.strength).draw_parameters(nothing, rng) for draw in draws]
     return Empty(np.array(base), np.array(parameters))

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
-from kinfolk.sequences.answers.new_tasks import Drawn, joining_weights, pseudo_counts
+from kinfolk.maths.arrays import Floats
+from kinfolk.sequences.answers.new_tasks import joining_weights, pseudo_counts
 from kinfolk.sequences.answers.prediction import Kept
+from kinfolk.sequences.model.draw import Draw
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.sequences.model.smoothing import expected_counts
-
-Floats = NDArray[np.float64]
 
 # Each cluster of a draw takes an iteration of its own; so many draws answer well enough.
 _MOST_DRAWS = 50
@@ -28,7 +27,7 @@ class Kin(NamedTuple):
     alone: float
 
 
-def kin_of(kept: Kept, emission: Emission, sequences: Sequences, log_evidence_alone: float) -> Kin:
+def kin_of(kept: Kept, sequences: Sequences, log_evidence_alone: float) -> Kin:
     """Posterior of the cluster of a new task that all these sequences are of.
 
     The evidence of a cluster is that of its emissions with the task's own transition rows integrated out, by a
@@ -43,7 +42,7 @@ def kin_of(kept: Kept, emission: Emission, sequences: Sequences, log_evidence_al
         joins, empty = joining_weights(draw, kept.n_clusters)
         for cluster, weight in enumerate(joins.tolist()):
             if weight > 0.0:
-                weights.append(np.log(weight) + bound_on_evidence(draw, cluster, emission, sequences))
+                weights.append(np.log(weight) + bound_on_evidence(draw, cluster, kept.emission, sequences))
                 members.append((draw.cluster == cluster).astype(np.float64))
         if empty > 0.0:
             alone.append(np.log(empty) + log_evidence_alone)
@@ -52,9 +51,9 @@ def kin_of(kept: Kept, emission: Emission, sequences: Sequences, log_evidence_al
     return Kin(np.asarray(shares @ np.array(members)), float(np.exp(np.array(alone) - total).sum()))
 
 
-def bound_on_evidence(draw: Drawn, cluster: int, emission: Emission, sequences: Sequences) -> float:
+def bound_on_evidence(draw: Draw, cluster: int, emission: Emission, sequences: Sequences) -> float:
     """Lower bound on log p(O | θ, β, α) of a task in a cluster, by mean field over its states and transition rows."""
-    rows = pseudo_counts(draw.base_weights[cluster], draw.alpha, draw.stickiness)
+    rows = pseudo_counts(draw.base_weights[cluster], draw.hyper)
     densities = emission.densities(draw.parameters[cluster], sequences.observations)
     counts = expected_counts(*densities, sequences.bounds, rows / rows.sum(axis=1, keepdims=True))[1]
     bound = -np.inf

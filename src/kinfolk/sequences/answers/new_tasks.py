@@ -8,53 +8,17 @@ it is the same whenever it is asked for, in an estimator and in a file that it w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from kinfolk.maths.arrays import Floats
+from kinfolk.sequences.model.draw import Draw, HyperParameters
 
 # Transition rows that are drawn for a new task: so many over all draws, and at least so many from each.
 _ROWS_OVER_ALL, _FEWEST_ROWS = 200, 4
 # A share too small for a float counts as this one, so that logarithms stay finite.
 _LEAST_PSEUDO_COUNT = 1e-100
-
-
-class Drawn(Protocol):
-    """What prediction asks of a draw; :class:`~kinfolk.sequences.model.ndp_ihmm.Draw` has it."""
-
-    @property
-    def cluster(self) -> NDArray[np.int64]:
-        """Cluster of each task."""
-
-    @property
-    def base_weights(self) -> Floats:
-        """β (clusters, states)."""
-
-    @property
-    def parameters(self) -> Floats:
-        """θ (clusters, states, parameters)."""
-
-    @property
-    def transitions(self) -> Floats:
-        """W (tasks, states + 1, states)."""
-
-    @property
-    def log_joint(self) -> float:
-        """How probable the draw is beside others."""
-
-    @property
-    def eta(self) -> float:
-        """Concentration of the clusters."""
-
-    @property
-    def alpha(self) -> float:
-        """Concentration of the transition rows."""
-
-    @property
-    def stickiness(self) -> float:
-        """Bias of states to stay."""
 
 
 class Empty(NamedTuple):
@@ -73,17 +37,18 @@ class Way(NamedTuple):
     parameters: Floats
 
 
-def pseudo_counts(base_weights: Floats, alpha: float, stickiness: float) -> Floats:
+def pseudo_counts(base_weights: Floats, hyper: HyperParameters) -> Floats:
     """Prior of a task's transition rows: αβ in each, and the bias κ where a state stays (states + 1, states).
 
     Examples
     --------
-    >>> pseudo_counts(np.array([0.5, 0.5]), 2.0, 3.0).tolist()
+    >>> hyper = HyperParameters(eta=1.0, gamma=1.0, alpha=2.0, strength=1.0, stickiness=3.0)
+    >>> pseudo_counts(np.array([0.5, 0.5]), hyper).tolist()
     [[1.0, 1.0], [4.0, 1.0], [1.0, 4.0]]
     """
     n_states = len(base_weights)
-    rows = np.tile(np.maximum(alpha * base_weights, _LEAST_PSEUDO_COUNT), (n_states + 1, 1))
-    rows[1:] += stickiness * np.eye(n_states)
+    rows = np.tile(np.maximum(hyper.alpha * base_weights, _LEAST_PSEUDO_COUNT), (n_states + 1, 1))
+    rows[1:] += hyper.stickiness * np.eye(n_states)
     return rows
 
 
@@ -97,7 +62,7 @@ def draw_rows(rows: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
 
-def joining_weights(draw: Drawn, n_clusters: int | None) -> tuple[Floats, float]:
+def joining_weights(draw: Draw, n_clusters: int | None) -> tuple[Floats, float]:
     """Probabilities with which a new task joins each cluster of a draw, and an empty one; they add up to one.
 
     With one cluster in the model there is no other to join; None says that tasks never share.
@@ -105,14 +70,14 @@ def joining_weights(draw: Drawn, n_clusters: int | None) -> tuple[Floats, float]
     if n_clusters is None:
         return np.zeros(len(draw.base_weights)), 1.0
     sizes = np.bincount(draw.cluster, minlength=len(draw.base_weights))
-    share = draw.eta / n_clusters
-    joins = (sizes + share) / (len(draw.cluster) + draw.eta)
+    share = draw.hyper.eta / n_clusters
+    joins = (sizes + share) / (len(draw.cluster) + draw.hyper.eta)
     n_empty = n_clusters - len(sizes)
-    return np.asarray(joins), n_empty * share / (len(draw.cluster) + draw.eta)
+    return np.asarray(joins), n_empty * share / (len(draw.cluster) + draw.hyper.eta)
 
 
 def ways_of_a_new_task(
-    draws: Sequence[Drawn], place: int, empty: Empty, n_clusters: int | None, seed: int
+    draws: Sequence[Draw], place: int, empty: Empty, n_clusters: int | None, seed: int
 ) -> Iterator[Way]:
     """Ways in which a new task may be according to the draw at a place; their weights add up to one."""
     draw, rng = draws[place], np.random.default_rng([seed, place])
@@ -124,6 +89,6 @@ def ways_of_a_new_task(
     if alone > 0.0:
         clusters.append((-1, alone, empty.base_weights[place], empty.parameters[place]))
     for cluster, weight, base, parameters in clusters:
-        rows = pseudo_counts(base, draw.alpha, draw.stickiness)
+        rows = pseudo_counts(base, draw.hyper)
         for _ in range(n_rows):
             yield Way(float(np.log(weight / n_rows)), cluster, draw_rows(rows, rng), parameters)

@@ -14,21 +14,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.sequences.answers.new_tasks import Drawn, Empty, Way, joining_weights, pseudo_counts, ways_of_a_new_task
+from kinfolk.maths.arrays import Floats
+from kinfolk.sequences.answers.new_tasks import Empty, Way, joining_weights, pseudo_counts, ways_of_a_new_task
+from kinfolk.sequences.model.draw import Draw
+from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.sequences import Sequences
-
-Floats = NDArray[np.float64]
-
-
-class Smoothed(NamedTuple):
-    """States of every step: their probabilities (steps, states), and the most probable path."""
-
-    probability: Floats
-    path: NDArray[np.int64]
 
 
 class Filters(Protocol):
-    """Sums over the hidden states of sequences, given transitions W (states + 1, states)."""
+    """Sums over the hidden states of sequences, given transitions W (states + 1, states): compiled, or plain."""
 
     def densities(self, parameters: Floats, sequences: Sequences) -> Any:
         """How probable every step is in every state with parameters (states, parameters)."""
@@ -36,8 +30,11 @@ class Filters(Protocol):
     def log_likelihoods(self, densities: Any, sequences: Sequences, transitions: Floats) -> Floats:
         """Log likelihood of each sequence."""
 
-    def smooth(self, densities: Any, sequences: Sequences, transitions: Floats) -> Smoothed:
-        """States of every step, given the whole sequence."""
+    def smooth(self, densities: Any, sequences: Sequences, transitions: Floats) -> tuple[Floats, Floats]:
+        """Log likelihood of each sequence, and the probability of each state of every step, given all of it."""
+
+    def most_probable_paths(self, densities: Any, sequences: Sequences, transitions: Floats) -> NDArray[np.int64]:
+        """The states of every step, of the most probable path of each sequence."""
 
     def each(self, work: Callable[[int], Floats], places: Iterable[int]) -> list[Floats]:
         """What some work gives for each place, in their order."""
@@ -50,14 +47,15 @@ class Kept(NamedTuple):
     None where tasks never share, so that a new one is on its own. Draws of a new task's transitions hang on ``seed``.
     """
 
-    draws: Sequence[Drawn]
+    draws: Sequence[Draw]
     empty: Empty
     n_clusters: int | None
     seed: int
+    emission: Emission
     filters: Filters
 
     @property
-    def best(self) -> Drawn:
+    def best(self) -> Draw:
         """The draw with the highest log joint."""
         return max(self.draws, key=lambda draw: draw.log_joint)
 
@@ -126,39 +124,53 @@ def log_predictive_of_tasks(kept: Kept, sequences: Sequences) -> Floats:
     return np.asarray(log_sum(by_draw) - np.log(len(by_draw)))
 
 
-def smooth(kept: Kept, sequences: Sequences) -> Smoothed:
-    """States of new sequences in the best draw.
+def groups_of(sequences: Sequences) -> list[int]:
+    """Groups that have sequences; where none has, the first task's, whose answer has the right shape."""
+    return np.flatnonzero(np.diff(sequences.task_bounds)).tolist() or [1]
+
+
+def state_probabilities(kept: Kept, sequences: Sequences) -> Floats:
+    """Probability of each hidden state of every step (steps, states), in the best draw."""
+    return np.asarray(_in_best_draw(kept, sequences, lambda *given: kept.filters.smooth(*given)[1]))
+
+
+def most_probable_paths(kept: Kept, sequences: Sequences) -> NDArray[np.int64]:
+    """The hidden states of every step on the most probable path of its sequence, in the best draw."""
+    return np.asarray(_in_best_draw(kept, sequences, kept.filters.most_probable_paths))
+
+
+def _in_best_draw(
+    kept: Kept, sequences: Sequences, ask: Callable[[Any, Sequences, Floats], NDArray[Any]]
+) -> NDArray[Any]:
+    """What is asked of every step, groups laid end to end.
 
     A sequence of a new task has the states of the cluster that explains it best, with rows as its prior expects them.
     """
-    draw, filters = kept.best, kept.filters
-    probability = np.empty((sequences.n_steps, draw.base_weights.shape[1]))
-    path = np.empty(sequences.n_steps, dtype=np.int64)
-    for group in np.flatnonzero(np.diff(sequences.task_bounds)).tolist():
-        some, steps = sequences.between(group, group + 1), sequences.steps_of(group)
-        if group > 0:
-            task = group - 1
-            densities = filters.densities(draw.parameters[draw.cluster[task]], some)
-            smoothed = filters.smooth(densities, some, draw.transitions[task])
+    draw = kept.best
+    found = []
+    for group in groups_of(sequences):
+        some, task = sequences.between(group, group + 1), group - 1
+        if group == 0:
+            found.append(_ask_of_new(kept, draw, some, ask))
         else:
-            smoothed = _smooth_new(kept, draw, some)
-        probability[steps], path[steps] = smoothed
-    return Smoothed(probability, path)
+            densities = kept.filters.densities(draw.parameters[draw.cluster[task]], some)
+            found.append(ask(densities, some, draw.transitions[task]))
+    return np.concatenate(found)
 
 
-def _smooth_new(kept: Kept, draw: Drawn, sequences: Sequences) -> Smoothed:
+def _ask_of_new(
+    kept: Kept, draw: Draw, sequences: Sequences, ask: Callable[[Any, Sequences, Floats], NDArray[Any]]
+) -> NDArray[Any]:
     joins, _ = joining_weights(draw, kept.n_clusters)
     if kept.n_clusters is None:
         # States from nowhere would say nothing: those of the known tasks say what they can.
         joins = np.full(len(joins), 1.0 / len(joins))
-    smoothed, scores = [], []
+    found, scores = [], []
     for cluster, weight in enumerate(joins.tolist()):
-        rows = pseudo_counts(draw.base_weights[cluster], draw.alpha, draw.stickiness)
+        rows = pseudo_counts(draw.base_weights[cluster], draw.hyper)
         expected = rows / rows.sum(axis=1, keepdims=True)
         densities = kept.filters.densities(draw.parameters[cluster], sequences)
-        smoothed.append(kept.filters.smooth(densities, sequences, expected))
+        found.append(ask(densities, sequences, expected))
         scores.append(np.log(weight) + kept.filters.log_likelihoods(densities, sequences, expected))
     of_step = np.repeat(np.argmax(scores, axis=0), np.diff(sequences.bounds))
-    steps = np.arange(sequences.n_steps)
-    probability = np.array([way.probability for way in smoothed])[of_step, steps]
-    return Smoothed(probability, np.array([way.path for way in smoothed])[of_step, steps])
+    return np.asarray(np.array(found)[of_step, np.arange(sequences.n_steps)])

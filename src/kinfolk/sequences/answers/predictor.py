@@ -1,42 +1,38 @@
-"""What a saved infinite hidden Markov model predicts, with numpy alone."""
+"""What a fitted or a loaded infinite hidden Markov model answers; numpy alone is imported here."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.posterior import Archive, names_from
-from kinfolk.sequences.answers.door import KINDS, Arranged, Channel, Layout, arrange, known_places, receive
-from kinfolk.sequences.answers.new_tasks import Empty
-from kinfolk.sequences.answers.plain_filters import PlainFilters, n_parameters
-from kinfolk.sequences.answers.prediction import Kept, log_predictive, log_predictive_of_tasks, smooth
-from kinfolk.tasks.values import as_ids
+from kinfolk.maths.arrays import Floats
+from kinfolk.posterior import Archive, known_from
+from kinfolk.sequences.answers.archive import kept_from, layout_from
+from kinfolk.sequences.answers.forecasting import Forecast, draw_sequences, look_ahead
+from kinfolk.sequences.answers.layout import Arranged, Layout, arrange
+from kinfolk.sequences.answers.plain_filters import PlainFilters
+from kinfolk.sequences.answers.prediction import (
+    Kept,
+    log_predictive,
+    log_predictive_of_tasks,
+    most_probable_paths,
+    state_probabilities,
+)
+from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.tasks.answering import Known, receive_sequences
+from kinfolk.tasks.lengths import check_lengths
+from kinfolk.tasks.membership import places_of
+from kinfolk.tasks.values import as_column
 
-Floats = NDArray[np.float64]
-
-
-class SavedDraw(NamedTuple):
-    """A draw as a file has it; fields are those of :class:`~kinfolk.sequences.model.ndp_ihmm.Draw`."""
-
-    cluster: NDArray[np.int64]
-    base_weights: Floats
-    parameters: Floats
-    transitions: Floats
-    eta: float
-    gamma: float
-    alpha: float
-    strength: float
-    log_joint: float
-    n_states: NDArray[np.int64]
-    stickiness: float
+_N_PATHS = 100
 
 
 class SequencesPredictor:
-    """A fitted infinite hidden Markov model reduced to what prediction needs; made by :func:`kinfolk.load`.
+    """Infinite hidden Markov models as prediction needs them; :func:`kinfolk.load` makes one, and so does ``fit``.
+
+    Methods are those of :class:`~kinfolk.NestedIHMM`, where they are described.
 
     Attributes
     ----------
@@ -44,198 +40,132 @@ class SequencesPredictor:
         Ids of the tasks.
     """
 
-    def __init__(self, archive: Archive) -> None:
-        self.tasks_ = as_ids(tasks_from(archive))
-        self._layout = layout_from(archive)
-        filters = PlainFilters(families_from(archive, self._layout))
-        self._kept = Kept(draws_from(archive), empty_from(archive), *clusters_and_seed_from(archive), filters)
+    def __init__(self, known: Known, layout: Layout, kept: Kept) -> None:
+        self.known, self.layout, self.kept = known, layout, kept
+        self.tasks_ = known.tasks
 
     @classmethod
     def from_archive(cls, archive: Archive) -> SequencesPredictor:
         """Rebuild from plain data, checking that its parts fit together."""
-        return cls(archive)
+        return cls(known_from(archive), layout_from(archive), kept_from(archive, PlainFilters))
 
     def score_samples(self, X: Any, lengths: Any = None, *, task: Any = None) -> Floats:
-        """Natural log of the posterior predictive likelihood of each sequence, as the estimator gives it."""
+        """Natural log of the posterior predictive likelihood of each sequence."""
         arranged = self._receive(X, lengths, task)
-        found = np.empty(arranged.sequences.n_sequences)
-        found[arranged.origin] = log_predictive(self._kept, arranged.sequences)
-        return found
+        return _back(log_predictive(self.kept, arranged.sequences), arranged.origin)
 
     def score(self, X: Any, lengths: Any = None, *, task: Any = None) -> float:
-        """Mean of :meth:`score_samples` over sequences."""
-        return float(self.score_samples(X, lengths, task=task).mean())
+        """Mean of :meth:`score_samples` over sequences; NaN where there are none."""
+        found = self.score_samples(X, lengths, task=task)
+        return float(found.mean()) if len(found) else float("nan")
 
     def predict(self, X: Any, lengths: Any = None, *, task: Any = None) -> NDArray[np.int64]:
         """Hidden states of every step: the most probable path in the draw with the highest log joint."""
         arranged = self._receive(X, lengths, task)
-        states = np.empty(len(arranged.steps), dtype=np.int64)
-        states[arranged.steps] = smooth(self._kept, arranged.sequences).path
-        return states
+        return _back(most_probable_paths(self.kept, arranged.sequences), arranged.steps)
 
     def predict_proba(self, X: Any, lengths: Any = None, *, task: Any = None) -> Floats:
         """Probability of each hidden state of every step, in the draw of :meth:`predict`."""
         arranged = self._receive(X, lengths, task)
-        probability = smooth(self._kept, arranged.sequences).probability
-        back = np.empty_like(probability)
-        back[arranged.steps] = probability
-        return back
+        return _back(state_probabilities(self.kept, arranged.sequences), arranged.steps)
 
     def classify(self, X: Any, lengths: Any = None) -> Floats:
         """Probability that each sequence is of each known task (n_sequences, n_tasks)."""
-        arrival = receive(X, lengths, None)
-        place = np.zeros(len(arrival.lengths), dtype=np.int64)
-        sequences = arrange(self._layout.observations(arrival.table), arrival.lengths, place).sequences
-        found = log_predictive_of_tasks(self._kept, sequences)
+        found = log_predictive_of_tasks(self.kept, self.receive_of_no_task(X, lengths))
         shares = np.exp(found - found.max(axis=1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
+    def sample(
+        self, n_samples: int = 1, *, lengths: Any = None, task: Any = None, random_state: Any = None
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """New sequences, each from a draw of the posterior that is chosen at random, and their hidden states."""
+        _check_count("n_samples", n_samples)
+        total = int(np.sum(lengths)) if lengths is not None and n_samples == 1 else int(n_samples)
+        steps = check_lengths(lengths, total)
+        places = self._places_of(task, len(steps))
+        rng = _generator(random_state)
+        observations, states = draw_sequences(self.kept, places.tolist(), steps.tolist(), rng)
+        return self.layout.values(observations), states
+
+    def forecast(
+        self,
+        X: Any,
+        lengths: Any = None,
+        *,
+        task: Any = None,
+        n_steps: int = 1,
+        n_samples: int = _N_PATHS,
+        random_state: Any = None,
+    ) -> Forecast:
+        """How the observations after the end of each sequence are distributed."""
+        _check_count("n_steps", n_steps)
+        _check_count("n_samples", n_samples)
+        arranged = self._receive(X, lengths, task)
+        rng = _generator(random_state)
+        outlook = look_ahead(self.kept, arranged.sequences, int(n_steps), int(n_samples), rng)
+        back = np.argsort(arranged.origin)
+        layout = self.layout
+        forecast = Forecast({}, {}, {}, np.empty(0))
+        for channel, moments in zip(layout.channels, outlook.moments, strict=True):
+            for place, column in enumerate(channel.columns):
+                called: Any = column if layout.names is None else layout.names[column]
+                if channel.symbols is not None:
+                    shares = moments.mean[back]
+                    forecast.probability[called] = {
+                        symbol: shares[:, :, code] for code, symbol in enumerate(channel.symbols)
+                    }
+                else:
+                    forecast.mean[called] = moments.mean[back][:, :, place]
+                    assert moments.deviation is not None
+                    forecast.deviation[called] = moments.deviation[back][:, :, place]
+        values = layout.values(outlook.paths)
+        shape = (len(back), int(n_samples), int(n_steps), *values.shape[1:])
+        return forecast._replace(samples=values.reshape(shape)[back])
+
+    def receive_of_no_task(self, X: Any, lengths: Any) -> Sequences:
+        """New sequences, coded, as if of one task."""
+        asked = receive_sequences(X, self.known, lengths=lengths, needs_task=False)
+        assert asked.lengths is not None
+        place = np.zeros(len(asked.lengths), dtype=np.int64)
+        return arrange(self.layout.observations(asked.table), asked.lengths, place, 1).sequences
+
     def _receive(self, X: Any, lengths: Any, task: Any) -> Arranged:
-        arrival = receive(X, lengths, task)
-        place = known_places(arrival, self.tasks_)
-        return arrange(self._layout.observations(arrival.table), arrival.lengths, place + 1)
+        """New sequences, coded and laid out: those of new tasks first, then those of each known task."""
+        asked = receive_sequences(X, self.known, lengths=lengths, task=task)
+        assert asked.lengths is not None
+        assert asked.place is not None
+        n_tasks = len(self.tasks_)
+        group = np.where(asked.place == n_tasks, 0, asked.place + 1)
+        return arrange(self.layout.observations(asked.table), asked.lengths, group, n_tasks + 1)
+
+    def _places_of(self, task: Any, n_sequences: int) -> NDArray[np.int64]:
+        if task is None:
+            if len(self.tasks_) > 1:
+                raise ValueError(f"the model was fitted to {len(self.tasks_)} tasks: say which one to draw, task=...")
+            return np.zeros(n_sequences, dtype=np.int64)
+        tasks = np.atleast_1d(np.asarray(task)) if np.ndim(task) == 0 else as_column(task, "task")
+        if len(tasks) not in (1, n_sequences):
+            raise ValueError(f"task has {len(tasks)} entries for {n_sequences} sequences")
+        place = places_of(tasks, self.tasks_)
+        return np.broadcast_to(np.where(place == len(self.tasks_), -1, place), n_sequences)
 
 
-def tasks_from(archive: Archive) -> list[Any]:
-    """The tasks of a saved model."""
-    tasks = names_from(archive.about["tasks"], "tasks")
-    if not tasks:
-        raise ValueError("it has no tasks")
-    return tasks
+def _back(found: NDArray[Any], origin: NDArray[np.int64]) -> NDArray[Any]:
+    """What was found of sequences or steps, in the order in which they came."""
+    out = np.empty_like(found)
+    out[origin] = found
+    return out
 
 
-def layout_from(archive: Archive) -> Layout:
-    """The columns of a saved model, and the channels that they make."""
-    about = archive.about["layout"]
-    names, n_columns = about["names"], int(about["n_columns"])
-    if names is not None and (len(names) != n_columns or not all(isinstance(name, str) for name in names)):
-        raise ValueError("the names of its columns are not text, or not one for each")
-    channels = []
-    for kind, columns, symbols in about["channels"]:
-        if kind not in KINDS or (symbols is None) != (kind != "categorical"):
-            raise ValueError(f"its channel of kind {kind!r} is not one that this version knows")
-        known = None if symbols is None else tuple(names_from(symbols, "symbols"))
-        channels.append(Channel(kind, tuple(int(column) for column in columns), known))
-    together = sorted(column for channel in channels for column in channel.columns)
-    if together != list(range(n_columns)) or any(len(c.columns) > 1 and "gaussian" not in c.kind for c in channels):
-        raise ValueError("its channels do not have every column just once")
-    return Layout(None if names is None else tuple(names), n_columns, bool(about["is_flat"]), tuple(channels))
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name}={value!r}: a whole number of at least 1 is needed")
 
 
-def families_from(archive: Archive, layout: Layout) -> list[Mapping[str, Any]]:
-    """The emissions of a saved model, one a channel, with arrays of numbers for lists of them."""
-    families: list[Mapping[str, Any]] = []
-    for channel, about in zip(layout.channels, archive.about["emissions"], strict=True):
-        family: dict[str, Any] = {"kind": channel.kind}
-        width = len(channel.columns)
-        if channel.symbols is not None:
-            family["n_codes"] = len(channel.symbols)
-        elif channel.kind == "poisson":
-            family["mean"] = _positive(about["mean"], "mean of a count")
-        else:
-            family["centre"] = _numbers(about["centre"], (width,))
-            if channel.kind == "gaussian":
-                family["scale"] = _numbers(about["scale"], (width,))
-                if (family["scale"] < 0.0).any():
-                    raise ValueError("a scale of its numbers is below zero")
-            else:
-                size = len(about["colour"])
-                family["whiten"] = _numbers(about["whiten"], (width, size))
-                family["colour"] = _numbers(about["colour"], (size, width))
-                family["log_volume"] = float(_numbers(about["log_volume"], ()))
-        families.append(family)
-    return families
-
-
-def _numbers(value: Any, shape: tuple[int, ...]) -> Floats:
-    array = np.asarray(value, dtype=np.float64)
-    if array.size == 0 and math.prod(shape) == 0:
-        return np.zeros(shape)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"numbers of its emissions have shape {array.shape}, not {shape}, or are not finite")
-    return array
-
-
-def _positive(value: Any, what: str) -> float:
-    number = float(value)
-    if not 0.0 < number < math.inf:
-        raise ValueError(f"its {what} is {number}, which is not above zero")
-    return number
-
-
-def _sizes(archive: Archive) -> tuple[int, int, int, int]:
-    """Numbers of draws, tasks, states and parameters."""
-    layout = layout_from(archive)
-    width = sum(n_parameters(family) for family in families_from(archive, layout))
-    base = archive.arrays.get("draws.base_weights")
-    if base is None or base.ndim != 2 or not all(base.shape):
-        raise ValueError("its array 'draws.base_weights' is missing or empty")
-    n_draws = len(archive.array("draws.log_joint", "f", (None,)))
-    if not n_draws:
-        raise ValueError("it has no draws")
-    return n_draws, len(tasks_from(archive)), base.shape[1], width
-
-
-def draws_from(archive: Archive) -> list[SavedDraw]:
-    """The draws of a saved model."""
-    n_draws, n_tasks, n_states, width = _sizes(archive)
-    ends = archive.array("draws.ends", "i", (n_draws,)).astype(np.int64)
-    starts = np.concatenate([[0], ends[:-1]])
-    n_all = int(ends[-1])
-    cluster = archive.array("draws.cluster", "i", (n_draws, n_tasks)).astype(np.int64)
-    if (ends <= starts).any() or (cluster < 0).any() or (cluster >= (ends - starts)[:, None]).any():
-        raise ValueError("its tasks name clusters that it does not have")
-    base = _shares(archive, "draws.base_weights", (n_all, n_states))
-    parameters = _floats(archive, "draws.parameters", (n_all, n_states, width))
-    transitions = _shares(archive, "draws.transitions", (n_draws, n_tasks, n_states + 1, n_states))
-    n_used = archive.array("draws.n_states", "i", (n_draws, n_tasks)).astype(np.int64)
-    log_joint = _floats(archive, "draws.log_joint", (n_draws,))
-    hyper = {name: _floats(archive, f"draws.{name}", (n_draws,)) for name in ("eta", "gamma", "alpha", "strength")}
-    if any((drawn <= 0.0).any() for drawn in hyper.values()):
-        raise ValueError("a concentration in it is not above zero")
-    stickiness = _floats(archive, "draws.stickiness", (n_draws,))
-    if (stickiness < 0.0).any():
-        raise ValueError("a stickiness in it is below zero")
-    return [
-        SavedDraw(
-            cluster[d],
-            base[starts[d] : ends[d]],
-            parameters[starts[d] : ends[d]],
-            transitions[d],
-            float(hyper["eta"][d]),
-            float(hyper["gamma"][d]),
-            float(hyper["alpha"][d]),
-            float(hyper["strength"][d]),
-            float(log_joint[d]),
-            n_used[d],
-            float(stickiness[d]),
-        )
-        for d in range(n_draws)
-    ]
-
-
-def empty_from(archive: Archive) -> Empty:
-    """The clusters without tasks of a saved model."""
-    n_draws, _, n_states, width = _sizes(archive)
-    base = _shares(archive, "empty.base_weights", (n_draws, n_states))
-    return Empty(base, _floats(archive, "empty.parameters", (n_draws, n_states, width)))
-
-
-def clusters_and_seed_from(archive: Archive) -> tuple[int | None, int]:
-    """How many clusters a saved model has room for, None where tasks never share; and its seed."""
-    n_clusters, seed = archive.about["n_clusters"], int(archive.about["seed"])
-    if seed < 0 or (n_clusters is not None and int(n_clusters) < 1):
-        raise ValueError("its number of clusters, or its seed, is below what it can be")
-    return None if n_clusters is None else int(n_clusters), seed
-
-
-def _floats(archive: Archive, name: str, shape: tuple[int | None, ...]) -> Floats:
-    return np.array(archive.array(name, "f", shape), dtype=np.float64)
-
-
-def _shares(archive: Archive, name: str, shape: tuple[int | None, ...]) -> Floats:
-    """Probabilities that add up to one along the last axis."""
-    shares = _floats(archive, name, shape)
-    if (shares < 0.0).any() or not np.allclose(shares.sum(axis=-1), 1.0, atol=1e-6):
-        raise ValueError(f"its array {name!r} does not hold probabilities that add up to one")
-    return shares
+def _generator(random_state: Any) -> np.random.Generator:
+    """Random numbers that hang on a seed, or on a generator as scikit-learn takes them."""
+    if random_state is None or random_state is np.random:
+        random_state = np.random.mtrand._rand
+    if not isinstance(random_state, np.random.RandomState):
+        random_state = np.random.RandomState(random_state)
+    return np.random.default_rng(random_state.randint(np.iinfo(np.int32).max))

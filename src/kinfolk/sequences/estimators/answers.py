@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.convergence import Convergence
+from kinfolk.maths.arrays import Floats
 from kinfolk.partition.agreement import central_partition
-from kinfolk.sequences.answers.door import Arranged, Arrival, Layout, arrange, check_lengths, known_places, receive
-from kinfolk.sequences.answers.forecasting import draw_sequences, look_ahead
+from kinfolk.sequences.answers.forecasting import Forecast
 from kinfolk.sequences.answers.kin import Kin, kin_of
-from kinfolk.sequences.answers.prediction import Kept, log_predictive, log_predictive_of_tasks, smooth
-from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.answers.predictor import SequencesPredictor
 from kinfolk.sequences.model.fitted import Fitted
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.tasks.values import as_column, encode
-
-Floats = NDArray[np.float64]
+from kinfolk.tasks.membership import places_of
+from kinfolk.tasks.values import as_column
 
 MAX_SIMILARITY_TASKS = 5_000
-_N_PATHS = 100
-
-
-class Forecast(NamedTuple):
-    """What may come after a sequence, for each column of the table.
-
-    Attributes
-    ----------
-    probability : dict
-        For every column of symbols, by its name or place: a mapping from symbols to probabilities, each an array
-        (n_sequences, n_steps).
-    mean, deviation : dict
-        For every column of numbers: expected values and standard deviations, (n_sequences, n_steps).
-    samples : ndarray of shape (n_sequences, n_samples, n_steps) or (n_sequences, n_samples, n_steps, n_columns)
-        Draws of the future, in the user's own symbols and numbers.
-    """
-
-    probability: dict[Any, dict[Any, Floats]]
-    mean: dict[Any, Floats]
-    deviation: dict[Any, Floats]
-    samples: NDArray[Any]
 
 
 class Answers:
@@ -52,14 +27,8 @@ class Answers:
 
     tasks_: NDArray[Any]
     posterior_: Fitted
-    emission_: Emission
-    n_jobs: int | None
-    random_state: Any
-    _kept: Kept
-    _layout: Layout
-    _seed: int
 
-    def _check_columns(self, X: Any, arrival: Arrival, reset: bool) -> None:
+    def _predictor(self) -> SequencesPredictor:
         raise NotImplementedError  # the estimator's
 
     @property
@@ -82,12 +51,27 @@ class Answers:
         return self._similarity(np.arange(n_tasks))
 
     def similarity(self, tasks: Any) -> Floats:
-        """Posterior probability that two of the given tasks share their states."""
+        """Posterior probability that two of the given tasks share their states.
+
+        Parameters
+        ----------
+        tasks : array-like of shape (n,)
+            Some of ``tasks_``.
+
+        Returns
+        -------
+        ndarray of shape (n, n)
+
+        See Also
+        --------
+        similarity_ : Of all tasks.
+        """
         check_is_fitted(self)
         asked = as_column(tasks, "tasks")
-        place = encode(asked, self.tasks_.tolist()).astype(np.int64)
-        if (place < 0).any():
-            raise ValueError(f"task {asked[np.argmax(place < 0)]!r} was not in the training data")
+        place = places_of(asked, self.tasks_)
+        unknown = place == len(self.tasks_)
+        if unknown.any():
+            raise ValueError(f"task {asked[np.argmax(unknown)]!r} was not in the training data")
         return self._similarity(place)
 
     def _similarity(self, places: NDArray[np.int64]) -> Floats:
@@ -130,22 +114,6 @@ class Answers:
         """Whether the chains have converged; true where nothing was sampled."""
         return self.convergence_ is None or self.convergence_.converged
 
-    def _receive(self, X: Any, lengths: Any, task: Any) -> tuple[Arrival, Arranged]:
-        """New sequences, coded and laid out: those of new tasks first, then those of each known task."""
-        check_is_fitted(self)
-        arrival = receive(X, lengths, task)
-        self._check_columns(X, arrival, reset=False)
-        place = known_places(arrival, self.tasks_)
-        return arrival, arrange(self._layout.observations(arrival.table), arrival.lengths, place + 1)
-
-    def _receive_of_no_task(self, X: Any, lengths: Any) -> Sequences:
-        """New sequences as if of one task."""
-        check_is_fitted(self)
-        arrival = receive(X, lengths, None)
-        self._check_columns(X, arrival, reset=False)
-        place = np.zeros(len(arrival.lengths), dtype=np.int64)
-        return arrange(self._layout.observations(arrival.table), arrival.lengths, place).sequences
-
     def score_samples(self, X: Any, lengths: Any = None, *, task: Any = None) -> Floats:
         """Natural log of the posterior predictive likelihood of each sequence.
 
@@ -165,15 +133,30 @@ class Answers:
         Returns
         -------
         ndarray of shape (n_sequences,)
+
+        See Also
+        --------
+        score : Their mean.
         """
-        _, arranged = self._receive(X, lengths, task)
-        found = np.empty(arranged.sequences.n_sequences)
-        found[arranged.origin] = log_predictive(self._kept, arranged.sequences)
-        return found
+        return self._predictor().score_samples(X, lengths, task=task)
 
     def score(self, X: Any, lengths: Any = None, *, task: Any = None) -> float:
-        """Mean of :meth:`score_samples` over sequences; hmmlearn's ``score`` adds sequences up instead."""
-        return float(self.score_samples(X, lengths, task=task).mean())
+        """Mean of :meth:`score_samples` over sequences; hmmlearn's ``score`` adds sequences up instead.
+
+        Parameters
+        ----------
+        X, lengths, task
+            As in :meth:`score_samples`.
+
+        Returns
+        -------
+        float
+
+        See Also
+        --------
+        score_samples : The score of each sequence.
+        """
+        return self._predictor().score(X, lengths, task=task)
 
     def predict(self, X: Any, lengths: Any = None, *, task: Any = None) -> NDArray[np.int64]:
         """Hidden states of every step: the most probable path (Viterbi) in the draw with the highest log joint.
@@ -181,38 +164,57 @@ class Answers:
         States are numbered within a cluster of that draw, so that they mean the same in two tasks that share one. A
         sequence of a new task has those of the cluster that explains it best.
 
+        Parameters
+        ----------
+        X, lengths, task
+            As in :meth:`score_samples`.
+
         Returns
         -------
         ndarray of shape (n_steps,)
+
+        See Also
+        --------
+        predict_proba : How probable each state is.
         """
-        _, arranged = self._receive(X, lengths, task)
-        states = np.empty(len(arranged.steps), dtype=np.int64)
-        states[arranged.steps] = smooth(self._kept, arranged.sequences).path
-        return states
+        return self._predictor().predict(X, lengths, task=task)
 
     def predict_proba(self, X: Any, lengths: Any = None, *, task: Any = None) -> Floats:
         """Probability of each hidden state of every step, given its whole sequence, in the draw of :meth:`predict`.
 
+        Parameters
+        ----------
+        X, lengths, task
+            As in :meth:`score_samples`.
+
         Returns
         -------
         ndarray of shape (n_steps, n_states)
+
+        See Also
+        --------
+        predict : The most probable path.
         """
-        _, arranged = self._receive(X, lengths, task)
-        probability = smooth(self._kept, arranged.sequences).probability
-        back = np.empty_like(probability)
-        back[arranged.steps] = probability
-        return back
+        return self._predictor().predict_proba(X, lengths, task=task)
 
     def classify(self, X: Any, lengths: Any = None) -> Floats:
         """Probability that each sequence is of each known task, all being equally probable beforehand.
+
+        Parameters
+        ----------
+        X, lengths
+            As in :meth:`score_samples`.
 
         Returns
         -------
         ndarray of shape (n_sequences, n_tasks)
             Columns in the order of ``tasks_``.
+
+        See Also
+        --------
+        kin : With whom a new task shares.
         """
-        sequences = self._receive_of_no_task(X, lengths)
-        return np.asarray(softmax(log_predictive_of_tasks(self._kept, sequences), axis=1))
+        return self._predictor().classify(X, lengths)
 
     def kin(self, X: Any, lengths: Any = None) -> Kin:
         """With whom a new task shares its states, all these sequences being of it.
@@ -220,13 +222,25 @@ class Answers:
         The evidence of each cluster is a variational bound, in which the new task's own transitions are integrated out;
         that of a cluster of its own is the bound of a fit to its sequences alone.
 
+        Parameters
+        ----------
+        X, lengths
+            As in :meth:`score_samples`.
+
         Returns
         -------
         Kin
             ``probability``, that it is kin to each task of ``tasks_``, and ``alone``, that it is like none.
+
+        See Also
+        --------
+        classify : Of which known task a sequence is.
         """
-        sequences = self._receive_of_no_task(X, lengths)
-        return kin_of(self._kept, self.emission_, sequences, self._log_evidence_alone(sequences))
+        predictor = self._predictor()
+        sequences = predictor.receive_of_no_task(X, lengths)
+        if not sequences.n_sequences:
+            raise ValueError("a new task without sequences is kin to nobody: give at least one")
+        return kin_of(predictor.kept, sequences, self._log_evidence_alone(sequences))
 
     def _log_evidence_alone(self, sequences: Sequences) -> float:
         raise NotImplementedError  # the estimator's
@@ -251,27 +265,12 @@ class Answers:
         X : ndarray of shape (n_samples,) or (n_samples, n_columns)
             In the symbols and numbers of the training data.
         states : ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise ValueError(f"n_samples={n_samples!r}: a whole number of at least 1 is needed")
-        total = int(np.sum(lengths)) if lengths is not None and n_samples == 1 else int(n_samples)
-        steps = check_lengths(lengths, total)
-        places = self._places_of(task, len(steps))
-        rng = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        observations, states = draw_sequences(self._kept, self.emission_, places.tolist(), steps.tolist(), rng)
-        return self._layout.values(observations), states
 
-    def _places_of(self, task: Any, n_sequences: int) -> NDArray[np.int64]:
-        if task is None:
-            if len(self.tasks_) > 1:
-                raise ValueError(f"the model was fitted to {len(self.tasks_)} tasks: say which one to draw, task=...")
-            return np.zeros(n_sequences, dtype=np.int64)
-        tasks = np.atleast_1d(np.asarray(task)) if np.ndim(task) == 0 else as_column(task, "task")
-        if len(tasks) not in (1, n_sequences):
-            raise ValueError(f"task has {len(tasks)} entries for {n_sequences} sequences")
-        place = encode(tasks, self.tasks_.tolist()).astype(np.int64)
-        return np.broadcast_to(place, n_sequences)
+        See Also
+        --------
+        forecast : What comes after sequences.
+        """
+        return self._predictor().sample(n_samples, lengths=lengths, task=task, random_state=random_state)
 
     def forecast(
         self,
@@ -280,7 +279,7 @@ class Answers:
         *,
         task: Any = None,
         n_steps: int = 1,
-        n_samples: int = _N_PATHS,
+        n_samples: int = 100,
         random_state: Any = None,
     ) -> Forecast:
         """How the observations after the end of each sequence are distributed.
@@ -301,28 +300,11 @@ class Answers:
         Returns
         -------
         Forecast
+
+        See Also
+        --------
+        sample : New sequences.
         """
-        for name, value in (("n_steps", n_steps), ("n_samples", n_samples)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name}={value!r}: a whole number of at least 1 is needed")
-        arrival, arranged = self._receive(X, lengths, task)
-        rng = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        outlook = look_ahead(self._kept, self.emission_, arranged.sequences, int(n_steps), int(n_samples), rng)
-        back = np.argsort(arranged.origin)
-        layout = self._layout
-        forecast = Forecast({}, {}, {}, np.empty(0))
-        for channel, moments in zip(layout.channels, outlook.moments, strict=True):
-            for place, column in enumerate(channel.columns):
-                called: Any = column if layout.names is None else layout.names[column]
-                if channel.symbols is not None:
-                    shares = moments.mean[back]
-                    forecast.probability[called] = {
-                        symbol: shares[:, :, code] for code, symbol in enumerate(channel.symbols)
-                    }
-                else:
-                    forecast.mean[called] = moments.mean[back][:, :, place]
-                    assert moments.deviation is not None
-                    forecast.deviation[called] = moments.deviation[back][:, :, place]
-        values = layout.values(outlook.paths)
-        shape = (len(arrival.lengths), int(n_samples), int(n_steps), *values.shape[1:])
-        return forecast._replace(samples=values.reshape(shape)[back])
+        return self._predictor().forecast(
+            X, lengths, task=task, n_steps=n_steps, n_samples=n_samples, random_state=random_state
+        )

@@ -1,40 +1,42 @@
-"""What the infinite hidden Markov models have in common: the way in, the fit, and what it leaves behind."""
+"""What the infinite hidden Markov models have in common: parameters, the fit, and what it leaves behind."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.estimator import TaskRouting
 from kinfolk.partition.concentration import GammaPrior
-from kinfolk.posterior import Archive
-from kinfolk.progress import progress_bar
-from kinfolk.sequences.answers.archive import from_archive, to_archive
+from kinfolk.posterior import Archive, known_from, unplain
+from kinfolk.sequences.answers.archive import fitted_from, kept_from, layout_from, to_archive
 from kinfolk.sequences.answers.compiled_filters import CompiledFilters
-from kinfolk.sequences.answers.door import Arrival, arrange, learn_layout, place_tasks, receive
 from kinfolk.sequences.answers.forecasting import draw_empty_clusters
-from kinfolk.sequences.answers.new_tasks import Empty
+from kinfolk.sequences.answers.layout import arrange
 from kinfolk.sequences.answers.prediction import Kept
+from kinfolk.sequences.answers.predictor import SequencesPredictor
 from kinfolk.sequences.estimators.answers import Answers
-from kinfolk.sequences.inference.chains import Schedule, run_chains
-from kinfolk.sequences.inference.mean_field import Hyper
-from kinfolk.sequences.inference.starts import GibbsSampler
+from kinfolk.sequences.estimators.columns import learn_layout
+from kinfolk.sequences.inference import gibbs, variational
+from kinfolk.sequences.inference.options import Options, Schedule
 from kinfolk.sequences.inference.task_set_fits import fit_from_blocks
-from kinfolk.sequences.inference.variational import draws_of, fit_approximately
-from kinfolk.sequences.model.emissions.choosing import choose_emission
-from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.draw import HyperParameters
+from kinfolk.sequences.model.emissions.families import choose_emission
 from kinfolk.sequences.model.fitted import Fitted
-from kinfolk.sequences.model.ndp_ihmm import Priors
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.tasks.training import receive_table
 from kinfolk.tasks.whole_fits import all_or_nothing
 
 LEARN = "learn"
+INFERENCE = {"gibbs": gibbs.infer, "variational": variational.infer}
 _LEARNT_OR_GIVEN = (
     "concentration",
     "state_concentration",
@@ -45,14 +47,8 @@ _LEARNT_OR_GIVEN = (
 _LEAST = {"n_states": 1, "n_clusters": 1, "n_chains": 1, "n_burn_in": 0, "n_draws": 1, "thin": 1}
 
 
-class SequenceModel(Answers, BaseEstimator):
-    """Base class; a subclass says who shares with whom, and infers."""
-
-    # scikit-learn's metadata routing passes these on without further requests.
-    __metadata_request__fit: ClassVar = {"lengths": True, "task": True}
-    __metadata_request__score: ClassVar = {"lengths": True, "task": True}
-    __metadata_request__predict: ClassVar = {"lengths": True, "task": True}
-    __metadata_request__predict_proba: ClassVar = {"lengths": True, "task": True}
+class SequenceModel(TaskRouting, Answers, BaseEstimator):
+    """Base class; a subclass says who shares with whom."""
 
     # Parameters, set by the subclasses' constructors.
     n_states: int
@@ -88,14 +84,44 @@ class SequenceModel(Answers, BaseEstimator):
         Returns
         -------
         self
+
+        See Also
+        --------
+        kinfolk.save : Keep what was learnt.
         """
         self._check_parameters()
         with all_or_nothing(self):
-            self._learn(X, receive(X, lengths, task))
+            arrival = receive_table(X, model=type(self).__name__, lengths=lengths, task=task, sequences=True)
+            layout, tasks = learn_layout(X, arrival.table, self.emission, self.symbols), arrival.known.tasks
+            assert arrival.lengths is not None
+            sequences = arrange(
+                layout.observations(arrival.table), arrival.lengths, arrival.place, len(tasks)
+            ).sequences
+            emission = choose_emission(
+                sequences.observations,
+                [channel.kind for channel in layout.channels],
+                None if self.emission_strength == LEARN else float(self.emission_strength),
+                n_codes=[None if channel.symbols is None else len(channel.symbols) for channel in layout.channels],
+            )
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            options = self._options(tasks)
+            hyper, fitted = INFERENCE[self.inference](sequences, emission, self._priors(), options, seed)
+            empty = draw_empty_clusters(fitted.draws, emission, np.random.default_rng([seed, 1]))
+            filters = CompiledFilters(emission, self.n_jobs)
+            kept = Kept(fitted.draws, empty, options.n_clusters, seed, emission, filters)
+            self._keep(SequencesPredictor(arrival.known, layout, kept), hyper, fitted)
+            if fitted.convergence is not None and not fitted.convergence.converged:
+                warnings.warn(fitted.convergence.advice(), ConvergenceWarning, stacklevel=2)
         return self
 
+    def _keep(self, predictor: SequencesPredictor, hyper: HyperParameters, fitted: Fitted) -> None:
+        """Hold the values that inference returned, and the predictor that they make."""
+        self._remember_columns(predictor.known)
+        self.tasks_, self.posterior_, self.emission_ = predictor.tasks_, fitted, predictor.kept.emission
+        self._answers, self._hyper = predictor, hyper
+
     def _check_parameters(self) -> None:
-        if self.inference not in ("gibbs", "variational"):
+        if self.inference not in INFERENCE:
             raise ValueError(f'inference={self.inference!r}: give "gibbs" or "variational"')
         parameters = self.get_params(deep=False)
         for name, least in _LEAST.items():
@@ -110,106 +136,59 @@ class SequenceModel(Answers, BaseEstimator):
                 least_number = "not below" if name == "stickiness" else "above"
                 raise ValueError(f'{name}={value!r}: a finite number {least_number} zero or "learn" is needed')
 
-    def _learn(self, X: Any, arrival: Arrival) -> None:
-        self._check_columns(X, arrival, reset=True)
-        layout = learn_layout(X, arrival, self.emission, self.symbols)
-        tasks, place = place_tasks(arrival)
-        arranged = arrange(layout.observations(arrival.table), arrival.lengths, place)
-        emission = choose_emission(
-            arranged.sequences.observations,
-            [channel.kind for channel in layout.channels],
-            None if self.emission_strength == LEARN else float(self.emission_strength),
-            n_codes=[None if channel.symbols is None else len(channel.symbols) for channel in layout.channels],
-        )
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self.tasks_, self._layout, self._seed = tasks, layout, seed
-        fitted = self._infer(arranged.sequences, emission, seed)
-        self._keep(fitted, emission, draw_empty_clusters(fitted.draws, emission, np.random.default_rng([seed, 1])))
-        if fitted.convergence is not None and not fitted.convergence.converged:
-            warnings.warn(fitted.convergence.advice(), ConvergenceWarning, stacklevel=3)
-
-    def _keep(self, fitted: Fitted, emission: Emission, empty: Empty) -> None:
-        self.posterior_, self.emission_ = fitted, emission
-        self._kept = Kept(fitted.draws, empty, self._n_clusters(), self._seed, CompiledFilters(emission, self.n_jobs))
-
-    def _check_columns(self, X: Any, arrival: Arrival, reset: bool) -> None:
-        """Hold columns to scikit-learn's rules: their number and names are those seen at fit."""
-        if not arrival.is_flat and (hasattr(X, "shape") or isinstance(X, list | tuple)):
-            validate_data(self, X, skip_check_array=True, reset=reset)
-        elif reset:
-            self.n_features_in_ = len(arrival.table.columns)
-            self.__dict__.pop("feature_names_in_", None)
-        elif arrival.is_flat and self.n_features_in_ > 1:
-            raise ValueError(
-                f"X is one column, and the model was fitted to {self.n_features_in_}. Reshape your data, if it is a "
-                "single step by X.reshape(1, -1)"
-            )
-
     def _priors(self) -> Priors:
         """What is believed of the hyper-parameters: those to learn have exponential priors with mean one."""
-
-        def prior(given: float | str) -> GammaPrior | float:
-            return GammaPrior() if isinstance(given, str) else float(given)
-
-        return Priors(
-            clusters=prior(getattr(self, "concentration", 1.0)),
-            states=prior(self.state_concentration),
-            transitions=prior(self.transition_concentration),
-            strength=prior(self.emission_strength),
-            stickiness=prior(self.stickiness),
+        given = (
+            getattr(self, "concentration", 1.0),
+            self.state_concentration,
+            self.transition_concentration,
+            self.emission_strength,
+            self.stickiness,
         )
+        return Priors(*(GammaPrior() if isinstance(value, str) else float(value) for value in given))
 
-    def _schedule(self) -> Schedule:
-        return Schedule(int(self.n_chains), int(self.n_burn_in), int(self.n_draws), int(self.thin))
-
-    def _infer_clusters(
-        self,
-        sequences: Sequences,
-        emission: Emission,
-        n_clusters: int,
-        partition: NDArray[np.int64] | None,
-        seed: int,
-        n_alongside: int = 1,
-    ) -> Fitted:
-        """Infer as the parameters say, beside so many other models of the same kind."""
-        if self.inference == "variational":
-            with progress_bar("Fitting", None, bool(self.verbose)):
-                shape = (n_clusters, int(self.n_states))
-                mixture = fit_approximately(sequences, emission, self._priors(), *shape, partition, seed)
-                return draws_of(mixture, int(self.n_draws), np.random.default_rng([seed, 3]), n_alongside)
-        schedule = self._schedule()
-        # Chains have threads of their own; a lone chain has them for its tasks.
-        inner, outer = (self.n_jobs, 1) if schedule.n_chains == 1 else (1, self.n_jobs)
-        shape = (n_clusters, int(self.n_states))
-        sampler = GibbsSampler(
-            sequences, emission, self._priors(), *shape, partition, n_jobs=inner, n_learning=schedule.n_burn_in
-        )
-        with progress_bar("Sampling", schedule.n_chains * schedule.n_sweeps, bool(self.verbose)) as advance:
-            return run_chains(sampler, schedule, seed, outer, advance)
-
-    def _log_evidence_alone(self, sequences: Sequences) -> float:
-        """Bound on the log evidence of sequences as those of one task on its own, by the mean hyper-parameters."""
-        mean = {name: float(drawn.mean()) for name, drawn in self.posterior_.traces.hyper_parameters.items()}
-        stickiness = float(np.mean([draw.stickiness for draw in self.posterior_.draws]))
-        hyper = Hyper(mean["gamma"], mean["alpha"], stickiness, int(self.n_states))
-        rng = np.random.default_rng([self._seed, 2])
-        return fit_from_blocks(sequences, self.emission_.with_strength(mean["strength"]), hyper, rng).bound
-
-    def _infer(self, sequences: Sequences, emission: Emission, seed: int) -> Fitted:
-        raise NotImplementedError  # abstract
+    def _options(self, tasks: NDArray[Any]) -> Options:
+        schedule = Schedule(int(self.n_chains), int(self.n_burn_in), int(self.n_draws), int(self.thin))
+        partition = self._starting_partition(tasks)
+        return Options(int(self.n_states), self._n_clusters(), partition, schedule, self.n_jobs, bool(self.verbose))
 
     def _n_clusters(self) -> int | None:
         """How many clusters the model has room for; None where tasks never share."""
         raise NotImplementedError  # abstract
 
+    def _starting_partition(self, tasks: NDArray[Any]) -> NDArray[np.int64] | None:
+        """The cluster of each task to start from; None where it is to be found."""
+        return np.zeros(len(tasks), dtype=np.int64)
+
+    def _log_evidence_alone(self, sequences: Sequences) -> float:
+        """Bound on the log evidence of sequences as those of one task on its own, by the mean hyper-parameters."""
+        prior = ClusterPrior.of(self._hyper, int(self.n_states))
+        rng = np.random.default_rng([self._answers.kept.seed, 2])
+        return fit_from_blocks(sequences, self.emission_.with_strength(self._hyper.strength), prior, rng).bound
+
     def _to_archive(self) -> Archive:
-        check_is_fitted(self)
-        return to_archive(self)
+        predictor = self._predictor()
+        params = self.get_params(deep=False)
+        if not isinstance(params["random_state"], int | np.integer | None):
+            params["random_state"] = predictor.kept.seed
+        return to_archive(params, predictor.known, predictor.layout, predictor.kept, self.posterior_)
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
-        model: Self = from_archive(cls, archive)
+        model = cls(**{name: unplain(value) for name, value in archive.about["params"].items()})
+        model._check_parameters()
+        kept = kept_from(archive, partial(CompiledFilters, n_jobs=model.n_jobs))
+        if kept.n_clusters != model._n_clusters():
+            raise ValueError(f"it has room for {kept.n_clusters} clusters, its parameters for {model._n_clusters()}")
+        fitted = fitted_from(archive, kept)
+        predictor = SequencesPredictor(known_from(archive), layout_from(archive), kept)
+        model._keep(predictor, fitted.mean_hyper(), fitted)
         return model
+
+    def _predictor(self) -> SequencesPredictor:
+        """The object that answers; an error where the estimator is not fitted."""
+        check_is_fitted(self)
+        return self._answers
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "posterior_")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kinfolk.sequences.estimators.base import SequenceModel
 from kinfolk.sequences.inference.starts import starting_partition
-from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.fitted import Fitted
-from kinfolk.sequences.model.sequences import Sequences
 
 
 class NestedIHMM(SequenceModel):
@@ -73,7 +73,7 @@ class NestedIHMM(SequenceModel):
     emission_ : Emission
         Families of the channels, with their priors.
 
-    References
+    SetFits
     ----------
     K. Ni, L. Carin and D. Dunson, "Multi-Task Learning for Sequential Data via iHMMs and the Nested Dirichlet Process",
     ICML 2007.
@@ -135,6 +135,5 @@ class NestedIHMM(SequenceModel):
     def _n_clusters(self) -> int | None:
         return int(self.n_clusters)
 
-    def _infer(self, sequences: Sequences, emission: Emission, seed: int) -> Fitted:
-        partition = starting_partition(self.start, self.tasks_, int(self.n_clusters))
-        return self._infer_clusters(sequences, emission, int(self.n_clusters), partition, seed)
+    def _starting_partition(self, tasks: NDArray[Any]) -> NDArray[np.int64] | None:
+        return starting_partition(self.start, tasks, int(self.n_clusters))

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from kinfolk.sequences.estimators.base import SequenceModel
-from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.fitted import Fitted
-from kinfolk.sequences.model.sequences import Sequences
 
 
 class SharedIHMM(SequenceModel):
@@ -36,7 +31,7 @@ class SharedIHMM(SequenceModel):
     n_states_, log_joint_, convergence_, converged_, posterior_, emission_
         As in :class:`~kinfolk.NestedIHMM`.
 
-    References
+    SetFits
     ----------
     K. Ni, L. Carin and D. Dunson, "Multi-Task Learning for Sequential Data via iHMMs and the Nested Dirichlet Process",
     ICML 2007, section 4.2.
@@ -89,6 +84,3 @@ class SharedIHMM(SequenceModel):
 
     def _n_clusters(self) -> int | None:
         return 1
-
-    def _infer(self, sequences: Sequences, emission: Emission, seed: int) -> Fitted:
-        return self._infer_clusters(sequences, emission, 1, np.zeros(sequences.n_tasks, dtype=np.int64), seed)

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from kinfolk.progress import progress_bar
 from kinfolk.sequences.estimators.base import SequenceModel
-from kinfolk.sequences.inference.chains import put_together, run_side_by_side
-from kinfolk.sequences.inference.starts import GibbsSampler
-from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.fitted import Fitted
-from kinfolk.sequences.model.sequences import Sequences
 
 
 class SingleIHMM(SequenceModel):
@@ -39,7 +31,7 @@ class SingleIHMM(SequenceModel):
     n_states_, log_joint_, convergence_, converged_, posterior_, emission_
         As in :class:`~kinfolk.NestedIHMM`; log joints are those of all tasks together.
 
-    References
+    SetFits
     ----------
     K. Ni, L. Carin and D. Dunson, "Multi-Task Learning for Sequential Data via iHMMs and the Nested Dirichlet Process",
     ICML 2007, section 4.2.
@@ -92,20 +84,3 @@ class SingleIHMM(SequenceModel):
 
     def _n_clusters(self) -> int | None:
         return None
-
-    def _infer(self, sequences: Sequences, emission: Emission, seed: int) -> Fitted:
-        together = np.zeros(1, dtype=np.int64)
-        alone = [sequences.between(task, task + 1) for task in range(sequences.n_tasks)]
-        if self.inference == "variational":
-            seeds = np.random.SeedSequence(seed).generate_state(len(alone))
-            return put_together(
-                [
-                    self._infer_clusters(own, emission, 1, together, int(own_seed), len(alone))
-                    for own, own_seed in zip(alone, seeds, strict=True)
-                ]
-            )
-        samplers = [GibbsSampler(own, emission, self._priors(), 1, int(self.n_states), together) for own in alone]
-        schedule = self._schedule()
-        n_sweeps = len(samplers) * schedule.n_chains * schedule.n_sweeps
-        with progress_bar("Sampling", n_sweeps, bool(self.verbose)) as advance:
-            return put_together(run_side_by_side(samplers, schedule, seed, self.n_jobs, advance))

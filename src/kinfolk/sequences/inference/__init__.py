@@ -1,8 +1,8 @@
-"""How the nDP-iHMM is learnt: one algorithm a file.
+"""How the nDP-iHMM is learnt; `gibbs.infer` and `variational.infer` are called by the estimators.
 
-- `gibbs`: a sweep of the sampler, of which `cluster_moves` draws clusters and states and `concentrations` the
-  hyper-parameters; `split_merge` moves whole clusters along the paths of `annealing`;
-- `starts`: where chains begin; `chains`: several side by side; `raftery_lewis`: how long they should run;
+- `gibbs`: chains of a sampler (`chains`), from where they begin (`starts`); `sweep`: one sweep, in which
+  `cluster_moves` draws clusters and states, `concentrations` the hyper-parameters; `split_merge`: moves of whole
+  clusters along the paths of `annealing`; `raftery_lewis`: how long chains should run;
 - `variational`: the mean-field posterior, of one cluster (`mean_field`, with the kernels of `local_posteriors` and
   `base_weights`), of all (`mean_field_mixture`) and of many tasks in batches (`stochastic_variational`);
 - `agglomeration`, `task_set_fits`, `state_merges`, `most_probable_hyper`: how mean field finds clusters and states;

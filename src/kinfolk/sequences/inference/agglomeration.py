@@ -10,6 +10,8 @@ fits are compared, since refining one may add hundreds of nats; which pairs are 
 
 from __future__ import annotations
 
+import warnings
+from itertools import combinations
 from math import lgamma, log
 from typing import NamedTuple
 
@@ -18,16 +20,11 @@ from numpy.typing import NDArray
 
 from kinfolk.partition.concentration import GammaPrior, most_probable_concentration
 from kinfolk.partition.crp import canonical
-from kinfolk.sequences.inference.mean_field import (
-    ClusterFit,
-    Hyper,
-    fit_cluster,
-    start_of,
-)
+from kinfolk.sequences.inference.mean_field import ClusterFit, fit_cluster, start_of
 from kinfolk.sequences.inference.most_probable_hyper import learn_hyper, log_prior
-from kinfolk.sequences.inference.task_set_fits import References, TaskSet
+from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.ndp_ihmm import Priors, value_of
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors, value_of
 from kinfolk.sequences.model.sequences import Sequences
 
 # Pairs refined in vain before no better join is expected.
@@ -45,19 +42,19 @@ class Agglomeration(NamedTuple):
     """
 
     clusters: tuple[TaskSet, ...]
-    references: References
+    set_fits: SetFits
     eta: float
     joins: tuple[tuple[TaskSet, TaskSet, float], ...]
 
     @property
     def fits(self) -> list[ClusterFit]:
         """The fit of each cluster."""
-        return [self.references.fits[tasks] for tasks in self.clusters]
+        return [self.set_fits.of(tasks) for tasks in self.clusters]
 
     @property
     def partition(self) -> NDArray[np.int64]:
         """Cluster of each task."""
-        labels = np.empty(self.references.sequences.n_tasks, dtype=np.int64)
+        labels = np.empty(self.set_fits.sequences.n_tasks, dtype=np.int64)
         for k, tasks in enumerate(self.clusters):
             labels[list(tasks)] = k
         return canonical(labels)
@@ -68,21 +65,19 @@ def log_seats(sizes: tuple[int, int], eta: float) -> float:
     return lgamma(sum(sizes)) - lgamma(sizes[0]) - lgamma(sizes[1]) - log(eta)
 
 
-def promise_of_joining(references: References, first: TaskSet, second: TaskSet) -> float:
+def promise_of_joining(set_fits: SetFits, first: TaskSet, second: TaskSet) -> float:
     """What joining two clusters adds to the bound, unrefined: a glance at each of several starts, and the best."""
-    sequences = references.sequences.of_tasks(sorted(first + second))
+    sequences = set_fits.sequences.of_tasks(sorted(first + second))
     glances = [
-        fit_cluster(
-            sequences, references.emission, references.hyper, start, weights=weights, n_iterations=_GLANCE
-        ).bound
-        for start, weights in references.starts_of_union([first, second])
+        fit_cluster(sequences, set_fits.emission, set_fits.hyper, start, weights=weights, n_iterations=_GLANCE).bound
+        for start, weights in set_fits.starts_of_union([first, second])
     ]
-    return max(glances) - references.of(first).bound - references.of(second).bound
+    return max(glances) - set_fits.of(first).bound - set_fits.of(second).bound
 
 
-def agglomerate(references: References, eta: float) -> Agglomeration:
+def agglomerate(set_fits: SetFits, eta: float) -> Agglomeration:
     """Join the pair of clusters that gains most until no pair gains, starting from tasks alone."""
-    clusters: list[TaskSet] = [(task,) for task in range(references.sequences.n_tasks)]
+    clusters: list[TaskSet] = [(task,) for task in range(set_fits.sequences.n_tasks)]
     promises: dict[tuple[TaskSet, TaskSet], float] = {}
     gains: dict[tuple[TaskSet, TaskSet], float] = {}
     joins: list[tuple[TaskSet, TaskSet, float]] = []
@@ -91,15 +86,15 @@ def agglomerate(references: References, eta: float) -> Agglomeration:
         for a, b in pairs:
             if (a, b) not in promises:
                 seats = log_seats((len(a), len(b)), eta)
-                promises[a, b] = promise_of_joining(references, a, b) + seats
+                promises[a, b] = promise_of_joining(set_fits, a, b) + seats
         pairs.sort(key=lambda pair: -promises[pair])
         best, in_vain = None, 0
         for a, b in pairs:
             if in_vain == _PATIENCE:
                 break
             if (a, b) not in gains:
-                bounds = [references.of(tasks).bound for tasks in (a, b)]
-                gains[a, b] = references.together([a, b]).bound - sum(bounds) + log_seats((len(a), len(b)), eta)
+                bounds = [set_fits.of(tasks).bound for tasks in (a, b)]
+                gains[a, b] = set_fits.together([a, b]).bound - sum(bounds) + log_seats((len(a), len(b)), eta)
             if gains[a, b] > 0.0 and (best is None or gains[a, b] > gains[best]):
                 best, in_vain = (a, b), 0
             else:
@@ -109,7 +104,7 @@ def agglomerate(references: References, eta: float) -> Agglomeration:
         joins.append((*best, gains[best]))
         union = tuple(sorted(best[0] + best[1]))
         clusters = sorted([tasks for tasks in clusters if tasks not in best] + [union])
-    return Agglomeration(tuple(clusters), references, eta, tuple(joins))
+    return Agglomeration(tuple(clusters), set_fits, eta, tuple(joins))
 
 
 def find_clusters(
@@ -148,25 +143,50 @@ def find_clusters(
     >>> find_clusters(sequences, Categorical(3), Priors(), 5).partition.tolist()
     [0, 0, 1, 1]
     """
-    hyper = Hyper(value_of(priors.states), value_of(priors.transitions), value_of(priors.stickiness), n_states)
+    hyper = ClusterPrior.of(priors.means(), n_states)
     emission = emission if isinstance(priors.strength, GammaPrior) else emission.with_strength(priors.strength)
-    references = References(sequences, emission, hyper, n_starts=n_starts, seed=seed)
+    set_fits = SetFits.of_data(sequences, emission, hyper, n_starts=n_starts, seed=seed)
     best: Agglomeration | None = None
     for _ in range(_ROUNDS):
-        eta = value_of(priors.clusters) if best is None else best.eta
-        found = relearnt(agglomerate(references, eta), priors)
+        eta = value_of(priors.eta) if best is None else best.eta
+        found = relearnt(agglomerate(set_fits, eta), priors)
         if best is not None and log_score(found, priors) <= log_score(best, priors):
             break
         settled = best is not None and found.clusters == best.clusters
         best = found
         if settled:
             break
-        learnt = found.references
-        references = References(
-            sequences, learnt.emission, learnt.hyper, n_starts=n_starts, seed=seed, earlier=references
+        learnt = found.set_fits
+        set_fits = SetFits.of_data(
+            sequences, learnt.emission, learnt.hyper, n_starts=n_starts, seed=seed, earlier=set_fits
         )
     assert best is not None
     return best
+
+
+def at_most(found: Agglomeration, n_clusters: int) -> Agglomeration:
+    """No more clusters than a model has room for: those that lose least by it are joined, with a warning."""
+    clusters = list(found.clusters)
+    if len(clusters) <= n_clusters:
+        return found
+    # One cluster is what was asked for, not too few.
+    if n_clusters > 1:
+        warnings.warn(
+            f"agglomeration found {len(clusters)} clusters, and n_clusters={n_clusters} has no room for them: those that "
+            "lose least by it start as one",
+            stacklevel=2,
+        )
+    set_fits, promises = found.set_fits, dict[tuple[TaskSet, TaskSet], float]()
+    while len(clusters) > n_clusters:
+        for pair in combinations(clusters, 2):
+            if pair not in promises:
+                promises[pair] = promise_of_joining(set_fits, *pair) + log_seats(
+                    (len(pair[0]), len(pair[1])), found.eta
+                )
+        best = max(combinations(clusters, 2), key=promises.__getitem__)
+        set_fits.together(best)
+        clusters = sorted([tasks for tasks in clusters if tasks not in best] + [tuple(sorted(best[0] + best[1]))])
+    return found._replace(clusters=tuple(clusters))
 
 
 def relearnt(found: Agglomeration, priors: Priors) -> Agglomeration:
@@ -174,24 +194,24 @@ def relearnt(found: Agglomeration, priors: Priors) -> Agglomeration:
 
     Never on tasks alone before they are joined: each of them has few states, and a γ learnt from that forbids more.
     """
-    references, eta = found.references, found.eta
-    if isinstance(priors.clusters, GammaPrior):
-        eta = most_probable_concentration(len(found.clusters), references.sequences.n_tasks, priors.clusters)
+    set_fits, eta = found.set_fits, found.eta
+    if isinstance(priors.eta, GammaPrior):
+        eta = most_probable_concentration(len(found.clusters), set_fits.sequences.n_tasks, priors.eta)
     for _ in range(_LEARNING_ROUNDS):
-        fits = [references.of(tasks) for tasks in found.clusters]
-        hyper, emission = learn_hyper(fits, references.emission, references.hyper, priors)
-        learnt = References(references.sequences, emission, hyper, n_starts=references.n_starts, seed=references.seed)
+        fits = [set_fits.of(tasks) for tasks in found.clusters]
+        hyper, emission = learn_hyper(fits, set_fits.emission, set_fits.hyper, priors)
+        learnt = SetFits.of_data(set_fits.sequences, emission, hyper, n_starts=set_fits.n_starts, seed=set_fits.seed)
         for tasks, fit in zip(found.clusters, fits, strict=True):
-            own = references.sequences.of_tasks(tasks)
+            own = set_fits.sequences.of_tasks(tasks)
             learnt.fits[tasks] = fit_cluster(own, emission, hyper, start_of(fit), weights=fit.weights)
-        references = learnt
-    return found._replace(references=references, eta=eta)
+        set_fits = learnt
+    return found._replace(set_fits=set_fits, eta=eta)
 
 
 def log_score(found: Agglomeration, priors: Priors) -> float:
     """Lower bound of log p(o, c, hyper-parameters), each of those on the scale of its logarithm."""
-    references, eta = found.references, found.eta
-    n_tasks = references.sequences.n_tasks
+    set_fits, eta = found.set_fits, found.eta
+    n_tasks = set_fits.sequences.n_tasks
     total = sum(fit.bound + lgamma(len(tasks)) for tasks, fit in zip(found.clusters, found.fits, strict=True))
     total += len(found.clusters) * log(eta) + lgamma(eta) - lgamma(eta + n_tasks)
-    return total + log_prior(priors, eta, references.hyper, references.emission.strength)
+    return total + log_prior(priors, eta, set_fits.hyper, set_fits.emission.strength)

@@ -24,11 +24,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.inference.local_posteriors import NO_COUNT, log_rising
-from kinfolk.sequences.inference.mean_field import ClusterFit, Floats, Hyper, fit_locally
+from kinfolk.sequences.inference.mean_field import ClusterFit, fit_locally
 from kinfolk.sequences.model.emissions.emission import Codes, Emission, LogDensities
 from kinfolk.sequences.model.filtering import draw_states, log_likelihoods
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.sequences.model.transitions import count_transitions, draw_dirichlet, draw_rows
 
@@ -39,14 +41,6 @@ _TINY = 1e-300
 _STEPS_A_TEMPERATURE, _FEWEST, _MOST, _BEND = 300, 10, 40, 3.0
 # Metropolis steps of β at each temperature, for each state: two states share their weight anew, on the scale of logits.
 _TRIES_A_STATE = 2
-
-
-class Hypers(NamedTuple):
-    """The hyper-parameters of f; those of the emissions are in the emission."""
-
-    gamma: float
-    alpha: float
-    kappa: float
 
 
 class Particle(NamedTuple):
@@ -98,7 +92,9 @@ class Reference(NamedTuple):
         return np.asarray(1.0 - np.linspace(1.0, 0.0, min(max(n_steps, _FEWEST), _MOST) + 1) ** _BEND)
 
 
-def reference_of(fit: ClusterFit, sequences: Sequences, emission: Emission, hyper: Hyper, n_states: int) -> Reference:
+def reference_of(
+    fit: ClusterFit, sequences: Sequences, emission: Emission, hyper: ClusterPrior, n_states: int
+) -> Reference:
     """The reference made of a fit of the sequences' tasks, under hyper-parameters that need not be those of f."""
     posteriors = fit_locally(sequences, emission, hyper, fit).posteriors
     n_used = len(fit.weights)
@@ -121,13 +117,13 @@ def reference_of(fit: ClusterFit, sequences: Sequences, emission: Emission, hype
     )
 
 
-def draw_from(reference: Reference, emission: Emission, hypers: Hypers, rng: np.random.Generator) -> Particle:
+def draw_from(reference: Reference, emission: Emission, prior: ClusterPrior, rng: np.random.Generator) -> Particle:
     """Draw x from q."""
     n_states = len(reference.tables)
     base_weights = np.empty(n_states)
-    draw_dirichlet(hypers.gamma / n_states + reference.tables, base_weights, rng)
+    draw_dirichlet(prior.gamma / n_states + reference.tables, base_weights, rng)
     transitions = np.empty(reference.counts.shape)
-    _draw_all_rows(hypers.alpha * base_weights, hypers.kappa, reference.counts, transitions, rng)
+    _draw_all_rows(prior.alpha * base_weights, prior.stickiness, reference.counts, transitions, rng)
     return Particle(base_weights, emission.draw_parameters(reference.statistics, rng), transitions)
 
 
@@ -135,7 +131,7 @@ def annealed(
     particle: Particle,
     reference: Reference,
     emission: Emission,
-    hypers: Hypers,
+    prior: ClusterPrior,
     rng: np.random.Generator,
     *,
     back: bool = False,
@@ -152,17 +148,17 @@ def annealed(
     >>> from kinfolk.sequences.inference.task_set_fits import fit_from_blocks
     >>> data = Sequences((np.array([0]),), np.array([0, 1]), np.array([0, 1]))
     >>> emission, rng = Categorical(2, 1.0), np.random.default_rng(0)
-    >>> hyper = Hyper(n_states=1)
+    >>> hyper = ClusterPrior(n_states=1)
     >>> fit = fit_from_blocks(data, emission, hyper, rng)
     >>> reference = reference_of(fit, data, emission, hyper, 1)
-    >>> start = draw_from(reference, emission, Hypers(1.0, 1.0, 0.0), rng)
-    >>> end, log_weight = annealed(start, reference, emission, Hypers(1.0, 1.0, 0.0), rng)
+    >>> start = draw_from(reference, emission, ClusterPrior(n_states=1), rng)
+    >>> end, log_weight = annealed(start, reference, emission, ClusterPrior(n_states=1), rng)
     >>> round(float(np.exp(log_weight)), 6)
     0.5
     """
     sequences, n_states = reference.sequences, len(reference.tables)
     states = np.zeros(sequences.n_steps, dtype=np.int64)
-    share = hypers.gamma / n_states
+    share = prior.gamma / n_states
     way = reference.temperatures[::-1] if back else reference.temperatures
     log_weight = 0.0
     for now, following in zip(way[:-1].tolist(), way[1:].tolist(), strict=True):
@@ -170,17 +166,17 @@ def annealed(
         log_moves = np.log(np.maximum(particle.transitions, _TINY))
         log_weight -= _log_sum(reference, rows, log_moves, now)
         log_weight += _draw_states(reference, rows, log_moves, following, states, rng)
-        log_weight += (following - now) * _log_density_ratio(particle, reference, emission, hypers, rows)
+        log_weight += (following - now) * _log_density_ratio(particle, reference, emission, prior, rows)
         if following == way[-1]:
             break
         counts = count_transitions(states, sequences.bounds, sequences.task_bounds, n_states)
         base_weights = particle.base_weights.copy()
         n_tries = _TRIES_A_STATE * n_states if n_states > 1 else 0
-        shared = (hypers.alpha, hypers.kappa, share, reference.tables, counts, reference.counts, following)
+        shared = (prior.alpha, prior.stickiness, share, reference.tables, counts, reference.counts, following)
         _move_base_weights(base_weights, *shared, n_tries, rng)
         known = (1.0 - following) * reference.counts + following * counts
         transitions = np.empty(known.shape)
-        _draw_all_rows(hypers.alpha * base_weights, hypers.kappa, known, transitions, rng)
+        _draw_all_rows(prior.alpha * base_weights, prior.stickiness, known, transitions, rng)
         statistics = following * emission.statistics(sequences.observations, states, n_states)
         statistics += (1.0 - following) * reference.statistics
         particle = Particle(base_weights, emission.draw_parameters(statistics, rng), transitions)
@@ -188,14 +184,16 @@ def annealed(
 
 
 def _log_density_ratio(
-    particle: Particle, reference: Reference, emission: Emission, hypers: Hypers, rows: Floats
+    particle: Particle, reference: Reference, emission: Emission, prior: ClusterPrior, rows: Floats
 ) -> float:
     """Log of p(x)/q(x), and of the reference's own sum over states, which q(s) is divided by."""
     n_states, n_used, tables = len(reference.tables), reference.n_used, reference.tables
-    base_weights, share = np.maximum(particle.base_weights, _TINY), hypers.gamma / n_states
-    value = gammaln(hypers.gamma) - gammaln(hypers.gamma + tables.sum())
+    base_weights, share = np.maximum(particle.base_weights, _TINY), prior.gamma / n_states
+    value = gammaln(prior.gamma) - gammaln(prior.gamma + tables.sum())
     value += (gammaln(share + tables) - gammaln(share) - tables * np.log(base_weights)).sum()
-    value += log_rising(reference.counts, np.ones(len(reference.counts)), base_weights, hypers.alpha, hypers.kappa)[0]
+    value += log_rising(reference.counts, np.ones(len(reference.counts)), base_weights, prior.alpha, prior.stickiness)[
+        0
+    ]
     value -= (reference.counts * np.log(np.maximum(particle.transitions, _TINY))).sum()
     value += emission.log_marginal(reference.statistics).sum() - (reference.row_weights * rows[:, :n_used]).sum()
     return float(value + reference.log_guided)

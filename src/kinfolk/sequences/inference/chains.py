@@ -7,45 +7,30 @@ at most 256 MiB, evenly spaced where there were more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.partition.crp import canonical
 from kinfolk.progress import say_nothing, told_by_processes
+from kinfolk.sequences.inference.options import Schedule
+from kinfolk.sequences.model.draw import Draw
 from kinfolk.sequences.model.fitted import HYPER_PARAMETERS, Fitted, Traces, judge
-from kinfolk.sequences.model.ndp_ihmm import Draw
-
-Floats = NDArray[np.float64]
 
 MOST_DRAWS = 1000
 MOST_BYTES = 256 * 2**20
 
 
-class Schedule(NamedTuple):
-    """How long to sample: chains, sweeps thrown away at the start of each, draws of each, and sweeps for a draw."""
-
-    n_chains: int
-    n_burn_in: int
-    n_draws: int
-    thin: int = 1
-
-    @property
-    def n_sweeps(self) -> int:
-        """Sweeps of one chain."""
-        return self.n_burn_in + self.n_draws * self.thin
-
-    def kept_each(self, bytes_of_draw: int) -> int:
-        """Of how many draws of a chain one is kept whole, given what a draw takes."""
-        affordable = min(MOST_DRAWS, MOST_BYTES // max(bytes_of_draw, 1)) // self.n_chains
-        return -(-self.n_draws // max(affordable, 1))
-
-
 class Sampler(Protocol):
-    """Something that can start, move on, and show where it is; all that is random comes from the generator."""
+    """Something that can start, move on, and show where it is.
+
+    Where it is, is a value: a sweep gives another and leaves the one that it is given. All that is random comes from
+    the generator.
+    """
 
     def start(self, rng: np.random.Generator) -> Any:
         """A first state."""
@@ -57,7 +42,35 @@ class Sampler(Protocol):
         """What is kept of a state."""
 
 
-class _Chain(NamedTuple):
+class Chain(NamedTuple):
+    """A chain between two sweeps, as a value: where its sampler is, and the random numbers that it will meet.
+
+    Whoever has it can go on from it, as often as wanted, and gets the same draws each time.
+    """
+
+    position: Any
+    generator: Mapping[str, Any]
+    """State of the bit generator, as numpy gives it."""
+
+
+def start_chain(sampler: Sampler, seed: int | np.random.SeedSequence) -> Chain:
+    """A chain before its first sweep."""
+    rng = np.random.default_rng(seed)
+    return Chain(sampler.start(rng), rng.bit_generator.state)
+
+
+def go_on(sampler: Sampler, chain: Chain, n_sweeps: int, progress: Callable[[int], None] = say_nothing) -> Chain:
+    """The chain so many sweeps later."""
+    rng = np.random.default_rng()
+    rng.bit_generator.state = chain.generator
+    position = chain.position
+    for _ in range(n_sweeps):
+        position = sampler.sweep(position, rng)
+        progress(1)
+    return Chain(position, rng.bit_generator.state)
+
+
+class _Record(NamedTuple):
     draws: list[Draw]
     partitions: NDArray[np.int32]
     log_joint: Floats
@@ -102,28 +115,23 @@ def _run_chain(
     seed: np.random.SeedSequence,
     n_alongside: int,
     progress: Callable[[int], None],
-) -> _Chain:
-    rng = np.random.default_rng(seed)
-    state = sampler.start(rng)
+) -> _Record:
+    chain = go_on(sampler, start_chain(sampler, seed), schedule.n_burn_in, progress)
     draws: list[Draw] = []
     partitions, log_joint, hyper_parameters, n_states = [], [], [], []
     each = 1
-    for sweep in range(schedule.n_sweeps):
-        state = sampler.sweep(state, rng)
-        progress(1)
-        place, rest = divmod(sweep - schedule.n_burn_in, schedule.thin)
-        if sweep < schedule.n_burn_in or rest != schedule.thin - 1:
-            continue
-        draw = sampler.draw(state)
+    for place in range(schedule.n_draws):
+        chain = go_on(sampler, chain, schedule.thin, progress)
+        draw = sampler.draw(chain.position)
         if place == 0:
-            each = schedule.kept_each(n_alongside * _size(draw))
+            each = _kept_each(schedule, n_alongside * _size(draw))
         if place % each == each - 1 or (place == schedule.n_draws - 1 and not draws):
             draws.append(draw)
         partitions.append(canonical(draw.cluster))
         log_joint.append(draw.log_joint)
-        hyper_parameters.append([getattr(draw, name) for name in HYPER_PARAMETERS])
+        hyper_parameters.append(draw.hyper[: len(HYPER_PARAMETERS)])
         n_states.append(draw.n_states)
-    return _Chain(
+    return _Record(
         draws,
         np.array(partitions, dtype=np.int32),
         np.array(log_joint),
@@ -132,12 +140,18 @@ def _run_chain(
     )
 
 
+def _kept_each(schedule: Schedule, bytes_of_draw: int) -> int:
+    """Of how many draws of a chain one is kept whole, given what a draw takes."""
+    affordable = min(MOST_DRAWS, MOST_BYTES // max(bytes_of_draw, 1)) // schedule.n_chains
+    return -(-schedule.n_draws // max(affordable, 1))
+
+
 def _size(draw: Draw) -> int:
     """Bytes that a draw takes."""
     return draw.transitions.nbytes + draw.parameters.nbytes + draw.base_weights.nbytes + 2 * draw.cluster.nbytes
 
 
-def _join(chains: Sequence[_Chain]) -> Fitted:
+def _join(chains: Sequence[_Record]) -> Fitted:
     """Draws of all chains, one chain after the other, and the diagnostics of what they agree on."""
     partitions = np.array([chain.partitions for chain in chains])
     log_joint = np.array([chain.log_joint for chain in chains])
@@ -160,7 +174,7 @@ def fitted_to_draws(draws: Sequence[Draw], bound: float) -> Fitted:
     """What is known where draws come from an approximation of the posterior, independent of each other."""
     partitions = np.array([[canonical(draw.cluster) for draw in draws]], dtype=np.int32)
     log_joint = np.array([[draw.log_joint for draw in draws]])
-    hyper_parameters = {name: np.array([[getattr(draw, name) for draw in draws]]) for name in HYPER_PARAMETERS}
+    hyper_parameters = {name: np.array([[getattr(draw.hyper, name) for draw in draws]]) for name in HYPER_PARAMETERS}
     n_states = _shares(np.array([draw.n_states for draw in draws], dtype=np.int64), draws[0].base_weights.shape[1])
     return Fitted(tuple(draws), Traces(partitions, log_joint, hyper_parameters, n_states), None, bound)
 

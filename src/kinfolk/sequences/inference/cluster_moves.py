@@ -258,8 +258,8 @@ def move_tasks(
     slot_of = np.full(n_clusters, -1, dtype=np.int64)
     slot_of[taking_part] = np.arange(len(taking_part))
     slots, sizes = slot_of[cluster], sizes[taking_part]
-    share = state.eta / n_clusters
-    weights = state.alpha * state.base_weights[taking_part]
+    share = state.hyper.eta / n_clusters
+    weights = state.hyper.alpha * state.base_weights[taking_part]
     step_bounds = sequences.step_bounds
     for first, last in pieces(step_bounds, _MOST_STEPS, _MOST_TASKS):
         part, own = sequences.between(first, last), slots[first:last]
@@ -268,10 +268,12 @@ def move_tasks(
             each = np.arange(last - first)
             proposals = np.empty((len(each), len(taking_part), n_picks, n_states + 1, n_states))
             proposals[each, own, 0] = transitions[first:last]
-            scores = _score(densities, part, own, weights, state.kappa, proposals, rng, parallel)
+            scores = _score(densities, part, own, weights, state.hyper.stickiness, proposals, rng, parallel)
             picks = choose(scores, own, sizes, share, share / enters, rng.random(len(each)))
             transitions[first:last] = proposals[each, own, picks]
-            draw_rows_not_in_use(part.bounds, part.task_bounds, own, weights, state.kappa, transitions[first:last], rng)
+            draw_rows_not_in_use(
+                part.bounds, part.task_bounds, own, weights, state.hyper.stickiness, transitions[first:last], rng
+            )
         drawn = states[step_bounds[first] : step_bounds[last]]
         draw_states_of_part(densities, part, own, transitions[first:last], drawn, rng, parallel)
     return state._replace(cluster=taking_part[slots], states=states, transitions=transitions)

@@ -15,24 +15,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.inference.base_weights import base_bound, geometric_means, weigh_states
 from kinfolk.sequences.inference.local_posteriors import local_posteriors
 from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
 from kinfolk.sequences.model.sequences import Sequences
-
-Floats = NDArray[np.float64]
 
 # A state that is expected to hold less of a step than this is given up.
 _FEWEST_VISITS = 1e-2
-
-
-class Hyper(NamedTuple):
-    """What is the same for all clusters: γ, α, the sticky bias κ, and L, the number of states a cluster may have."""
-
-    gamma: float = 1.0
-    alpha: float = 1.0
-    stickiness: float = 0.0
-    n_states: int = 20
 
 
 class ClusterFit(NamedTuple):
@@ -59,13 +50,13 @@ class ClusterFit(NamedTuple):
     local_bounds: Floats
 
 
-def base_of(weights: Floats, hyper: Hyper) -> Floats:
+def base_of(weights: Floats, hyper: ClusterPrior) -> Floats:
     """Geometric means of β of the states in use."""
     return np.asarray(geometric_means(weights, hyper.gamma, hyper.n_states))
 
 
 def reweighed(
-    counts: Floats, weights: Floats, hyper: Hyper, *, task_weights: Floats | None = None, n_updates: int = 2
+    counts: Floats, weights: Floats, hyper: ClusterPrior, *, task_weights: Floats | None = None, n_updates: int = 2
 ) -> Floats:
     """Update q(β) given the expected transitions of the tasks; the bound never falls."""
     rho = np.ones(len(counts)) if task_weights is None else task_weights
@@ -100,7 +91,7 @@ def start_of(fit: ClusterFit) -> Start:
     return Start(fit.counts, fit.statistics)
 
 
-def first_weights(counts: Floats, hyper: Hyper) -> Floats:
+def first_weights(counts: Floats, hyper: ClusterPrior) -> Floats:
     """Base weights for expected transitions that come without any: tables guessed, then updated."""
     visits = counts.sum(axis=(0, 1))
     guess = hyper.gamma / hyper.n_states + np.minimum(visits, 1.0 + hyper.alpha * len(counts) * np.log1p(visits))
@@ -110,7 +101,7 @@ def first_weights(counts: Floats, hyper: Hyper) -> Floats:
 def fit_cluster(
     sequences: Sequences,
     emission: Emission,
-    hyper: Hyper,
+    hyper: ClusterPrior,
     start: Start,
     *,
     weights: Floats | None = None,
@@ -125,7 +116,7 @@ def fit_cluster(
     sequences : Sequences
         Of the cluster's tasks alone.
     emission : Emission
-    hyper : Hyper
+    hyper : ClusterPrior
         Held as they are.
     start : Start
         At most ``hyper.n_states`` states.
@@ -151,7 +142,7 @@ def fit_cluster(
     >>> sequences = Sequences((codes,), np.array([0, 40]), np.array([0, 1]))
     >>> emission = Categorical(2, strength=1.0)
     >>> start = start_from_posteriors(sequences, emission, np.eye(2)[codes])
-    >>> fit_cluster(sequences, emission, Hyper(), start).statistics.round()
+    >>> fit_cluster(sequences, emission, ClusterPrior(), start).statistics.round()
     array([[20.,  0.],
            [ 0., 20.]])
     """
@@ -207,7 +198,7 @@ class LocalFit(NamedTuple):
 
 
 def fit_locally(
-    sequences: Sequences, emission: Emission, hyper: Hyper, fit: ClusterFit, *, n_iterations: int = 1
+    sequences: Sequences, emission: Emission, hyper: ClusterPrior, fit: ClusterFit, *, n_iterations: int = 1
 ) -> LocalFit:
     """Posteriors of tasks' states under a cluster that is held, from the expected transitions that ``fit`` has."""
     densities = emission.expected_densities(fit.statistics, sequences.observations)

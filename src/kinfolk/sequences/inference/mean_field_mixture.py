@@ -19,13 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-from kinfolk.sequences.inference.agglomeration import Agglomeration
+from kinfolk.sequences.inference.agglomeration import Agglomeration, at_most
 from kinfolk.sequences.inference.base_weights import base_bound
 from kinfolk.sequences.inference.mean_field import (
     ClusterFit,
-    Floats,
-    Hyper,
     LocalFit,
     fit_locally,
     reweighed,
@@ -33,8 +32,9 @@ from kinfolk.sequences.inference.mean_field import (
     without_states,
 )
 from kinfolk.sequences.inference.most_probable_hyper import learn_hyper, log_prior, most_probable
+from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.ndp_ihmm import Draw, Priors
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.sequences.model.transitions import draw_dirichlet, draw_rows
 
@@ -43,7 +43,7 @@ _FEWEST_TASKS = 1e-3
 _FEWEST_VISITS = 1e-2
 # A state is one that a task uses if it is expected to hold this much of a step.
 _USED = 0.5
-# Hyper-parameters are learnt in so many of the first iterations; they settle faster than that.
+# ClusterPrior-parameters are learnt in so many of the first iterations; they settle faster than that.
 _LEARNING_ITERATIONS = 30
 
 
@@ -59,7 +59,7 @@ class Mixture(NamedTuple):
     n_clusters : int
         K.
     eta, hyper, emission
-        Hyper-parameters.
+        ClusterPrior-parameters.
     bound : float
         Lower bound of the log evidence, given hyper-parameters.
     trace : array
@@ -70,7 +70,7 @@ class Mixture(NamedTuple):
     fits: tuple[ClusterFit, ...]
     n_clusters: int
     eta: float
-    hyper: Hyper
+    hyper: ClusterPrior
     emission: Emission
     bound: float
     trace: Floats
@@ -82,26 +82,23 @@ class Mixture(NamedTuple):
 
 
 def start_mixture(found: Agglomeration, n_clusters: int) -> Mixture:
-    """Tasks in the clusters that agglomeration found, with their usual transitions in all others.
-
-    Where more clusters were found than the model has, those with the fewest tasks are left out.
-    """
-    references = found.references
-    sequences, hyper = references.sequences, references.hyper
+    """Tasks in the clusters that agglomeration found, with their usual transitions in all others."""
+    found = at_most(found, n_clusters)
+    set_fits = found.set_fits
+    sequences, hyper = set_fits.sequences, set_fits.hyper
     n_steps = np.diff(sequences.step_bounds)
-    chosen = sorted(range(len(found.clusters)), key=lambda k: -len(found.clusters[k]))[:n_clusters]
+    # Large clusters first.
+    order = sorted(range(len(found.clusters)), key=lambda k: -len(found.clusters[k]))
     fits = []
-    responsibilities = np.zeros((sequences.n_tasks, len(chosen)))
-    for place, k in enumerate(chosen):
+    responsibilities = np.zeros((sequences.n_tasks, len(order)))
+    for place, k in enumerate(order):
         tasks, fit = list(found.clusters[k]), found.fits[k]
         counts = usual_transitions(fit.counts.sum(axis=0), n_steps)
         counts[tasks] = fit.counts
         fits.append(fit._replace(counts=counts, local_bounds=np.zeros(sequences.n_tasks)))
         responsibilities[tasks, place] = 1.0
-    # Tasks of clusters that were left out are anywhere at first.
-    responsibilities[responsibilities.sum(axis=1) == 0.0] = 1.0 / len(chosen)
     nothing = np.zeros(0)
-    return Mixture(responsibilities, tuple(fits), n_clusters, found.eta, hyper, references.emission, -np.inf, nothing)
+    return Mixture(responsibilities, tuple(fits), n_clusters, found.eta, hyper, set_fits.emission, -np.inf, nothing)
 
 
 def fit_mixture(
@@ -201,7 +198,7 @@ def with_hyper(mixture: Mixture, priors: Priors) -> Mixture:
         share = eta / mixture.n_clusters
         return float((gammaln(share + sizes) - gammaln(share)).sum() + gammaln(eta) - gammaln(eta + n_tasks))
 
-    eta = most_probable(of_clusters, mixture.eta, priors.clusters)
+    eta = most_probable(of_clusters, mixture.eta, priors.eta)
     return mixture._replace(hyper=hyper, emission=emission, eta=eta)
 
 
@@ -243,13 +240,9 @@ def _draw(mixture: Mixture, rng: np.random.Generator) -> Draw:
         base_weights,
         parameters,
         transitions,
-        mixture.eta,
-        hyper.gamma,
-        hyper.alpha,
-        emission.strength,
+        HyperParameters(mixture.eta, hyper.gamma, hyper.alpha, emission.strength, hyper.stickiness),
         mixture.bound,
         used,
-        hyper.stickiness,
     )
 
 

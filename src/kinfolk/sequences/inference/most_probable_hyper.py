@@ -1,4 +1,4 @@
-"""Hyper-parameters that maximise the variational bound under their Gamma priors, given the fits of all clusters.
+"""ClusterPrior-parameters that maximise the variational bound under their Gamma priors, given the fits of all clusters.
 
 Each is maximised on its own, on the scale of its logarithm, with expected transitions, base weights and emission
 statistics held; q(W) and q(θ) follow, since they are the posteriors given those. The bound never falls.
@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.inference.base_weights import base_bound, geometric_means
 from kinfolk.sequences.inference.local_posteriors import log_rising
-from kinfolk.sequences.inference.mean_field import ClusterFit, Floats, Hyper
+from kinfolk.sequences.inference.mean_field import ClusterFit
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.ndp_ihmm import Priors
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 
 # One update moves a hyper-parameter by no more than a factor of e to this power, and stops within this of the best.
 _FARTHEST = 2.0
@@ -42,11 +43,11 @@ def most_probable(value: Callable[[float], float], current: float, prior: GammaP
 def learn_hyper(
     fits: Sequence[ClusterFit],
     emission: Emission,
-    hyper: Hyper,
+    hyper: ClusterPrior,
     priors: Priors,
     task_weights: Sequence[Floats] | None = None,
-) -> tuple[Hyper, Emission]:
-    """Hyper-parameters for fits that are held, one after the other; those with a fixed value keep it.
+) -> tuple[ClusterPrior, Emission]:
+    """ClusterPrior-parameters for fits that are held, one after the other; those with a fixed value keep it.
 
     ``task_weights`` tells how far each task of a fit belongs to its cluster, wholly by default.
 
@@ -57,14 +58,14 @@ def learn_hyper(
     >>> from kinfolk.sequences.model.sequences import Sequences
     >>> codes = np.tile(np.repeat([0, 1], 10), 6)
     >>> sequences = Sequences((codes,), np.array([0, 120]), np.array([0, 1]))
-    >>> fit = fit_from_blocks(sequences, Categorical(2, 1.0), Hyper(), np.random.default_rng(0))
-    >>> _, emission = learn_hyper([fit], Categorical(2, 1.0), Hyper(), Priors())
+    >>> fit = fit_from_blocks(sequences, Categorical(2, 1.0), ClusterPrior(), np.random.default_rng(0))
+    >>> _, emission = learn_hyper([fit], Categorical(2, 1.0), ClusterPrior(), Priors())
     >>> emission.strength < 0.5
     True
     """
     weights = [np.ones(len(fit.counts)) for fit in fits] if task_weights is None else task_weights
 
-    def of_rows(at: Hyper) -> float:
+    def of_rows(at: ClusterPrior) -> float:
         total = 0.0
         for fit, rho in zip(fits, weights, strict=True):
             base = geometric_means(fit.weights, at.gamma, at.n_states)
@@ -73,9 +74,9 @@ def learn_hyper(
             total += base_bound(fit.weights, at.gamma, at.n_states, float(rho.sum()))
         return total
 
-    alpha = most_probable(lambda x: of_rows(hyper._replace(alpha=x)), hyper.alpha, priors.transitions)
+    alpha = most_probable(lambda x: of_rows(hyper._replace(alpha=x)), hyper.alpha, priors.alpha)
     hyper = hyper._replace(alpha=alpha)
-    gamma = most_probable(lambda x: of_rows(hyper._replace(gamma=x)), hyper.gamma, priors.states)
+    gamma = most_probable(lambda x: of_rows(hyper._replace(gamma=x)), hyper.gamma, priors.gamma)
     hyper = hyper._replace(gamma=gamma)
     stickiness = most_probable(lambda x: of_rows(hyper._replace(stickiness=x)), hyper.stickiness, priors.stickiness)
     hyper = hyper._replace(stickiness=stickiness)
@@ -86,7 +87,7 @@ def learn_hyper(
     return hyper, emission.with_strength(strength)
 
 
-def log_prior(priors: Priors, eta: float, hyper: Hyper, strength: float) -> float:
+def log_prior(priors: Priors, eta: float, hyper: ClusterPrior, strength: float) -> float:
     """Log prior density of the logarithms of the hyper-parameters that are learnt."""
     values = (eta, hyper.gamma, hyper.alpha, strength, hyper.stickiness)
     pairs = zip(priors, values, strict=True)

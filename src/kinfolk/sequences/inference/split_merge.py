@@ -29,17 +29,21 @@ fitted to it, and where that fit is the better one, it stays. After that, refere
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.inference.agglomeration import promise_of_joining
-from kinfolk.sequences.inference.annealing import Hypers, Particle, Reference, annealed, draw_from, reference_of
-from kinfolk.sequences.inference.mean_field import ClusterFit, Floats, fit_cluster, start_from_posteriors
-from kinfolk.sequences.inference.task_set_fits import References, TaskSet
+from kinfolk.sequences.inference.annealing import Particle, Reference, annealed, draw_from, reference_of
+from kinfolk.sequences.inference.mean_field import ClusterFit, fit_cluster, start_from_posteriors
+from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.filtering import draw_states
-from kinfolk.sequences.model.ndp_ihmm import State
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, State
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.sequences.model.transitions import draw_dirichlet
 
@@ -53,75 +57,100 @@ _DOUBTFUL, _ANY_PAIR = 20.0, 0.2
 _ROUGHLY = 0.5
 # What a nat of the references' bounds counts at the first stage, and the most that they count in all.
 _GLANCE, _MOST_OF_GLANCE = 0.1, 10.0
-# References that are kept; others are made again from their fits, which take less room.
+# SetFits that are kept; others are made again from their fits, which take less room.
 _MOST_KEPT = 64
 # How often a cluster is refreshed rather than split or merged.
 _REFRESH = 0.2
 
 
-class SplitMerge:
+class SplitMerge(NamedTuple):
     """Split and merge moves for the tasks of a model; one that gets to its paths costs tens of sweeps over its tasks.
 
-    Parameters
+    A value: a move that learns gives other moves, which know more.
+
+    Attributes
     ----------
-    references : References
+    set_fits : SetFits
         Fits of sets of tasks, under any hyper-parameters; those that learn from the chain are replaced.
+    common : ndarray of shape (n_tasks, n_tasks)
+        Evidence that tasks have in common, in nats.
+    references : mapping
+        References made of some of the fits, which could be made again.
 
     Examples
     --------
+    >>> from kinfolk.sequences.inference.sweep import start_state, sweep
     >>> from kinfolk.sequences.model.emissions.categorical import Categorical
-    >>> from kinfolk.sequences.inference.gibbs import start_state, sweep
     >>> from kinfolk.sequences.model.ndp_ihmm import Priors
-    >>> from kinfolk.sequences.inference.mean_field import Hyper
     >>> rng, emission = np.random.default_rng(0), Categorical(4)
     >>> codes = np.concatenate([np.tile([0, 1], 20), np.tile([2, 3], 20)])
     >>> data = Sequences((codes,), np.array([0, 40, 80]), np.array([0, 1, 2]))
-    >>> moves = SplitMerge(References(data, emission, Hyper(n_states=4)))
+    >>> moves = SplitMerge.of(SetFits.of_data(data, emission, ClusterPrior(n_states=4)))
     >>> together = np.zeros(2, dtype=np.int64)
     >>> state = start_state(data, emission, Priors(), n_clusters=5, n_states=4, rng=rng, cluster=together)
     >>> for _ in range(5):
-    ...     state = sweep(moves.move(state, emission, rng), data, emission, Priors(), rng)
+    ...     state, moves = moves.move(state, emission, rng)
+    ...     state = sweep(state, data, emission, Priors(), rng)
     >>> bool(state.cluster[0] == state.cluster[1])
     False
     """
 
-    def __init__(self, references: References) -> None:
-        self._fits = references
-        self._references: dict[TaskSet, Reference] = {}
-        self._learning = False
-        n_tasks = references.sequences.n_tasks
-        self._common = np.zeros((n_tasks, n_tasks))
+    set_fits: SetFits
+    common: Floats
+    references: Mapping[TaskSet, Reference]
+
+    @classmethod
+    def of(cls, set_fits: SetFits) -> SplitMerge:
+        """The moves that build on some fits."""
+        n_tasks = set_fits.sequences.n_tasks
+        common = np.zeros((n_tasks, n_tasks))
         for i in range(n_tasks):
             for j in range(i):
-                self._common[i, j] = self._common[j, i] = promise_of_joining(references, (j,), (i,))
-        self._pairs = np.column_stack(np.tril_indices(n_tasks, -1))
-        doubtful = 1.0 / (1.0 + (self._common[tuple(self._pairs.T)] / _DOUBTFUL) ** 2)
-        self._chances_of_pairs = _ANY_PAIR / max(len(doubtful), 1) + (1.0 - _ANY_PAIR) * doubtful / doubtful.sum()
+                common[i, j] = common[j, i] = promise_of_joining(set_fits, (j,), (i,))
+        return cls(set_fits, common, {})
 
-    def move(self, state: State, emission: Emission, rng: np.random.Generator, *, learning: bool = False) -> State:
-        """Try one split, merge or refreshment."""
-        self._learning = learning
+    def move(
+        self, state: State, emission: Emission, rng: np.random.Generator, *, learning: bool = False
+    ) -> tuple[State, SplitMerge]:
+        """Try one split, merge or refreshment; the state after it, and the moves that are to be made next."""
         n_tasks = len(state.cluster)
         if n_tasks < 2 or state.n_clusters < 2:
-            return state
-        emission = emission.with_strength(state.strength)
+            return state, self
+        at_work = _AtWork(self, emission.with_strength(state.hyper.strength), learning)
         if rng.random() < _REFRESH:
-            return self._refresh(state, emission, int(rng.integers(n_tasks)), rng)
-        first, second = self._pairs[rng.choice(len(self._pairs), p=self._chances_of_pairs)].tolist()
-        if state.cluster[first] == state.cluster[second]:
-            return self._split(state, emission, first, second, rng)
-        return self._merge(state, emission, first, second, rng)
+            state = at_work.refresh(state, int(rng.integers(n_tasks)), rng)
+        else:
+            pairs, chances = _pairs_of(self.common)
+            first, second = pairs[rng.choice(len(pairs), p=chances)].tolist()
+            change = at_work.split if state.cluster[first] == state.cluster[second] else at_work.merge
+            state = change(state, first, second, rng)
+        return state, SplitMerge(at_work.set_fits, self.common, at_work.references)
 
-    def _refresh(self, state: State, emission: Emission, task: int, rng: np.random.Generator) -> State:
+
+def _pairs_of(common: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Pairs of tasks, and how often each is drawn."""
+    pairs = np.column_stack(np.tril_indices(len(common), -1))
+    doubtful = 1.0 / (1.0 + (common[tuple(pairs.T)] / _DOUBTFUL) ** 2)
+    return pairs, _ANY_PAIR / max(len(doubtful), 1) + (1.0 - _ANY_PAIR) * doubtful / doubtful.sum()
+
+
+class _AtWork:
+    """One move being made: copies of what is known, to which it adds what it learns."""
+
+    def __init__(self, moves: SplitMerge, emission: Emission, learning: bool) -> None:
+        self.set_fits, self.references = moves.set_fits.copy(), dict(moves.references)
+        self._common, self._emission, self._learning = moves.common, emission, learning
+
+    def refresh(self, state: State, task: int, rng: np.random.Generator) -> State:
         here = int(state.cluster[task])
         tasks = np.flatnonzero(state.cluster == here)
-        log_own = self._log_evidence_of_current(state, emission, tasks, here, rng)
-        particle, log_fresh = self._draw(state, emission, tasks, rng)
+        log_own = self._log_evidence_of_current(state, tasks, here, rng)
+        particle, log_fresh = self._draw(state, tasks, rng)
         if not np.log(rng.random()) < log_fresh - log_own:
             return state
-        return _with_cluster(state, self._fits.sequences, emission, tasks, here, particle, rng)
+        return _with_cluster(state, self.set_fits.sequences, self._emission, tasks, here, particle, rng)
 
-    def _split(self, state: State, emission: Emission, first: int, second: int, rng: np.random.Generator) -> State:
+    def split(self, state: State, first: int, second: int, rng: np.random.Generator) -> State:
         empty = np.flatnonzero(np.bincount(state.cluster, minlength=state.n_clusters) == 0)
         if not len(empty):
             return state
@@ -136,8 +165,8 @@ class SplitMerge:
         glance = self._glance(parts)
         if np.log(rng.random()) >= glance:
             return state
-        log_whole = self._log_evidence_of_current(state, emission, union, here, rng)
-        drawn = [self._draw(state, emission, part, rng) for part in parts]
+        log_whole = self._log_evidence_of_current(state, union, here, rng)
+        drawn = [self._draw(state, part, rng) for part in parts]
         log_ratio = sum(log_evidence for _, log_evidence in drawn) - log_whole
         log_ratio += self._log_seats(state, len(parts[0]), len(parts[1])) - log_q - glance
         # Written so that a ratio which floats cannot tell is no reason to move.
@@ -145,10 +174,10 @@ class SplitMerge:
             return state
         new = int(rng.choice(empty))
         for (particle, _), part, label in zip(drawn, parts, (here, new), strict=True):
-            state = _with_cluster(state, self._fits.sequences, emission, part, label, particle, rng)
+            state = _with_cluster(state, self.set_fits.sequences, self._emission, part, label, particle, rng)
         return state
 
-    def _merge(self, state: State, emission: Emission, first: int, second: int, rng: np.random.Generator) -> State:
+    def merge(self, state: State, first: int, second: int, rng: np.random.Generator) -> State:
         parts = [np.flatnonzero(state.cluster == state.cluster[task]) for task in (first, second)]
         union = np.sort(np.concatenate(parts))
         beside_first = self._chances(union, first, second)
@@ -161,20 +190,19 @@ class SplitMerge:
         if np.log(rng.random()) >= glance:
             return state
         log_parts = sum(
-            self._log_evidence_of_current(state, emission, part, label, rng)
-            for part, label in zip(parts, labels, strict=True)
+            self._log_evidence_of_current(state, part, label, rng) for part, label in zip(parts, labels, strict=True)
         )
-        particle, log_whole = self._draw(state, emission, union, rng)
+        particle, log_whole = self._draw(state, union, rng)
         log_ratio = log_whole - log_parts - self._log_seats(state, len(parts[0]), len(parts[1])) + log_q - glance
         if not np.log(rng.random()) < log_ratio:
             return state
-        state = _with_cluster(state, self._fits.sequences, emission, union, labels[0], particle, rng)
-        return _with_empty(state, emission, labels[1], rng)
+        state = _with_cluster(state, self.set_fits.sequences, self._emission, union, labels[0], particle, rng)
+        return _with_empty(state, self._emission, labels[1], rng)
 
     def _glance(self, parts: list[NDArray[np.int64]]) -> float:
         """What the bounds of two sets have above that of their union, as it counts at the first stage."""
-        apart = sum(self._fits.of(part.tolist()).bound for part in parts)
-        more = apart - self._fits.of(np.concatenate(parts).tolist()).bound
+        apart = sum(self.set_fits.of(part.tolist()).bound for part in parts)
+        more = apart - self.set_fits.of(np.concatenate(parts).tolist()).bound
         return float(np.clip(_GLANCE * more, -_MOST_OF_GLANCE, _MOST_OF_GLANCE))
 
     def _chances(self, union: NDArray[np.int64], first: int, second: int) -> Floats:
@@ -186,62 +214,60 @@ class SplitMerge:
 
     def _log_seats(self, state: State, n_first: int, n_second: int) -> float:
         """Log of p(c′)/p(c) for a split, π integrated out."""
-        share = state.eta / state.n_clusters
+        share = state.hyper.eta / state.n_clusters
         apart = gammaln(share + n_first) + gammaln(share + n_second) - gammaln(share)
         return float(apart - gammaln(share + n_first + n_second))
 
     def _log_evidence_of_current(
-        self, state: State, emission: Emission, tasks: NDArray[np.int64], label: int, rng: np.random.Generator
+        self, state: State, tasks: NDArray[np.int64], label: int, rng: np.random.Generator
     ) -> float:
         """Log Ẑ of a set along a path back from the chain's own x."""
         reference = self._reference(tasks, state.n_states)
         if self._learning:
             reference = self._learnt_reference(tasks, state)
         own = Particle(state.base_weights[label], state.parameters[label], state.transitions[tasks])
-        aligned = _aligned(own, reference, emission, rng)
-        log_weight = annealed(aligned, reference, emission, _hypers(state), rng, back=True)[1]
-        return log_weight + _log_alignment(aligned, reference, emission)
+        aligned = _aligned(own, reference, self._emission, rng)
+        log_weight = annealed(aligned, reference, self._emission, _prior(state), rng, back=True)[1]
+        return log_weight + _log_alignment(aligned, reference, self._emission)
 
-    def _draw(
-        self, state: State, emission: Emission, tasks: NDArray[np.int64], rng: np.random.Generator
-    ) -> tuple[Particle, float]:
+    def _draw(self, state: State, tasks: NDArray[np.int64], rng: np.random.Generator) -> tuple[Particle, float]:
         """An x of a set at the end of a path, and log Ẑ."""
         reference = self._reference(tasks, state.n_states)
-        start = draw_from(reference, emission, _hypers(state), rng)
-        particle, log_weight = annealed(start, reference, emission, _hypers(state), rng)
-        log_weight += _log_alignment(particle, reference, emission)
+        start = draw_from(reference, self._emission, _prior(state), rng)
+        particle, log_weight = annealed(start, reference, self._emission, _prior(state), rng)
+        log_weight += _log_alignment(particle, reference, self._emission)
         # States get back the arbitrary numbers that the alignment took from them.
         return _renumbered(particle, rng.permutation(state.n_states)), log_weight
 
     def _reference(self, tasks: NDArray[np.int64], n_states: int) -> Reference:
         key: TaskSet = tuple(tasks.tolist())
-        if key not in self._references:
-            if len(self._references) == _MOST_KEPT:
-                del self._references[next(iter(self._references))]
-            self._references[key] = self._made_of(self._fits.of(key), key, n_states)
-        return self._references[key]
+        if key not in self.references:
+            if len(self.references) == _MOST_KEPT:
+                del self.references[next(iter(self.references))]
+            self.references[key] = self._made_of(self.set_fits.of(key), key, n_states)
+        return self.references[key]
 
     def _learnt_reference(self, tasks: NDArray[np.int64], state: State) -> Reference:
         """A reference fitted to the chain's own states; it is the set's from now on if its bound is higher."""
         key: TaskSet = tuple(tasks.tolist())
-        sequences = self._fits.sequences.of_tasks(key)
-        own = np.concatenate([state.states[self._fits.sequences.steps_of(task)] for task in key])
+        sequences = self.set_fits.sequences.of_tasks(key)
+        own = np.concatenate([state.states[self.set_fits.sequences.steps_of(task)] for task in key])
         used, place = np.unique(own, return_inverse=True)
-        start = start_from_posteriors(sequences, self._fits.emission, np.eye(len(used))[place])
-        fit = fit_cluster(sequences, self._fits.emission, self._fits.hyper, start, tolerance=_ROUGHLY)
+        start = start_from_posteriors(sequences, self.set_fits.emission, np.eye(len(used))[place])
+        fit = fit_cluster(sequences, self.set_fits.emission, self.set_fits.hyper, start, tolerance=_ROUGHLY)
         reference = self._made_of(fit, key, state.n_states)
-        if fit.bound > self._fits.of(key).bound:
-            self._fits.fits[key] = fit
-            self._references.pop(key, None)
+        if fit.bound > self.set_fits.of(key).bound:
+            self.set_fits.fits[key] = fit
+            self.references.pop(key, None)
         return reference
 
     def _made_of(self, fit: ClusterFit, tasks: TaskSet, n_states: int) -> Reference:
-        own = self._fits.sequences.of_tasks(tasks)
-        return reference_of(fit, own, self._fits.emission, self._fits.hyper, n_states)
+        own = self.set_fits.sequences.of_tasks(tasks)
+        return reference_of(fit, own, self.set_fits.emission, self.set_fits.hyper, n_states)
 
 
-def _hypers(state: State) -> Hypers:
-    return Hypers(state.gamma, state.alpha, state.kappa)
+def _prior(state: State) -> ClusterPrior:
+    return ClusterPrior.of(state.hyper, state.n_states)
 
 
 def _scores(particle: Particle, reference: Reference, emission: Emission) -> Floats:
@@ -309,6 +335,6 @@ def _with_cluster(
 def _with_empty(state: State, emission: Emission, label: int, rng: np.random.Generator) -> State:
     """Draw what a cluster without tasks is made of from the prior."""
     base_weights, parameters = state.base_weights.copy(), state.parameters.copy()
-    draw_dirichlet(np.full(state.n_states, state.gamma / state.n_states), base_weights[label], rng)
+    draw_dirichlet(np.full(state.n_states, state.hyper.gamma / state.n_states), base_weights[label], rng)
     parameters[label] = emission.draw_parameters(np.zeros((state.n_states, emission.n_statistics)), rng)
     return state._replace(base_weights=base_weights, parameters=parameters)

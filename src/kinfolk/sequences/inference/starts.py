@@ -13,117 +13,81 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.partition.crp import canonical
-from kinfolk.sequences.inference.agglomeration import find_clusters
-from kinfolk.sequences.inference.gibbs import start_state, sweep
-from kinfolk.sequences.inference.mean_field import ClusterFit, Hyper
-from kinfolk.sequences.inference.split_merge import SplitMerge
+from kinfolk.sequences.inference.agglomeration import at_most, find_clusters
+from kinfolk.sequences.inference.mean_field import ClusterFit
 from kinfolk.sequences.inference.stochastic_variational import fit_stochastically
-from kinfolk.sequences.inference.task_set_fits import References
+from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
 from kinfolk.sequences.inference.variational import MOST_TASKS_TO_AGGLOMERATE, given_clusters
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.filtering import most_probable_states
-from kinfolk.sequences.model.ndp_ihmm import Draw, Priors, State, kept
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.tasks.values import as_column, is_missing
 
-# Splits and merges tried in each sweep at first, when they have most to find.
-_MOVES_WHILE_LEARNING = 4
 STARTS = ("agglomerate", "together", "apart")
 
 
-class Position(NamedTuple):
-    """Where a chain is, its moves that split and merge clusters, and how many sweeps their references still learn."""
+class FittedStart(NamedTuple):
+    """Clusters and hidden states to start from, and the fits of sets of tasks that moves between clusters build on.
 
-    state: State
-    moves: SplitMerge | None
-    n_learning: int = 0
-
-
-class GibbsSampler(NamedTuple):
-    """The sampler of a model with K clusters and L states; without a partition to start from, it agglomerates.
-
-    The first ``n_learning`` sweeps, which are to be thrown away, improve the references of moves between clusters.
+    ``states`` is None where they are to be drawn at random, ``set_fits`` where tasks are too many for such moves, or
+    clusters too few.
     """
 
-    sequences: Sequences
-    emission: Emission
-    priors: Priors
-    n_clusters: int
-    n_states: int
-    partition: NDArray[np.int64] | None
-    n_jobs: int | None = 1
-    n_learning: int = 0
+    partition: NDArray[np.int64]
+    states: NDArray[np.int64] | None
+    set_fits: SetFits | None
 
-    def start(self, rng: np.random.Generator) -> Position:
-        """A partition, and states fitted to its clusters."""
-        partition, states, references = self._fitted_start(int(rng.integers(1 << 31)))
-        state = start_state(
-            self.sequences,
-            self.emission,
-            self.priors,
-            n_clusters=self.n_clusters,
-            n_states=self.n_states,
-            rng=rng,
-            # Where clusters are more than the model has room for, the last takes in all others.
-            cluster=np.minimum(partition, self.n_clusters - 1),
-            states=states,
-        )
-        if references is None:
-            return Position(state, None)
-        return Position(state, SplitMerge(references), self.n_learning)
 
-    def _fitted_start(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, References | None]:
-        """Clusters, states where there are any, and the fits that they come from where moves can build on them."""
-        sequences, emission, priors = self.sequences, self.emission, self.priors
-        partition, n_states = self.partition, self.n_states
-        if sequences.n_tasks > MOST_TASKS_TO_AGGLOMERATE:
-            if partition is not None and partition.any():
-                return partition, None, None
-            most = self.n_clusters if partition is None else 1
-            mixture = fit_stochastically(sequences, emission, priors, n_clusters=most, n_states=n_states, seed=seed)
-            fits = {}
-            for k, fit in enumerate(mixture.fits):
-                tasks = np.flatnonzero(mixture.partition == k)
-                fits[tuple(tasks.tolist())] = fit._replace(counts=fit.counts[tasks])
-            return canonical(mixture.partition), self._states(fits, mixture.emission, mixture.hyper), None
-        moves = self.n_clusters > 1 and sequences.n_tasks > 1
-        if partition is None or moves:
-            found = find_clusters(sequences, emission, priors, n_states, seed=seed)
-        # Moves between clusters are the same wherever a chain starts.
-        references = found.references if moves else None
-        if partition is not None:
-            found = given_clusters(sequences, emission, priors, n_states, partition, seed)
-        fits = dict(zip(found.clusters, found.fits, strict=True))
-        at = found.references
-        return found.partition, self._states(fits, at.emission, at.hyper), references
+def fitted_start(
+    sequences: Sequences,
+    emission: Emission,
+    priors: Priors,
+    n_clusters: int,
+    n_states: int,
+    partition: NDArray[np.int64] | None,
+    seed: int,
+) -> FittedStart:
+    """Where a chain begins; without a partition to start from, tasks are agglomerated."""
+    if sequences.n_tasks > MOST_TASKS_TO_AGGLOMERATE:
+        if partition is not None and partition.any():
+            return FittedStart(partition, None, None)
+        most = n_clusters if partition is None else 1
+        mixture = fit_stochastically(sequences, emission, priors, n_clusters=most, n_states=n_states, seed=seed)
+        fits = {}
+        for k, fit in enumerate(mixture.fits):
+            tasks = np.flatnonzero(mixture.partition == k)
+            fits[tuple(tasks.tolist())] = fit._replace(counts=fit.counts[tasks])
+        states = _states(sequences, fits, mixture.emission, mixture.hyper)
+        return FittedStart(canonical(mixture.partition), states, None)
+    moves = n_clusters > 1 and sequences.n_tasks > 1
+    if partition is None or moves:
+        found = find_clusters(sequences, emission, priors, n_states, seed=seed)
+    # Moves between clusters are the same wherever a chain starts.
+    set_fits = found.set_fits if moves else None
+    if partition is None:
+        found = at_most(found, n_clusters)
+    else:
+        found = given_clusters(sequences, emission, priors, n_states, partition, seed)
+    fits = dict(zip(found.clusters, found.fits, strict=True))
+    states = _states(sequences, fits, found.set_fits.emission, found.set_fits.hyper)
+    return FittedStart(found.partition, states, set_fits)
 
-    def _states(
-        self, fits: Mapping[tuple[int, ...], ClusterFit], emission: Emission, hyper: Hyper
-    ) -> NDArray[np.int64]:
-        states = np.empty(self.sequences.n_steps, dtype=np.int64)
-        for tasks, fit in fits.items():
-            own = self.sequences.of_tasks(tasks)
-            found = most_probable_states_of(fit, own, emission, hyper)
-            for place, task in enumerate(tasks):
-                states[self.sequences.steps_of(task)] = found[own.steps_of(place)]
-        return states
 
-    def sweep(self, position: Position, rng: np.random.Generator) -> Position:
-        """The next position: a split or a merge is tried, then all else is drawn."""
-        state, moves, n_learning = position
-        if moves is not None:
-            for _ in range(_MOVES_WHILE_LEARNING if n_learning > 0 else 1):
-                state = moves.move(state, self.emission, rng, learning=n_learning > 0)
-        state = sweep(state, self.sequences, self.emission, self.priors, rng, self.n_jobs)
-        return Position(state, moves, n_learning - 1)
-
-    def draw(self, position: Position) -> Draw:
-        """What is kept of a position."""
-        return kept(position.state, self.sequences, self.emission)
+def _states(
+    sequences: Sequences, fits: Mapping[TaskSet, ClusterFit], emission: Emission, hyper: ClusterPrior
+) -> NDArray[np.int64]:
+    states = np.empty(sequences.n_steps, dtype=np.int64)
+    for tasks, fit in fits.items():
+        own = sequences.of_tasks(tasks)
+        found = most_probable_states_of(fit, own, emission, hyper)
+        for place, task in enumerate(tasks):
+            states[sequences.steps_of(task)] = found[own.steps_of(place)]
+    return states
 
 
 def most_probable_states_of(
-    fit: ClusterFit, sequences: Sequences, emission: Emission, hyper: Hyper
+    fit: ClusterFit, sequences: Sequences, emission: Emission, hyper: ClusterPrior
 ) -> NDArray[np.int64]:
     """The most probable hidden states of a cluster's steps, by the expected parameters of its fit."""
     densities = emission.predictive_densities(fit.statistics, sequences.observations)

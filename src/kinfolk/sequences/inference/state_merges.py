@@ -15,18 +15,12 @@ from math import lgamma
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.inference.local_posteriors import NO_COUNT
-from kinfolk.sequences.inference.mean_field import (
-    ClusterFit,
-    Floats,
-    Hyper,
-    Start,
-    base_of,
-    fit_cluster,
-    start_of,
-)
+from kinfolk.sequences.inference.mean_field import ClusterFit, Start, base_of, fit_cluster, start_of
 from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
 from kinfolk.sequences.model.sequences import Sequences
 
 # Pairs tried in vain before a fit counts as merged, and iterations that a tried merge gets to beat the fit without it.
@@ -45,14 +39,14 @@ def merged_start(start: Start, first: int, second: int) -> Start:
     return Start(np.delete(counts, second, axis=2), np.delete(statistics, second, axis=0))
 
 
-def merged_weights(weights: Floats, first: int, second: int, hyper: Hyper) -> Floats:
+def merged_weights(weights: Floats, first: int, second: int, hyper: ClusterPrior) -> Floats:
     """Base weights with two states made one: their tables add up, their priors do not."""
     joined = weights.copy()
     joined[first] += joined[second] - hyper.gamma / hyper.n_states
     return np.delete(joined, second)
 
 
-def merge_gains(start: Start, weights: Floats, emission: Emission, hyper: Hyper) -> Floats:
+def merge_gains(start: Start, weights: Floats, emission: Emission, hyper: ClusterPrior) -> Floats:
     """What merging each pair of states would add if steps kept their states, (A, A); −∞ on and below the diagonal."""
     n_states = len(weights)
     base = base_of(weights, hyper)
@@ -72,7 +66,7 @@ def merge_gains(start: Start, weights: Floats, emission: Emission, hyper: Hyper)
     return gains
 
 
-def _base_cost(weights: Floats, total: float, hyper: Hyper) -> Floats:
+def _base_cost(weights: Floats, total: float, hyper: ClusterPrior) -> Floats:
     """What each state's base weight adds to KL(Dir(ω) ‖ Dir(γ/L))."""
     prior = hyper.gamma / hyper.n_states
     own = (weights - prior) * (digamma(weights) - digamma(total)) - gammaln(weights) + gammaln(prior)
@@ -82,7 +76,7 @@ def _base_cost(weights: Floats, total: float, hyper: Hyper) -> Floats:
 def merge_states(
     sequences: Sequences,
     emission: Emission,
-    hyper: Hyper,
+    hyper: ClusterPrior,
     fit: ClusterFit,
     *,
     n_tries: int = _TRIES,
@@ -100,8 +94,8 @@ def merge_states(
     >>> sequences = Sequences((codes,), np.array([0, 120]), np.array([0, 1]))
     >>> emission = Categorical(2, strength=1.0)
     >>> offered = np.eye(4)[2 * codes + np.arange(120) // 60]
-    >>> fit = fit_cluster(sequences, emission, Hyper(), start_from_posteriors(sequences, emission, offered))
-    >>> len(merge_states(sequences, emission, Hyper(), fit).weights)
+    >>> fit = fit_cluster(sequences, emission, ClusterPrior(), start_from_posteriors(sequences, emission, offered))
+    >>> len(merge_states(sequences, emission, ClusterPrior(), fit).weights)
     2
     """
     while len(fit.weights) > 1:
@@ -114,7 +108,7 @@ def merge_states(
 
 
 def _better_merge(
-    sequences: Sequences, emission: Emission, hyper: Hyper, fit: ClusterFit, n_tries: int
+    sequences: Sequences, emission: Emission, hyper: ClusterPrior, fit: ClusterFit, n_tries: int
 ) -> ClusterFit | None:
     gains = merge_gains(start_of(fit), fit.weights, emission, hyper)
     for pair in np.argsort(-gains, axis=None, kind="stable")[:n_tries]:
@@ -186,7 +180,7 @@ def stacked(fits: list[ClusterFit]) -> Start:
     return Start(counts, np.concatenate([fit.statistics for fit in fits]))
 
 
-def squeezed(start: Start, weights: Floats, emission: Emission, hyper: Hyper) -> tuple[Start, Floats]:
+def squeezed(start: Start, weights: Floats, emission: Emission, hyper: ClusterPrior) -> tuple[Start, Floats]:
     """Merge pairs that cost least, without looking at the data again, until no more than L states are left."""
     while len(weights) > hyper.n_states:
         gains = merge_gains(start, weights, emission, hyper)

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, softmax
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.inference.agglomeration import find_clusters
 from kinfolk.sequences.inference.local_posteriors import log_rising
-from kinfolk.sequences.inference.mean_field import Floats, LocalFit, base_of, fit_locally, usual_transitions
+from kinfolk.sequences.inference.mean_field import LocalFit, base_of, fit_locally, usual_transitions
 from kinfolk.sequences.inference.mean_field_mixture import Mixture, fit_mixture, start_mixture
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.ndp_ihmm import Priors

@@ -8,14 +8,14 @@ posteriors of the steps found it on two and took longer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.inference.mean_field import (
     ClusterFit,
-    Floats,
-    Hyper,
     Start,
     fit_cluster,
     fit_locally,
@@ -25,6 +25,7 @@ from kinfolk.sequences.inference.mean_field import (
 )
 from kinfolk.sequences.inference.state_merges import merge_states, squeezed, stacked
 from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
 from kinfolk.sequences.model.sequences import Sequences
 
 # The longest block of steps of each start in turn, of lengths drawn evenly: states that last are found from long
@@ -49,7 +50,7 @@ def random_blocks(n_steps: int, n_states: int, longest: int, rng: np.random.Gene
 
 
 def fit_from_blocks(
-    sequences: Sequences, emission: Emission, hyper: Hyper, rng: np.random.Generator, n_starts: int = 4
+    sequences: Sequences, emission: Emission, hyper: ClusterPrior, rng: np.random.Generator, n_starts: int = 4
 ) -> ClusterFit:
     """The best of several fits from random blocks, states merged.
 
@@ -58,7 +59,7 @@ def fit_from_blocks(
     >>> from kinfolk.sequences.model.emissions.categorical import Categorical
     >>> codes = np.tile(np.repeat([0, 1], 10), 6)
     >>> sequences = Sequences((codes,), np.array([0, 120]), np.array([0, 1]))
-    >>> fit = fit_from_blocks(sequences, Categorical(2), Hyper(), np.random.default_rng(0))
+    >>> fit = fit_from_blocks(sequences, Categorical(2), ClusterPrior(), np.random.default_rng(0))
     >>> fit.statistics.round().tolist() in ([[60, 0], [0, 60]], [[0, 60], [60, 0]])
     True
     """
@@ -74,37 +75,50 @@ def fit_from_blocks(
     return merge_states(sequences, emission, hyper, best)
 
 
-class References:
-    """Fits of sets of tasks under hyper-parameters that are held.
+class SetFits(NamedTuple):
+    """Fits of sets of tasks under hyper-parameters that are held; those asked for once are remembered.
 
-    Parameters
+    Attributes
     ----------
     sequences : Sequences
     emission : Emission
-    hyper : Hyper
+    hyper : ClusterPrior
     n_starts : int
         Random starts of each task alone.
     seed : int
         Random numbers of a task hang on this and on its place among the tasks.
-    earlier : References, optional
+    fits : dict
+        What is known so far.
+    earlier : mapping
         Fits under other hyper-parameters, from which those under these go on. A prior of the emissions that is almost
         without weight has many poor modes, and the way to the good ones leads through a heavier prior.
     """
 
-    def __init__(
-        self,
+    sequences: Sequences
+    emission: Emission
+    hyper: ClusterPrior
+    n_starts: int
+    seed: int
+    fits: dict[TaskSet, ClusterFit]
+    earlier: Mapping[TaskSet, ClusterFit]
+
+    @classmethod
+    def of_data(
+        cls,
         sequences: Sequences,
         emission: Emission,
-        hyper: Hyper,
+        hyper: ClusterPrior,
         *,
         n_starts: int = 4,
         seed: int = 0,
-        earlier: References | None = None,
-    ) -> None:
-        self.sequences, self.emission, self.hyper = sequences, emission, hyper
-        self.n_starts, self.seed = n_starts, seed
-        self.fits: dict[TaskSet, ClusterFit] = {}
-        self._earlier = {} if earlier is None else earlier.fits
+        earlier: SetFits | None = None,
+    ) -> SetFits:
+        """Nothing known yet, but for fits under other hyper-parameters."""
+        return cls(sequences, emission, hyper, n_starts, seed, {}, {} if earlier is None else earlier.fits)
+
+    def copy(self) -> SetFits:
+        """The same, so far; what is remembered from now on is remembered in one of them."""
+        return self._replace(fits=dict(self.fits))
 
     def alone(self, task: int) -> ClusterFit:
         """The fit of one task; it hangs on the data of that task only."""
@@ -112,7 +126,7 @@ class References:
             own = self.sequences.of_tasks([task])
             rng = np.random.default_rng([self.seed, task])
             fits = [fit_from_blocks(own, self.emission, self.hyper, rng, self.n_starts)]
-            if (task,) in self._earlier:
+            if (task,) in self.earlier:
                 fits.append(self._from_earlier((task,), own))
             self.fits[(task,)] = max(fits, key=lambda fit: fit.bound)
         return self.fits[(task,)]
@@ -128,13 +142,13 @@ class References:
             roughly = [self._settled(sequences, *start, _ROUGHLY) for start in self.starts_of_union(parts)]
             best = max(roughly, key=lambda fit: fit.bound)
             fits = [merge_states(sequences, self.emission, self.hyper, best)]
-            if union in self._earlier:
+            if union in self.earlier:
                 fits.append(self._from_earlier(union, sequences))
             self.fits[union] = max(fits, key=lambda fit: fit.bound)
         return self.fits[union]
 
     def _from_earlier(self, tasks: TaskSet, sequences: Sequences) -> ClusterFit:
-        before = self._earlier[tasks]
+        before = self.earlier[tasks]
         fit = fit_cluster(sequences, self.emission, self.hyper, start_of(before), weights=before.weights)
         return merge_states(sequences, self.emission, self.hyper, fit)
 

@@ -1,23 +1,75 @@
-"""The variational posterior of a model as draws from it, so that prediction knows draws only."""
+"""Inference by mean field ("variational"); its posterior is given as draws, so that prediction knows draws only."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.progress import progress_bar
 from kinfolk.sequences.inference.agglomeration import Agglomeration, find_clusters, relearnt
-from kinfolk.sequences.inference.chains import MOST_BYTES, MOST_DRAWS, fitted_to_draws
-from kinfolk.sequences.inference.mean_field import Hyper
+from kinfolk.sequences.inference.chains import MOST_BYTES, MOST_DRAWS, fitted_to_draws, put_together
 from kinfolk.sequences.inference.mean_field_mixture import Mixture, fit_mixture, start_mixture, to_draws
+from kinfolk.sequences.inference.options import Options
 from kinfolk.sequences.inference.stochastic_variational import fit_stochastically
-from kinfolk.sequences.inference.task_set_fits import References
+from kinfolk.sequences.inference.task_set_fits import SetFits
+from kinfolk.sequences.model.draw import HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.fitted import Fitted
-from kinfolk.sequences.model.ndp_ihmm import Priors, value_of
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
 
 # Agglomeration looks at all pairs of tasks; more of them than this are met in random batches.
 MOST_TASKS_TO_AGGLOMERATE = 100
+
+
+def infer(
+    sequences: Sequences, emission: Emission, priors: Priors, options: Options, seed: int
+) -> tuple[HyperParameters, Fitted]:
+    """Hyper-parameters, and all that inference leaves behind, by mean field.
+
+    Parameters
+    ----------
+    sequences : Sequences
+        The data.
+    emission : Emission
+        What states emit; its strength is where learning starts.
+    priors : Priors
+        Of the hyper-parameters.
+    options : Options
+    seed : int
+
+    Returns
+    -------
+    HyperParameters
+        Means over draws.
+    Fitted
+    """
+    with progress_bar("Fitting", None, options.verbose):
+        if options.n_clusters is not None:
+            fitted = _fitted(sequences, emission, priors, options, options.n_clusters, seed, 1)
+        else:
+            seeds = np.random.SeedSequence(seed).generate_state(sequences.n_tasks).tolist()
+            parts = []
+            for task, own in enumerate(seeds):
+                alone = options._replace(partition=np.zeros(1, dtype=np.int64))
+                part = sequences.between(task, task + 1)
+                parts.append(_fitted(part, emission, priors, alone, 1, own, sequences.n_tasks))
+            fitted = put_together(parts)
+    return fitted.mean_hyper(), fitted
+
+
+def _fitted(
+    sequences: Sequences,
+    emission: Emission,
+    priors: Priors,
+    options: Options,
+    n_clusters: int,
+    seed: int,
+    n_alongside: int,
+) -> Fitted:
+    shape = (n_clusters, options.n_states)
+    mixture = fit_approximately(sequences, emission, priors, *shape, options.partition, seed)
+    return draws_of(mixture, options.schedule.n_draws, np.random.default_rng([seed, 3]), n_alongside)
 
 
 def fit_approximately(
@@ -51,12 +103,12 @@ def given_clusters(
     seed: int,
 ) -> Agglomeration:
     """Tasks in given clusters, each with a fit, as if they had been agglomerated; at most a hundred tasks."""
-    hyper = Hyper(value_of(priors.states), value_of(priors.transitions), value_of(priors.stickiness), n_states)
-    references = References(sequences, emission, hyper, seed=seed)
+    hyper = ClusterPrior.of(priors.means(), n_states)
+    set_fits = SetFits.of_data(sequences, emission, hyper, seed=seed)
     clusters = tuple(tuple(np.flatnonzero(partition == k).tolist()) for k in np.unique(partition))
     for tasks in clusters:
-        references.of(tasks)
-    return Agglomeration(clusters, references, value_of(priors.clusters), ())
+        set_fits.of(tasks)
+    return Agglomeration(clusters, set_fits, priors.means().eta, ())
 
 
 def draws_of(mixture: Mixture, n_draws: int, rng: np.random.Generator, n_alongside: int = 1) -> Fitted:

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.convergence import Convergence, diagnose
-from kinfolk.sequences.model.ndp_ihmm import Draw
-
-Floats = NDArray[np.float64]
+from kinfolk.maths.arrays import Floats
+from kinfolk.sequences.model.draw import Draw, HyperParameters
 
 HYPER_PARAMETERS = ("eta", "gamma", "alpha", "strength")
 
@@ -46,6 +45,11 @@ class Fitted(NamedTuple):
     traces: Traces
     convergence: Convergence | None
     bound: float | None = None
+
+    def mean_hyper(self) -> HyperParameters:
+        """The means of the hyper-parameters, over all draws of which they are recorded."""
+        means = {name: float(drawn.mean()) for name, drawn in self.traces.hyper_parameters.items()}
+        return HyperParameters(**means, stickiness=float(np.mean([draw.hyper.stickiness for draw in self.draws])))
 
 
 def judge(traces: Traces) -> Convergence:

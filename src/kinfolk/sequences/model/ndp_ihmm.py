@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from kinfolk.partition.concentration import GammaPrior
+from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.sequences.model.transitions import count_transitions, log_transition_marginals
@@ -28,20 +29,38 @@ from kinfolk.sequences.model.transitions import count_transitions, log_transitio
 class Priors(NamedTuple):
     """What is believed about each hyper-parameter: a Gamma distribution to learn it under, or its value.
 
-    ``clusters`` is η, ``states`` γ, ``transitions`` α, ``strength`` h and ``stickiness`` κ.
+    Fields are those of `HyperParameters`.
     """
 
-    clusters: GammaPrior | float = GammaPrior()
-    states: GammaPrior | float = GammaPrior()
-    transitions: GammaPrior | float = GammaPrior()
+    eta: GammaPrior | float = GammaPrior()
+    gamma: GammaPrior | float = GammaPrior()
+    alpha: GammaPrior | float = GammaPrior()
     strength: GammaPrior | float = GammaPrior()
     stickiness: GammaPrior | float = 0.0
+
+    def means(self) -> HyperParameters:
+        """Where learning starts: values that are fixed, and the means of priors."""
+        return HyperParameters(*map(value_of, self))
+
+
+class ClusterPrior(NamedTuple):
+    """What a cluster's base weights and its tasks' transitions are drawn by: γ, α, κ, and L, the most states it has."""
+
+    gamma: float = 1.0
+    alpha: float = 1.0
+    stickiness: float = 0.0
+    n_states: int = 20
+
+    @classmethod
+    def of(cls, hyper: HyperParameters, n_states: int) -> ClusterPrior:
+        """The prior of clusters under a model's hyper-parameters."""
+        return cls(hyper.gamma, hyper.alpha, hyper.stickiness, n_states)
 
 
 class State(NamedTuple):
     """Where a chain is: all that a sweep reads and writes; clusters without tasks are there as well.
 
-    ``states`` is the hidden state of each step; the others are as in `Draw`, and ``kappa`` is the stickiness.
+    ``states`` is the hidden state of each step; the others are as in `Draw`.
     """
 
     cluster: NDArray[np.int64]
@@ -49,11 +68,7 @@ class State(NamedTuple):
     base_weights: NDArray[np.float64]
     parameters: NDArray[np.float64]
     transitions: NDArray[np.float64]
-    eta: float
-    gamma: float
-    alpha: float
-    kappa: float
-    strength: float
+    hyper: HyperParameters
 
     @property
     def n_clusters(self) -> int:
@@ -64,26 +79,6 @@ class State(NamedTuple):
     def n_states(self) -> int:
         """L, used or not."""
         return int(self.base_weights.shape[1])
-
-
-class Draw(NamedTuple):
-    """One state of a chain as it is kept, enough to predict; clusters are those that have tasks.
-
-    ``cluster`` (J,), ``base_weights`` β (K, L), ``parameters`` θ (K, L, P), ``transitions`` W (J, L + 1, L);
-    ``n_states`` is how many states each task uses, ``stickiness`` κ. ``log_joint`` is described at `log_joint`.
-    """
-
-    cluster: NDArray[np.int64]
-    base_weights: NDArray[np.float64]
-    parameters: NDArray[np.float64]
-    transitions: NDArray[np.float64]
-    eta: float
-    gamma: float
-    alpha: float
-    strength: float
-    log_joint: float
-    n_states: NDArray[np.int64]
-    stickiness: float = 0.0
 
 
 def value_of(prior: GammaPrior | float) -> float:
@@ -119,23 +114,23 @@ def log_joint(
     """
     n_clusters, n_states = state.n_clusters, state.n_states
     sizes = np.bincount(state.cluster, minlength=n_clusters)
-    share = state.eta / n_clusters
-    total = gammaln(state.eta) - gammaln(state.eta + len(state.cluster))
+    share = state.hyper.eta / n_clusters
+    total = gammaln(state.hyper.eta) - gammaln(state.hyper.eta + len(state.cluster))
     total += (gammaln(sizes + share) - gammaln(share))[sizes > 0].sum()
     visits = np.zeros((n_clusters, n_states), dtype=np.int64)
     np.add.at(visits, state.cluster, counts.sum(axis=1))
-    weight = state.gamma / n_states
+    weight = state.hyper.gamma / n_states
     for k in np.flatnonzero(sizes):
         used = visits[k] > 0
         others = int(n_states - used.sum())
         seen = state.base_weights[k, used]
-        total += gammaln(state.gamma) - used.sum() * gammaln(weight) + (weight - 1.0) * np.log(seen).sum()
+        total += gammaln(state.hyper.gamma) - used.sum() * gammaln(weight) + (weight - 1.0) * np.log(seen).sum()
         if others:
             rest = max(state.base_weights[k, ~used].sum(), np.finfo(float).tiny)
             total += (others * weight - 1.0) * np.log(rest) - gammaln(others * weight)
-    rows = state.base_weights[state.cluster] * state.alpha
-    total += log_transition_marginals(counts, rows, state.kappa).sum()
-    occupied = emission.with_strength(state.strength).log_marginal(statistics[sizes > 0])
+    rows = state.base_weights[state.cluster] * state.hyper.alpha
+    total += log_transition_marginals(counts, rows, state.hyper.stickiness).sum()
+    occupied = emission.with_strength(state.hyper.strength).log_marginal(statistics[sizes > 0])
     return float(total + occupied.sum())
 
 
@@ -152,11 +147,7 @@ def kept(state: State, sequences: Sequences, emission: Emission) -> Draw:
         state.base_weights[occupied],
         state.parameters[occupied],
         state.transitions,
-        state.eta,
-        state.gamma,
-        state.alpha,
-        state.strength,
+        state.hyper,
         log_joint(state, emission, counts, statistics),
         (counts.sum(axis=1) > 0).sum(axis=1),
-        state.kappa,
     )

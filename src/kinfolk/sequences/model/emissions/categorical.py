@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import lgamma
-from typing import Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import digamma
+from numpy.typing import NDArray
 
-from kinfolk.maths.compiled import compiled
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.sequences.model.emissions.emission import (
     Codes,
-    Emission,
-    Floats,
+    Family,
     LogDensities,
     Observations,
     check_strength,
@@ -22,7 +21,7 @@ from kinfolk.sequences.model.emissions.emission import (
 
 
 @dataclass(frozen=True)
-class Categorical(Emission):
+class Categorical(Family):
     """Codes 0 … n_codes − 1 with a Dirichlet prior; any code above is one that the codebook does not know.
 
     Statistics are counts of the codes. Parameters are logarithms, because a share drawn under a small h is often too
@@ -61,6 +60,27 @@ class Categorical(Emission):
     n_codes: int
     strength: float = 0.3
 
+    reads: ClassVar[Literal["symbols"]] = "symbols"
+
+    @classmethod
+    def made_for(cls, steps: NDArray[Any], strength: float, n_codes: int | None, name: str) -> Self:
+        """A codebook of so many codes, or of those seen."""
+        seen = int(steps.max(initial=0)) + 1
+        if n_codes is not None and seen > n_codes:
+            raise ValueError(f"{name} has the code {seen - 1}, but n_codes={n_codes} allows codes up to {n_codes - 1}.")
+        return cls(seen if n_codes is None else int(n_codes), strength)
+
+    def plain(self) -> dict[str, Any]:
+        """The number of codes."""
+        return {"n_codes": self.n_codes}
+
+    @classmethod
+    def from_plain(cls, about: Mapping[str, Any], width: int, n_codes: int | None, strength: float) -> Self:
+        """A codebook of all symbols."""
+        if n_codes is None:
+            raise ValueError("a channel of symbols has none")
+        return cls(n_codes, strength)
+
     def __post_init__(self) -> None:
         check_strength(self.strength)
         if self.n_codes < 1:
@@ -82,11 +102,15 @@ class Categorical(Emission):
 
     def statistics(self, observations: Observations, states: Codes, n_states: int) -> Floats:
         """Counts (n_states, n_codes). O(steps)."""
-        return np.asarray(_counts(observations[0], states, n_states, self.n_codes))
+        from kinfolk.sequences.model.emissions.kernels import count_codes
+
+        return np.asarray(count_codes(observations[0], states, n_states, self.n_codes))
 
     def expected_statistics(self, observations: Observations, posteriors: Floats) -> Floats:
         """Expected counts (n_states, n_codes). O(steps · states)."""
-        return np.asarray(_expected_counts(observations[0], posteriors, self.n_codes))
+        from kinfolk.sequences.model.emissions.kernels import expected_codes
+
+        return np.asarray(expected_codes(observations[0], posteriors, self.n_codes))
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw log shares from the Dirichlet posterior, in log space throughout."""
@@ -111,8 +135,10 @@ class Categorical(Emission):
 
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log probability of the codes in their order. O(cells that are not empty)."""
+        from kinfolk.sequences.model.emissions.kernels import log_marginals_of_counts
+
         counts = np.ascontiguousarray(statistics, dtype=np.float64)
-        out = _log_marginals(counts.reshape(-1, self.n_codes), self.strength)
+        out = log_marginals_of_counts(counts.reshape(-1, self.n_codes), self.strength)
         return np.asarray(out.reshape(counts.shape[:-1]))
 
     def expected_log_likelihood(self, statistics_of_q: Floats, statistics: Floats) -> Floats:
@@ -130,7 +156,13 @@ class Categorical(Emission):
         """The shares of the codes."""
         return (np.exp(parameters[..., : self.n_codes]),)
 
+    def mean_squares(self, parameters: Floats) -> tuple[None, ...]:
+        """None: codes are no numbers."""
+        return (None,)
+
     def _expected_log_shares(self, statistics: Floats) -> Floats:
+        from scipy.special import digamma
+
         total = statistics.sum(axis=-1, keepdims=True) + self.n_codes * self.strength
         return np.asarray(digamma(statistics + self.strength) - digamma(total))
 
@@ -144,40 +176,3 @@ class Categorical(Emission):
         rows[:-1] = log_shares.T
         row = np.minimum(codes, self.n_codes).astype(np.int64, copy=False)
         return LogDensities(rows, np.where(row < 0, self.n_codes + 1, row))
-
-
-@compiled
-def _counts(codes, states, n_states, n_codes):  # type: ignore[no-untyped-def]
-    counts = np.zeros((n_states, n_codes))
-    for t in range(len(codes)):
-        if 0 <= codes[t] < n_codes:
-            counts[states[t], codes[t]] += 1.0
-    return counts
-
-
-@compiled
-def _expected_counts(codes, posteriors, n_codes):  # type: ignore[no-untyped-def]
-    n_states = posteriors.shape[1]
-    # Codes first, so that a step adds to cells that lie together.
-    counts = np.zeros((n_codes, n_states))
-    for t in range(len(codes)):
-        if 0 <= codes[t] < n_codes:
-            for state in range(n_states):
-                counts[codes[t], state] += posteriors[t, state]
-    return np.ascontiguousarray(counts.T)
-
-
-@compiled
-def _log_marginals(counts, strength):  # type: ignore[no-untyped-def]
-    n_rows, n_codes = counts.shape
-    at_prior, of_all = lgamma(strength), lgamma(n_codes * strength)
-    out = np.zeros(n_rows)
-    for i in range(n_rows):
-        total = 0.0
-        for c in range(n_codes):
-            if counts[i, c] > 0.0:
-                out[i] += lgamma(strength + counts[i, c]) - at_prior
-                total += counts[i, c]
-        if total > 0.0:
-            out[i] += of_all - lgamma(n_codes * strength + total)
-    return out

@@ -8,7 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from kinfolk.sequences.model.emissions.emission import Codes, Emission, Floats, LogDensities, Observations
+from kinfolk.maths.arrays import Floats
+from kinfolk.sequences.model.emissions.emission import Codes, Emission, Family, LogDensities, Observations
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +21,7 @@ class Channels(Emission):
 
     Parameters
     ----------
-    emissions : tuple of Emission
+    emissions : tuple of Family
         The family of each channel, all with the same strength.
 
     Examples
@@ -34,12 +35,17 @@ class Channels(Emission):
            [0., 2., 1., 9.]])
     """
 
-    emissions: tuple[Emission, ...]
+    emissions: tuple[Family, ...]
 
     def __post_init__(self) -> None:
         if len({emission.strength for emission in self.emissions}) != 1:
             given = [emission.strength for emission in self.emissions]
             raise ValueError(f"Channels with strengths {given} were given, but they have one strength together.")
+
+    @property
+    def channels(self) -> tuple[Family, ...]:
+        """The family of each channel."""
+        return self.emissions
 
     @property
     def strength(self) -> float:  # type: ignore[override]
@@ -112,6 +118,11 @@ class Channels(Emission):
         """The mean observation of each channel."""
         pairs = zip(self.emissions, self._parameters_of_channels(parameters), strict=True)
         return tuple(mean for emission, theta in pairs for mean in emission.means(theta))
+
+    def mean_squares(self, parameters: Floats) -> tuple[Floats | None, ...]:
+        """The mean square of each channel."""
+        pairs = zip(self.emissions, self._parameters_of_channels(parameters), strict=True)
+        return tuple(square for emission, theta in pairs for square in emission.mean_squares(theta))
 
     def _split(self, observations: Observations) -> list[tuple[Emission, Observations]]:
         return [(emission, (array,)) for emission, array in zip(self.emissions, observations, strict=True)]

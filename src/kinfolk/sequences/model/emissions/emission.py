@@ -6,14 +6,14 @@ A family is conjugate: what it learns of a state's parameters θ from steps is a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.maths.compiled import compiled
+from kinfolk.maths.arrays import Floats
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 # The arrays of a channel each.
 Observations = tuple[NDArray[np.generic], ...]
@@ -50,9 +50,12 @@ class LogDensities(NamedTuple):
     row: Codes
 
     def scaled(self) -> Densities:
-        """Densities, each row divided by its largest; they take the place of the log densities in memory."""
-        log_scale = _subtract_largest(self.rows)
-        likelihood = np.exp(self.rows, out=self.rows)
+        """Densities, each row divided by its largest."""
+        from kinfolk.sequences.model.emissions.kernels import largest_of_rows
+
+        likelihood = np.empty_like(self.rows)
+        log_scale = largest_of_rows(self.rows, likelihood)
+        np.exp(likelihood, out=likelihood)
         return Densities(np.maximum(likelihood, _LEAST_LIKELIHOOD, out=likelihood), log_scale, self.row)
 
 
@@ -125,6 +128,15 @@ class Emission(ABC):
     def means(self, parameters: Floats) -> tuple[Floats, ...]:
         """The mean observation (…, width) of each channel in the data's units; of codes, the share of each code."""
 
+    @abstractmethod
+    def mean_squares(self, parameters: Floats) -> tuple[Floats | None, ...]:
+        """The mean square (…, width) of each channel's entries in the data's units; None of codes, which have none."""
+
+    @property
+    @abstractmethod
+    def channels(self) -> tuple[Family, ...]:
+        """The family of each channel."""
+
     def divergence(self, statistics: Floats) -> Floats:
         """KL(q ‖ prior) of shape (…), q the posterior given statistics (…, S).
 
@@ -145,19 +157,52 @@ class Emission(ABC):
         return self.log_predictive_densities(statistics, observations).scaled()
 
 
-@compiled
-def _subtract_largest(rows):  # type: ignore[no-untyped-def]
-    """Subtract its largest entry from each row, in place; give the largest entries."""
-    largest = np.empty(len(rows))
-    for i in range(len(rows)):
-        row = rows[i]
-        most = row[0]
-        for value in row:
-            most = max(most, value)
-        for state in range(len(row)):
-            row[state] -= most
-        largest[i] = most
-    return largest
+class Family(Emission):
+    """An emission of one channel; `kinfolk.sequences.model.emissions.families` has the table of them.
+
+    Learning imports scipy and kernels where it needs them: with numpy alone, a family is made from plain data, and
+    tells log densities, means and draws of observations.
+
+    Attributes
+    ----------
+    reads : {"symbols", "counts", "numbers"}
+        What its columns hold. Columns of numbers make one channel; each of the others makes one of its own.
+    usual_strength : float
+        The strength with which learning starts, unless channels differ in it.
+    """
+
+    reads: ClassVar[Literal["symbols", "counts", "numbers"]]
+    # Much larger makes states of a wide codebook costly, so that too many are shared.
+    usual_strength: ClassVar[float] = 0.3
+
+    @classmethod
+    @abstractmethod
+    def made_for(cls, steps: NDArray[Any], strength: float, n_codes: int | None, name: str) -> Self:
+        """The family with a prior in the units of a channel's data; ``name`` is the channel's, for sentences."""
+
+    @abstractmethod
+    def plain(self) -> dict[str, Any]:
+        """Its fields but the strength, for an archive."""
+
+    @classmethod
+    @abstractmethod
+    def from_plain(cls, about: Mapping[str, Any], width: int, n_codes: int | None, strength: float) -> Self:
+        """The family of so many columns, or symbols, that `plain` gave; an error where it cannot be."""
+
+    @property
+    def channels(self) -> tuple[Family, ...]:
+        """Itself alone."""
+        return (self,)
+
+
+def numbers_of_shape(value: Any, shape: tuple[int, ...]) -> Floats:
+    """Numbers of an archive as an array, if they are finite and have a shape."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.size == 0 and 0 in shape:
+        return np.zeros(shape)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"numbers of its emissions have shape {array.shape}, not {shape}, or are not finite")
+    return array
 
 
 def check_strength(strength: float) -> None:

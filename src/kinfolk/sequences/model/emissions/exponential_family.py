@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kinfolk.maths.compiled import compiled
-from kinfolk.sequences.model.emissions.emission import Codes, Emission, Floats, LogDensities, Observations
+from kinfolk.maths.arrays import Floats
+from kinfolk.sequences.model.emissions.emission import Codes, Family, LogDensities, Observations
 
 # Numbers in a block of steps' statistics: few enough to stay in the processor's caches.
 _BLOCK = 1 << 17
 
 
-class ExponentialFamily(Emission):
+class ExponentialFamily(Family):
     """An emission of one channel, given by t(o), η(θ) and E_q η(θ)."""
 
     @abstractmethod
@@ -34,9 +34,11 @@ class ExponentialFamily(Emission):
 
     def statistics(self, observations: Observations, states: Codes, n_states: int) -> Floats:
         """Sums of t(o) over the steps in each state."""
+        from kinfolk.sequences.model.emissions.kernels import add_to_states
+
         sums = np.zeros((n_states, self.n_statistics))
         for steps, block in self._blocks(observations):
-            _add_to_states(block, states[steps], sums)
+            add_to_states(block, states[steps], sums)
         return sums
 
     def expected_statistics(self, observations: Observations, posteriors: Floats) -> Floats:
@@ -70,10 +72,3 @@ class ExponentialFamily(Emission):
         for start in range(0, len(observations[0]), length):
             steps = slice(start, start + length)
             yield steps, self.step_statistics((observations[0][steps],))
-
-
-@compiled
-def _add_to_states(step_statistics, states, sums):  # type: ignore[no-untyped-def]
-    for t in range(len(states)):
-        for c in range(step_statistics.shape[1]):
-            sums[states[t], c] += step_statistics[t, c]

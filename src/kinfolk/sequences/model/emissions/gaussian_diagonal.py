@@ -7,20 +7,28 @@ In units in which the training data has mean 0 and variance 1 (h observations' w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import log, log1p, pi
-from typing import NamedTuple, Self
+from math import log, pi
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaln
 
-from kinfolk.maths.compiled import compiled
-from kinfolk.sequences.model.emissions.emission import Codes, Floats, LogDensities, Observations, check_strength
+from kinfolk.maths.arrays import Floats
+from kinfolk.sequences.model.emissions.emission import (
+    Codes,
+    LogDensities,
+    Observations,
+    check_strength,
+    numbers_of_shape,
+)
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
 
 # Where states show but one value each, the posterior of h would otherwise run to zero and the density to infinity.
 LEAST_SPREAD = 1e-4
+# Spread relative to the numbers' size that is but rounding.
+_ROUNDING = 1e-13
 _LOG_2_PI = log(2.0 * pi)
 
 
@@ -70,6 +78,25 @@ class GaussianDiagonal(ExponentialFamily):
     scale: Floats
     strength: float = 0.3
 
+    reads: ClassVar[Literal["numbers"]] = "numbers"
+
+    @classmethod
+    def made_for(cls, steps: NDArray[Any], strength: float, n_codes: int | None, name: str) -> Self:
+        """A prior with the mean and the spread of each column."""
+        return cls(*centre_and_scale(np.asarray(steps, dtype=np.float64)), strength)
+
+    def plain(self) -> dict[str, Any]:
+        """Centre and scale."""
+        return {"centre": self.centre.tolist(), "scale": self.scale.tolist()}
+
+    @classmethod
+    def from_plain(cls, about: Mapping[str, Any], width: int, n_codes: int | None, strength: float) -> Self:
+        """A prior with a saved centre and scale."""
+        centre, scale = (numbers_of_shape(about[name], (width,)) for name in ("centre", "scale"))
+        if (scale < 0.0).any():
+            raise ValueError("a scale of its numbers is below zero")
+        return cls(centre, scale, strength)
+
     def __post_init__(self) -> None:
         check_strength(self.strength)
 
@@ -108,6 +135,8 @@ class GaussianDiagonal(ExponentialFamily):
 
     def expected_natural_parameters(self, statistics: Floats) -> Floats:
         """The same, with E log τ = ψ(a) − log b, E τ = a/b, E τμ = m a/b and E τμ² = 1/κ + m² a/b."""
+        from scipy.special import digamma
+
         q = self._posterior(statistics)
         precision = q.shape / q.rate
         log_precision = digamma(q.shape) - np.log(q.rate)
@@ -122,15 +151,21 @@ class GaussianDiagonal(ExponentialFamily):
 
     def log_predictive_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
         """Log densities of Student's t with 2a degrees of freedom, location m and squared scale b(κ + 1)/aκ."""
+        from scipy.special import gammaln
+
+        from kinfolk.sequences.model.emissions.kernels import log_student
+
         q = self._posterior(statistics)
         spread = 2.0 * q.rate * (q.weight + 1.0) / q.weight
         grown = gammaln(q.shape + 0.5) - gammaln(q.shape) - 0.5 * np.log(pi * spread) - self._log_scale
         z, is_there = self._standardised(observations)
-        rows = _log_student(z, is_there, q.mean, q.shape + 0.5, 1.0 / spread, grown)
+        rows = log_student(z, is_there, q.mean, q.shape + 0.5, 1.0 / spread, grown)
         return LogDensities(rows, np.arange(len(z)))
 
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log density of the entries, of each log Γ(a)b₀^a₀√κ₀ / Γ(a₀)b^a√κ − n log s√2π."""
+        from scipy.special import gammaln
+
         n = statistics[..., : self.width]
         q, prior = self._posterior(statistics), self._posterior(np.zeros(self.n_statistics))
         grown = gammaln(q.shape) - q.shape * np.log(q.rate) - 0.5 * np.log(q.weight)
@@ -146,6 +181,11 @@ class GaussianDiagonal(ExponentialFamily):
     def means(self, parameters: Floats) -> tuple[Floats, ...]:
         """The states' means."""
         return (self.centre + self.scale * parameters[..., : self.width],)
+
+    def mean_squares(self, parameters: Floats) -> tuple[Floats, ...]:
+        """Squared means and variances."""
+        (mean,) = self.means(parameters)
+        return (mean**2 + self.scale**2 / parameters[..., self.width :],)
 
     @property
     def _log_scale(self) -> Floats:
@@ -173,15 +213,15 @@ class GaussianDiagonal(ExponentialFamily):
         return np.concatenate([constant, linear, -0.5 * precision], axis=-1)
 
 
-@compiled
-def _log_student(z, is_there, mean, power, narrowness, grown):  # type: ignore[no-untyped-def]
-    n_steps, width = z.shape
-    n_states = len(mean)
-    out = np.zeros((n_steps, n_states))
-    for t in range(n_steps):
-        for state in range(n_states):
-            for d in range(width):
-                if is_there[t, d]:
-                    gap = z[t, d] - mean[state, d]
-                    out[t, state] += grown[state, d] - power[state, d] * log1p(gap * gap * narrowness[state, d])
-    return out
+def centre_and_scale(numbers: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of each column; a column that does not vary has scale 0, an empty one centre NaN."""
+    is_there = ~np.isnan(numbers)
+    n = is_there.sum(axis=0)
+    filled = np.where(is_there, numbers, 0.0)
+    # Divided by their size first, so that squares of large numbers do not overflow.
+    size = np.abs(filled).max(axis=0, initial=0.0)
+    unit = np.where(size > 0.0, size, 1.0)
+    mean = (filled / unit).sum(axis=0) / np.maximum(n, 1)
+    gaps = np.where(is_there, filled / unit - mean, 0.0)
+    scale = np.sqrt((gaps**2).sum(axis=0) / np.maximum(n, 1))
+    return np.where(n > 0, mean * unit, np.nan), np.where(scale > _ROUNDING, scale * unit, 0.0)

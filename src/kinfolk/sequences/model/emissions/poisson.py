@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from math import lgamma
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from numpy.typing import NDArray
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.sequences.model.emissions.emission import (
     Codes,
-    Floats,
     LogDensities,
     Observations,
     check_strength,
@@ -46,6 +48,24 @@ class Poisson(ExponentialFamily):
     mean: float
     strength: float = 0.3
 
+    reads: ClassVar[Literal["counts"]] = "counts"
+
+    @classmethod
+    def made_for(cls, steps: NDArray[Any], strength: float, n_codes: int | None, name: str) -> Self:
+        """A prior that expects the mean of the counts."""
+        counts = steps[steps >= 0]
+        # Were they all zero, a mean of zero would leave no room for any other count.
+        return cls(max(float(counts.sum()), 1.0) / max(len(counts), 1), strength)
+
+    def plain(self) -> dict[str, Any]:
+        """The mean."""
+        return {"mean": float(self.mean)}
+
+    @classmethod
+    def from_plain(cls, about: Mapping[str, Any], width: int, n_codes: int | None, strength: float) -> Self:
+        """A prior with a saved mean."""
+        return cls(float(about["mean"]), strength)
+
     def __post_init__(self) -> None:
         check_strength(self.strength)
         if not 0.0 < self.mean < np.inf:
@@ -70,7 +90,7 @@ class Poisson(ExponentialFamily):
         counts = np.asarray(observations[0], dtype=np.float64)
         is_there = counts >= 0.0
         counts = np.where(is_there, counts, 0.0)
-        return np.column_stack([is_there, counts, gammaln(counts + 1.0)])
+        return np.column_stack([is_there, counts, _log_factorials(counts)])
 
     def natural_parameters(self, parameters: Floats) -> Floats:
         """−λ, log λ and −1."""
@@ -78,6 +98,8 @@ class Poisson(ExponentialFamily):
 
     def expected_natural_parameters(self, statistics: Floats) -> Floats:
         """−a/b, ψ(a) − log b and −1, where a and b are shape and rate of the posterior."""
+        from scipy.special import digamma
+
         shape, rate = self._posterior(statistics)
         return np.stack([-shape / rate, digamma(shape) - np.log(rate), np.full_like(shape, -1.0)], axis=-1)
 
@@ -88,6 +110,8 @@ class Poisson(ExponentialFamily):
 
     def log_predictive_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
         """Log probabilities of the negative binomial with a and b; a row for each count that is seen."""
+        from scipy.special import gammaln
+
         shape, rate = self._posterior(statistics)
         seen, row = _distinct(observations)
         x = np.maximum(seen, 0.0)[:, None]
@@ -99,6 +123,8 @@ class Poisson(ExponentialFamily):
 
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log probability of the counts in their order, log Γ(a)b₀^a₀ / Γ(a₀)b^a − Σ log x!."""
+        from scipy.special import gammaln
+
         shape, rate = self._posterior(statistics)
         prior_shape, prior_rate = self._posterior(np.zeros(3))
         grown = gammaln(shape) - gammaln(prior_shape) + prior_shape * np.log(prior_rate) - shape * np.log(rate)
@@ -112,6 +138,11 @@ class Poisson(ExponentialFamily):
         """The rates."""
         return (np.exp(parameters),)
 
+    def mean_squares(self, parameters: Floats) -> tuple[Floats, ...]:
+        """The variance of a Poisson count is its mean."""
+        (mean,) = self.means(parameters)
+        return (mean**2 + mean,)
+
     def _of_steps(self, natural: Floats, observations: Observations) -> LogDensities:
         seen, row = _distinct(observations)
         return LogDensities(self.step_statistics((seen,)) @ natural.T, row)
@@ -124,3 +155,9 @@ def _distinct(observations: Observations) -> tuple[Floats, Codes]:
     """The counts that are seen, and which of them each step shows."""
     seen, row = np.unique(np.asarray(observations[0], dtype=np.float64), return_inverse=True)
     return seen, row.astype(np.int64, copy=False)
+
+
+def _log_factorials(counts: Floats) -> Floats:
+    """Log x! of each count, the logarithm of each different one computed once."""
+    seen, place = np.unique(counts, return_inverse=True)
+    return np.array([lgamma(count + 1.0) for count in seen.tolist()])[place.reshape(counts.shape)]

@@ -8,7 +8,7 @@ from scipy.stats import multivariate_t
 
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.emissions.channels import Channels
-from kinfolk.sequences.model.emissions.choosing import choose_emission
+from kinfolk.sequences.model.emissions.families import choose_emission
 from kinfolk.sequences.model.emissions.gaussian_diagonal import LEAST_SPREAD, GaussianDiagonal
 from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
 from kinfolk.sequences.model.emissions.poisson import Poisson

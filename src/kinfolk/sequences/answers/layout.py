@@ -1,0 +1,128 @@
+"""What a model of sequences remembers of a table, and how sequences lie behind the door: channels, task by task.
+
+Only numpy is imported here: a saved model predicts without anything else installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.sequences.model.emissions.families import FAMILIES
+from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.tasks.numbers import as_numbers, is_count
+from kinfolk.tasks.schema import Column, encode_column
+from kinfolk.tasks.table import Table
+from kinfolk.tasks.values import as_ids, check_finite, is_missing
+
+
+class Channel(NamedTuple):
+    """Columns that are emitted together, how, and of symbols which there are."""
+
+    kind: str
+    columns: tuple[int, ...]
+    symbols: tuple[Any, ...] | None = None
+
+    @property
+    def reads(self) -> str:
+        """What its columns hold: symbols, counts or numbers."""
+        return FAMILIES[self.kind].reads
+
+
+class Layout(NamedTuple):
+    """What a model remembers of a table: its columns and the channels that they make.
+
+    ``is_flat`` says that observations came as one column without a table around it, and go back as such.
+    """
+
+    names: tuple[str, ...] | None
+    n_columns: int
+    is_flat: bool
+    channels: tuple[Channel, ...]
+
+    def observations(self, table: Table) -> tuple[NDArray[Any], ...]:
+        """Every channel's steps: numbers, NaN where missing; or counts or codes, −1 where missing.
+
+        A symbol that is not known has the code past the last.
+        """
+        for index, values in enumerate(table.columns):
+            check_finite(values, table.label(index))
+        return tuple(_channel_steps(table, channel) for channel in self.channels)
+
+    def values(self, observations: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Coded steps as the user's own: (steps,) where the model was fitted to one flat column, else a table."""
+        columns: list[Any] = [None] * self.n_columns
+        for channel, steps in zip(self.channels, observations, strict=True):
+            if channel.reads == "counts":
+                columns[channel.columns[0]] = steps
+            elif channel.symbols is None:
+                for place, column in enumerate(channel.columns):
+                    columns[column] = steps[:, place]
+            else:
+                named = as_ids([*channel.symbols])
+                gone = (steps < 0) | (steps >= len(channel.symbols))
+                if gone.any():
+                    named = np.append(named.astype(object), [None])
+                    steps = np.where(gone, len(channel.symbols), steps)
+                columns[channel.columns[0]] = named[steps]
+        if self.is_flat:
+            return np.asarray(columns[0])
+        kinds = {column.dtype.kind for column in columns}
+        return np.column_stack(columns if len(kinds) == 1 else [column.astype(object) for column in columns])
+
+
+class Arranged(NamedTuple):
+    """Sequences with those of a task side by side, and where they came from.
+
+    Sequence i of ``sequences`` is the user's number ``origin[i]``, and its steps were ``steps`` of the table.
+    """
+
+    sequences: Sequences
+    origin: NDArray[np.int64]
+    steps: NDArray[np.int64]
+
+
+def _channel_steps(table: Table, channel: Channel) -> NDArray[Any]:
+    index = channel.columns[0]
+    values = table.columns[index]
+    if channel.reads == "counts":
+        counts = as_numbers(values).astype(np.float64)
+        check_counts(counts, table.label(index))
+        return np.where(np.isnan(counts), -1, counts).astype(np.int64)
+    if channel.symbols is None:
+        return np.column_stack([as_numbers(table.columns[i]).astype(np.float64) for i in channel.columns])
+    codes = encode_column(Column("", channel.symbols, None), values, table.codes_of(index)).astype(np.int64)
+    strange = (codes < 0) & ~is_missing(values)
+    return np.where(strange, len(channel.symbols), codes)
+
+
+def check_counts(numbers: NDArray[np.float64], label: str) -> None:
+    """Refuse a number that is not a count."""
+    wrong = ~(is_count(numbers) | np.isnan(numbers))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{label}, row {row}: {numbers[row]:g} is not a count, which is a whole number from 0")
+
+
+def arrange(
+    observations: Sequence[NDArray[Any]], lengths: NDArray[np.int64], place: NDArray[np.int64], n_tasks: int
+) -> Arranged:
+    """Lay sequences out task by task, those of a task in the order in which they came; ``place`` is each one's task.
+
+    Examples
+    --------
+    >>> arranged = arrange((np.array([5, 6, 7]),), np.array([2, 1]), np.array([1, 0]), 2)
+    >>> arranged.sequences.observations[0].tolist(), arranged.sequences.bounds.tolist(), arranged.steps.tolist()
+    ([7, 5, 6], [0, 1, 3], [2, 0, 1])
+    """
+    origin = np.argsort(place, kind="stable")
+    first = np.append(0, np.cumsum(lengths))
+    bounds = np.append(0, np.cumsum(lengths[origin]))
+    # Where a step was: as far from the first of its sequence there as here.
+    steps = np.arange(bounds[-1]) + np.repeat(first[origin] - bounds[:-1], lengths[origin])
+    task_bounds = np.append(0, np.cumsum(np.bincount(place, minlength=n_tasks)))
+    laid_out = tuple(np.ascontiguousarray(channel[steps]) for channel in observations)
+    return Arranged(Sequences(laid_out, bounds, task_bounds), origin, steps)

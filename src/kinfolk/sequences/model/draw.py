@@ -1,0 +1,63 @@
+"""A draw of the posterior of the nDP-iHMM, enough to predict; only numpy is imported here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.maths.arrays import Floats
+
+
+class HyperParameters(NamedTuple):
+    """The hyper-parameters of the model; see `kinfolk.sequences.model.ndp_ihmm`.
+
+    Attributes
+    ----------
+    eta : float
+        η, concentration of the clusters.
+    gamma : float
+        γ, concentration of the states.
+    alpha : float
+        α, concentration of the transition rows.
+    strength : float
+        h, weight of the emissions' prior.
+    stickiness : float
+        κ, bias of states to stay.
+    """
+
+    eta: float
+    gamma: float
+    alpha: float
+    strength: float
+    stickiness: float = 0.0
+
+
+class Draw(NamedTuple):
+    """One state of a chain as it is kept; clusters are those that have tasks.
+
+    Attributes
+    ----------
+    cluster : array of shape (J,)
+        Cluster of each task.
+    base_weights : array of shape (K, L)
+        β.
+    parameters : array of shape (K, L, P)
+        θ.
+    transitions : array of shape (J, L + 1, L)
+        W.
+    hyper : HyperParameters
+    log_joint : float
+        See `kinfolk.sequences.model.ndp_ihmm.log_joint`.
+    n_states : array of shape (J,)
+        How many states each task uses.
+    """
+
+    cluster: NDArray[np.int64]
+    base_weights: Floats
+    parameters: Floats
+    transitions: Floats
+    hyper: HyperParameters
+    log_joint: float
+    n_states: NDArray[np.int64]
