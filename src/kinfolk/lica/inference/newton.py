@@ -65,24 +65,19 @@ def _losses(task: TaskRows, f: Floats, moved: Floats, length: float, slope: Floa
 
 
 @compiled
-def _multiply(design: Design, task: TaskRows, curvature: Floats, scale: Floats, u: Floats, out: Floats) -> None:
-    """(I + √Ψ XᵀDX √Ψ) u in one pass over the rows."""
+def _add_curvature_product(design: Design, task: TaskRows, curvature: Floats, direction: Floats, out: Floats) -> None:
+    """Add XᵀDX · direction in one pass over the rows."""
     last = out.size - 1
-    for j in range(out.size):
-        out[j] = 0.0
     for i in range(task.rows.size):
         if curvature[i] > 0.0:
             begin, end = design.starts[task.rows[i]], design.starts[task.rows[i] + 1]
-            total = scale[last] * u[last]
+            total = direction[last]
             for entry in range(begin, end):
-                place = design.places[entry]
-                total += design.values[entry] * scale[place] * u[place]
+                total += design.values[entry] * direction[design.places[entry]]
             total *= curvature[i]
             for entry in range(begin, end):
                 out[design.places[entry]] += total * design.values[entry]
             out[last] += total
-    for j in range(out.size):
-        out[j] = u[j] + scale[j] * out[j]
 
 
 @compiled
@@ -100,7 +95,8 @@ def _solve_by_conjugate_gradients(
             j = design.places[entry]
             diagonal[j] += curvature[i] * (design.values[entry] * scale[j]) ** 2
         diagonal[-1] += curvature[i] * scale[-1] ** 2
-    solution, residual, direction, product = np.zeros(size), np.empty(size), np.empty(size), np.empty(size)
+    solution, residual, direction = np.zeros(size), np.empty(size), np.empty(size)
+    scaled, product = np.empty(size), np.empty(size)
     error = 0.0
     for j in range(size):
         residual[j] = target[j]
@@ -110,8 +106,15 @@ def _solve_by_conjugate_gradients(
     for _ in range(2 * size + 20):
         if error <= max(share * gain, enough):
             break
-        _multiply(design, task, curvature, scale, direction, product)
-        length = error / _dot(direction, product)
+        for j in range(size):
+            scaled[j] = scale[j] * direction[j]
+            product[j] = 0.0
+        _add_curvature_product(design, task, curvature, scaled, product)
+        energy = 0.0
+        for j in range(size):
+            product[j] = direction[j] + scale[j] * product[j]
+            energy += direction[j] * product[j]
+        length = error / energy
         gain += length * error
         before = error
         error = 0.0
