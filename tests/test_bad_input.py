@@ -193,7 +193,7 @@ REFUSED = {
     "task pandas.NA": ({"task": pd.Series(["ann", "ann", "bob", pd.NA])}, "task", "row 3", "missing"),
     "task infinite": ({"task": np.array([1.0, INF, 2.0, 2.0])}, "task", "row 1", "infinity"),
     "too few tasks": ({"task": ["ann", "bob"]}, "task", "2 entries for 4 rows"),
-    "one task for all": ({"task": "ann"}, "task must hold one value per row"),
+    "one task for all": ({"task": "ann"}, "task='ann' is a name", "task_column='ann'"),
     "tasks in a table": ({"task": np.array([TASK]).T}, "task must hold one value per row", "(4, 1)"),
     "negative weight": ({"sample_weight": [1, 1, -2, 1]}, "sample_weight, row 2", "-2.0"),
     "NaN weight": ({"sample_weight": [1, NAN, 1, 1]}, "sample_weight, row 1", "nan"),

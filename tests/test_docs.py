@@ -1,35 +1,121 @@
 """What the documentation points at is there."""
 
+import inspect
 import re
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PLACE = r"`(kinfolk[\w.]*):(\w+)`"
-EQUATIONS = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8")
-ROWS = [row for row in re.findall(r"^\| (.*) \|$", EQUATIONS, flags=re.MULTILINE) if row[:3] not in ("---", "equ")]
-PLACES = re.findall(PLACE, EQUATIONS)
+PAPERS = (
+    "Roy (2006)",
+    "Roy and Kaelbling (2007)",
+    "Niculescu-Mizil and Caruana (2012)",
+    "Zhang, Ghahramani and Yang (2005)",
+    "Ni, Carin and Dunson (2007)",
+)
+OURS = "Not in the papers"
+WORDS = {
+    "": ("eq.", "eqs.", "equation", "equations"),
+    "section": ("section", "sections", "sec.", "§"),
+    "figure": ("figure", "figures"),
+}
+# How a module may call a paper.
+NAMES = {
+    "Roy (2006)": r"thesis|Roy,? \(?2006",
+    "Roy and Kaelbling (2007)": r"Roy and (L\. P\. )?Kaelbling",
+    "Niculescu-Mizil and Caruana (2012)": r"Niculescu-Mizil",
+    "Zhang, Ghahramani and Yang (2005)": r"Zhang|LICA",
+    "Ni, Carin and Dunson (2007)": r"\bNi\b",
+}
 
 
-def test_every_row_of_the_equation_index_names_a_place():
-    assert [row for row in ROWS if not re.search(PLACE, row)] == []
+class Entry(NamedTuple):
+    """A row of the index: a paper, its references as they are written, and the place in the code."""
+
+    paper: str
+    references: tuple[str, ...]
+    module: str
+    name: str
 
 
-def test_all_papers_are_in_the_equation_index():
-    assert {paper for row in ROWS for paper in re.findall(r"\b00\d\b", row.partition("|")[0])} == {
-        "000",
-        "001",
-        "002",
-        "003",
-        "004",
-    }
+def entries() -> list[Entry]:
+    """Rows of all tables of the index, each of which stands under the heading of a paper."""
+    found, paper = [], ""
+    for line in (ROOT / "docs" / "equations.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            paper = line.removeprefix("## ")
+        elif line.startswith("| ") and not line.startswith(("| ---", "| equation")):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            (module, name) = re.fullmatch(r"`(kinfolk[\w.]*):(\w+)`", cells[1]).groups()
+            about = re.sub(r"\(([^()]*[^\d()–][^()]*)\)", "", cells[0])  # words in brackets explain, numbers refer
+            references = () if paper == OURS else tuple(part.strip() for part in about.split(","))
+            found.append(Entry(paper, references, module, name))
+    return found
 
 
-@pytest.mark.parametrize(("module", "name"), PLACES)
-def test_every_equation_has_a_place_in_the_code(module, name):
-    assert hasattr(import_module(module), name)
+INDEX = entries()
+
+
+def numbers_in(reference: str) -> list[str]:
+    """The equations, sections or figures that a reference names, those of a range one by one.
+
+    >>> numbers_in("A.43–A.44"), numbers_in("(2)–(4)"), numbers_in("figure 2-5"), numbers_in("section 3.1")
+    (['A.43', 'A.44'], ['(2)', '(3)', '(4)'], ['figure 2-5'], ['section 3.1'])
+    """
+    ends = re.fullmatch(r"(\(?(?:\w+\.)*)(\d+)(\)?)–\(?(?:\w+\.)*(\d+)\)?", reference)
+    if ends is None:
+        return [reference]
+    before, first, after, last = ends.groups()
+    return [f"{before}{number}{after}" for number in range(int(first), int(last) + 1)]
+
+
+def cites(text: str, reference: str) -> bool:
+    """Whether a text has one of the numbers, alone or in a list, and not as the beginning of another.
+
+    Numbers with a dot stand for themselves; others need their word, such as "eq. 7 and 8", "§3.1" or "figures 6 and 7".
+    """
+    for number in numbers_in(reference):
+        word, _, bare = number.rpartition(" ")
+        bare = bare.strip("()")
+        if re.search(rf"(?<![\w.]){re.escape(number)}(?![\d])", text):
+            return True
+        words = WORDS.get(word, ())
+        listed = rf"(?:{'|'.join(map(re.escape, words))})[\s§\d.,()–-]*(?:and |to )?[\s§\d.,()–-]*"
+        if words and re.search(rf"{listed}(?<![\d.]){re.escape(bare)}(?![\d]|\.\d)", text):
+            return True
+    return False
+
+
+def test_numbers_of_ranges_are_found_and_beginnings_of_others_are_not():
+    assert cites("equations A.43–A.46", "A.46–A.47")
+    assert cites("as (3) has it", "(2)–(4)")
+    assert not cites("equation A.431", "A.43")
+    assert not cites("equation (12)", "(2)")
+    assert cites("(Ni et al. 2007, eqs. 11 and 12)", "(12)")
+    assert cites("eq. 1–9", "(9)")
+    assert cites("by §3.1 of the paper", "section 3.1")
+    assert cites("sections 2 and 3.2", "section 3.2")
+    assert not cites("section 3.12", "section 3.1")
+    assert not cites("section 3.1, with 5 chains", "section 5")
+
+
+def test_the_equation_index_covers_every_paper():
+    assert [entry.paper for entry in INDEX if entry.paper not in (*PAPERS, OURS)] == []
+    counts = {paper: sum(entry.paper == paper for entry in INDEX) for paper in PAPERS}
+    assert min(counts.values()) >= 5, counts
+
+
+@pytest.mark.parametrize("entry", INDEX, ids=lambda entry: f"{entry.paper} {entry.name}")
+def test_every_equation_has_a_function_whose_module_cites_it(entry):
+    module = import_module(entry.module)
+    assert hasattr(module, entry.name)
+    home = import_module(getattr(getattr(module, entry.name), "__module__", entry.module))
+    text = " ".join(inspect.getsource(home).split())
+    assert [reference for reference in entry.references if not cites(text, reference)] == []
+    assert not entry.references or re.search(NAMES[entry.paper], text)
 
 
 EXAMPLES = [

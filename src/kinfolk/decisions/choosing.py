@@ -1,4 +1,7 @@
-"""The actions that minimise expected loss (Roy 2006, equation 1.2), and what actions taken cost."""
+"""The actions that minimise expected loss (Roy 2006, equation 1.2), and what actions taken cost.
+
+In the papers: Roy (2006), eq. 3.1.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -7,6 +7,8 @@ cells of group g are ``group_start[g]:group_start[g + 1]``. For counts n and pri
 
 the probability of the observations as an ordered sequence (thesis eq. A.29–A.30, without multinomial coefficients).
 Groups of numbers, Gaussian or counts, may follow (see ``conjugate``); the cells of a row are then floats.
+
+In the papers: Roy (2006), eq. A.22.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sharing models of papers 000 and 001: naive Bayes for many related tasks.
+"""The sharing models of Roy (2006) and of Roy and Kaelbling (2007): naive Bayes for many related tasks.
 
 - ``model``: the equations. Training data, hyper-parameters, blocks of tasks and the mixture over them, noisy copies.
 - ``inference``: one algorithm a file, called what a user types (bhc, gibbs, exact, variational), and what they share:

@@ -1,4 +1,4 @@
-"""Bayesian hierarchical clustering of tasks (Heller and Ghahramani 2005; paper 000, section 3).
+"""Bayesian hierarchical clustering of tasks (Heller and Ghahramani 2005; Roy and Kaelbling 2007, section 3).
 
 Sums are kept unnormalised and in logs. With m(S) the log marginal of a set of tasks, t for a sub-tree's sum over its
 partitions and a the concentration,
@@ -11,6 +11,8 @@ unlike the probability r itself, never saturate. The tree's sum is t_root + logÎ
 A pair's odds never change while both of its clusters live. So each cluster remembers only its few best partners among
 the clusters after it, and a limit that the odds of its other pairs keep to; it is compared with all of them again only
 when its last remembered partner is gone and its limit is above the odds of every other pair.
+
+In the papers: Roy and Kaelbling (2007), eq. (2), (3).
 """
 
 from __future__ import annotations

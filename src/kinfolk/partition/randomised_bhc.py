@@ -1,4 +1,6 @@
-"""Randomised Bayesian hierarchical clustering (Heller and Ghahramani 2005b, named at the end of paper 000, section 3).
+"""Randomised Bayesian hierarchical clustering (Heller and Ghahramani 2005b).
+
+Roy and Kaelbling (2007) name it at the end of section 3.
 
 A random subset of the tasks is clustered, all others are filtered down its tree, and the parts in which they arrive are
 clustered by themselves, in O(U log U) instead of O(U²). Three things differ from that outline:

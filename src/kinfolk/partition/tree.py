@@ -1,7 +1,9 @@
 """The tree that Bayesian hierarchical clustering leaves behind, and what can be read off it.
 
 Node ids follow SciPy: leaves are 0 … U−1 in the order of the tasks, the k-th merge makes node U+k. A node's log odds
-compare "its tasks are one cluster" with "they are split as its subtrees say" (paper 000, eq. 3).
+compare "its tasks are one cluster" with "they are split as its subtrees say" (Roy and Kaelbling 2007, eq. 3).
+
+In the papers: Roy and Kaelbling (2007), figure 2.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Statistics add up: those of two shards of rows, added, are those of both. Of a column of numbers they are three sums for
 each label (see ``maths.conjugate``).
+
+In the papers: Roy (2006), eq. 2.1–2.7, A.1–A.2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The fifteen features of a request, from the calendar as it stood when it came: for training and live alike."""
+"""The fifteen features of a request, from the calendar as it stood when it came: for training and live alike.
+
+In the papers: Roy (2006), appendix B.
+"""
 
 from __future__ import annotations
 

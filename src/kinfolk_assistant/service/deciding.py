@@ -1,4 +1,7 @@
-"""Deciding about a request, and preparing the answer where the user has said that it may be given."""
+"""Deciding about a request, and preparing the answer where the user has said that it may be given.
+
+In the papers: Roy (2006), section 3.1.
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ A row has target y, weight w and linear predictor f, of which q says N(m, c). Tw
 Tangents charge a row that is classified well for the variance of its f as if it were in doubt: c/(4|m|) nats, or c/2
 for probit, where the truth falls off exponentially. With rare classes this drives the learnt variance of the weights
 to zero, so the average is the default; the tangent is the paper's. For a Gaussian likelihood the two are the same.
+
+In the papers: Zhang, Ghahramani and Yang (2005), eq. (2).
 """
 
 from __future__ import annotations

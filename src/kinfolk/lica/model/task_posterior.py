@@ -11,6 +11,8 @@ Q = PᵀMP and q = Pᵀ(I − MA)r. One Cholesky factor then serves for weights 
 
 Arrays may have axes before those named here, for tasks side by side. A row whose site is flat, d = r = 0, is as none,
 so that tasks of unequal numbers of rows can be filled up. All of it needs numpy alone: a saved model predicts by it.
+
+In the papers: Zhang, Ghahramani and Yang (2005), Algorithm 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The fitted parameters of tasks and clusters as tables in the user's names (thesis eq. 2.8, 2.9 and figure 4-2)."""
+"""The fitted parameters of tasks and clusters as tables in the user's names (thesis eq. 2.8, 2.9 and figure 4-2).
+
+In the papers: Roy (2006), eq. A.5–A.6.
+"""
 
 from __future__ import annotations
 

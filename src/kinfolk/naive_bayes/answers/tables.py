@@ -1,4 +1,7 @@
-"""The fitted parameters as tables in the user's names: rates of labels and features, log ratios, prototypes."""
+"""The fitted parameters as tables in the user's names: rates of labels and features, log ratios, prototypes.
+
+In the papers: Roy (2006), figure 4-2.
+"""
 
 from __future__ import annotations
 

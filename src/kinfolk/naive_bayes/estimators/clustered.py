@@ -1,4 +1,4 @@
-"""Clustered naive Bayes: a Dirichlet process over tasks' models (paper 000; thesis sections 2.5 and A.1.3)."""
+"""Clustered naive Bayes: a Dirichlet process over tasks' models (Roy and Kaelbling 2007; thesis 2.5 and A.1.3)."""
 
 from __future__ import annotations
 

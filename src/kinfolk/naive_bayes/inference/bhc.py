@@ -1,4 +1,4 @@
-"""Clustered naive Bayes by Bayesian hierarchical clustering (paper 000, section 3 and eq. 4)."""
+"""Clustered naive Bayes by Bayesian hierarchical clustering (Roy and Kaelbling 2007, section 3 and eq. 4)."""
 
 from __future__ import annotations
 

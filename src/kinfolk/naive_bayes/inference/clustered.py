@@ -1,7 +1,9 @@
-"""Clustered naive Bayes: tasks of a cluster have the same feature rates (paper 000; thesis sections 2.5 and A.1.3).
+"""Clustered naive Bayes: tasks of a cluster have the same feature rates (thesis sections 2.5 and A.1.3).
 
 Hyper-parameters that are to be learnt are found by an EM algorithm: infer blocks, learn from them, and infer again
 until nothing changes much.
+
+In the papers: Roy (2006), eq. 2.32–2.35, A.39–A.42; Roy and Kaelbling (2007), section 2.2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Complete sharing: one naive Bayes model for all tasks (thesis section 2.3; inference A.1.2).
 
 Where label rates are shared too, all tasks are one, and what that one has is every task's.
+
+In the papers: Roy (2006), eq. 2.18–2.24, A.31–A.38.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""No sharing: one naive Bayes model per task, all at once (thesis section 2.2; inference A.1.1)."""
+"""No sharing: one naive Bayes model per task, all at once (thesis section 2.2; inference A.1.1).
+
+In the papers: Roy (2006), eq. 2.14–2.17, A.10–A.13; Roy and Kaelbling (2007), eq. (1).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Clustered naive Bayes whose tasks have noisy copies of their cluster's rates (the last sentence of paper 000).
+"""Clustered naive Bayes whose tasks have noisy copies of their cluster's rates.
 
 The model and its sampler are described in ``noisy_sampling``.
+
+In the papers: Roy and Kaelbling (2007), section 6.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Relaxed sameness: tasks of a cluster have noisy copies of its rates (the last sentence of paper 000).
+"""Relaxed sameness: tasks of a cluster have noisy copies of its rates (the last sentence of Roy and Kaelbling 2007).
 
 Clustered naive Bayes (thesis section 2.5) with the noise model of the prototypes (section 2.4) inside every cluster:
 

@@ -5,9 +5,8 @@ Given the data, a task u belongs to one of several blocks of tasks k with probab
     p(x, y) = Σ_k w_{u,k} φ_{u,k,y} ∏_f θ_{k,y,f,x_f},
 
 φ and θ being posterior means of the label rates and feature rates; for a column of numbers a predictive density stands
-in the place of a rate. No sharing is one block per task, complete sharing
-one block for all; hierarchical clustering has a block for every node above a task (paper 000, eq. 4), Gibbs sampling a
-block for every draw.
+in the place of a rate. No sharing is one block per task, complete sharing one block for all; hierarchical clustering
+has a block for every node above a task (Roy and Kaelbling 2007, eq. 4), Gibbs sampling a block for every draw.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class Mixture(NamedTuple):
 
         ``numbers`` (rows, columns of numbers) are standardised, NaN where missing. ``temper`` is a power on the feature
         likelihood, one for all features or one each, those with codes first. Where ``averaged``, the
-        blocks' own predictions are averaged with weights that the row does not change, as paper 000 prints eq. (4);
+        blocks' own predictions are averaged with weights that the row does not change, as eq. (4) is printed;
         otherwise the row tells its share about which block it came from, which is what the model implies.
         """
         out = np.full((len(codes), self.n_labels), -np.inf)

@@ -6,6 +6,8 @@ with network B_c,
     p(c | x) ∝ p(c) p(x | B_c),        p(c) = (n_c + a) / (n + a·n_classes),
 
 where n_c counts the class's rows, a is ``class_prior``, and values that x lacks are summed out of p(x | B_c).
+
+In the papers: Niculescu-Mizil and Caruana (2012), section 5.
 """
 
 from __future__ import annotations

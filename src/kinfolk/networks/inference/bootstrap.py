@@ -1,4 +1,7 @@
-"""How sure each arc is: how often it is found again in rows drawn anew (Friedman, Goldszmidt and Wyner 1999)."""
+"""How sure each arc is: how often it is found again in rows drawn anew (Friedman, Goldszmidt and Wyner 1999).
+
+In the papers: Niculescu-Mizil and Caruana (2012), section 5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branch and bound over the states of one pair of variables in all tasks (002, section 3.3, eq. 9 and 10).
+"""Branch and bound over the states of one pair of variables in all tasks (section 3.3, eq. 9 and 10).
 
 Tasks take their states in order. A partial configuration of order l has given states to the first l; no configuration
 that begins with it can be worth more than
@@ -57,7 +57,7 @@ def bound_edit(
     states_out: NDArray[np.integer[Any]],
     floor: float = -np.inf,
 ) -> tuple[float, int]:
-    """Maximise Σ_t gains[t, s_t] − penalty · edits(s) by branch and bound (002, eq. 9).
+    """Maximise Σ_t gains[t, s_t] − penalty · edits(s) by branch and bound (Niculescu-Mizil and Caruana 2012, eq. 9).
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def bound_paired(
     floor: float = -np.inf,
     look_ahead: bool = True,
 ) -> tuple[float, int]:
-    """Maximise Σ_t gains[t, s_t] − Σ_{s<t} penalties[s, t] · d(s_s, s_t) by branch and bound (002, eq. 10).
+    """Maximise Σ_t gains[t, s_t] − Σ_{s<t} penalties[s, t] · d(s_s, s_t) by branch and bound (eq. 10).
 
     Parameters
     ----------

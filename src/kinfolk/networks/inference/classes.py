@@ -12,6 +12,8 @@ are considered at once: Y's parents in a member are the class's own and a clique
 
 The first two are worth what one column of gains says, that of Y with its parents and C, for all X together; turning
 asks for X's column as well.
+
+In the papers: Niculescu-Mizil and Caruana (2012), section 5.
 """
 
 from __future__ import annotations

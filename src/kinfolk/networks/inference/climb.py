@@ -3,6 +3,8 @@
 A move changes the arc between one pair of variables, in any subset of the tasks. What each task's own score would gain
 is kept in a dense matrix, of which a move refreshes only the columns of the variables whose parents changed; cycles are
 checked against sets of ancestors. A step costs O(n_variables² · n_tasks) plus the columns that it touches.
+
+In the papers: Niculescu-Mizil and Caruana (2012), section 3.2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Structures from rows with missing values: structural EM (Friedman 1998), for all tasks at once."""
+"""Structures from rows with missing values: structural EM (Friedman 1998), for all tasks at once.
+
+In the papers: Niculescu-Mizil and Caruana (2012), section 5.
+"""
 
 from __future__ import annotations
 

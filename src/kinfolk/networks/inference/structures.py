@@ -1,4 +1,7 @@
-"""From coded tables to the structures of all tasks, by the way of sharing that was asked for."""
+"""From coded tables to the structures of all tasks, by the way of sharing that was asked for.
+
+In the papers: Niculescu-Mizil and Caruana (2012), eq. (3)–(5), section 3.1.
+"""
 
 from __future__ import annotations
 

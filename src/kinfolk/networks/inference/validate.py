@@ -1,4 +1,7 @@
-"""The penalty chosen by rows held out, from a logarithmic grid of 1 − δ (section 4)."""
+"""The penalty chosen by rows held out, from a logarithmic grid of 1 − δ (section 4).
+
+In the papers: Niculescu-Mizil and Caruana (2012), section 4.
+"""
 
 from __future__ import annotations
 

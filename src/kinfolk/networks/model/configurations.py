@@ -1,4 +1,4 @@
-"""The best states of one pair of variables in all tasks, exactly, under the Edit and Paired priors (002, eq. 7, 8).
+"""The best states of one pair of variables in all tasks, exactly, under the Edit and Paired priors (eq. 7, 8).
 
 For variables i < j, task t is in state 0 (no arc), 1 (i → j) or 2 (j → i). ``gains[t, s]`` is what the task's own score
 gains by moving to s: 0 for its current state, −inf where the move is forbidden. The prior takes away λ for each edit,
@@ -109,7 +109,7 @@ def preferred(value0: float, value1: float, value2: float, current: int) -> tupl
 
 @compiled
 def edits(states: NDArray[np.integer[Any]], costs: NDArray[np.float64]) -> float:
-    """Cost of the edits that make all tasks' states the same: min over c of Σ_t costs[c, states[t]] (002, eq. 7).
+    """Cost of the edits that make all tasks' states the same: min over c of Σ_t costs[c, states[t]] (eq. 7).
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def _second(value0: float, value1: float, value2: float, current: int) -> tuple[
 
 @compiled
 def paired_penalty(states: NDArray[np.integer[Any]], costs: NDArray[np.float64]) -> float:
-    """Differences between all pairs of tasks, Σ_{s<t} costs[states[s], states[t]] (002, eq. 8), from counts of states.
+    """Differences between all pairs of tasks, Σ_{s<t} costs[states[s], states[t]] (eq. 8), from counts of states.
 
     Parameters
     ----------

@@ -4,6 +4,8 @@ A search asks for a whole column of gains: for one child and its parents, what t
 variable as a parent, or by removing each that is one. Rows are numbered by their parents' configuration once; a
 candidate then costs either one popcount for each word, configuration and value, or one step for each row, whichever is
 less. The cost of a column is O(n_variables · n_rows) at worst and up to 64 times less where configurations are few.
+
+In the papers: Niculescu-Mizil and Caruana (2012), eq. (2).
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Beliefs about structures before any data: of one structure (section 2), and of all tasks' together (eq. 7 and 8).
 
 A penalty δ is held as λ = −ln(1 − δ), so that one near 1 keeps its digits.
+
+In the papers: Niculescu-Mizil and Caruana (2012), eq. (1), (6)–(8).
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ into pseudo-counts (i runs over the tasks other than t):
 
 Structures may differ: the pseudo-counts of task t come from the others' counts of *its* family, whatever parents the
 variable has there; any task that has the child and all of these parents can be counted.
+
+In the papers: Niculescu-Mizil and Caruana (2012), section 5.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ only on how many tasks are in each. Given structures whose differences cost E in
 the last term an exponential prior worth one edit, which keeps λ finite where all structures agree. This is concave in
 λ, since log Z, the log of a sum of exponentials, is convex. Structures and λ are improved in turn, and with the uniform
 P(G) no turn lowers their joint posterior; the exponent on any other P(G) depends on λ, which is left aside here.
+
+In the papers: Niculescu-Mizil and Caruana (2012), section 5.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The posterior and its bound are in ``mean_field``. The number of clusters is not fixed: it starts from seeds among a
 sample of tasks, clusters are born from tasks that none explains well, and merged where that raises the bound.
+
+In the papers: Roy (2006), chapter 5.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a task may be that was not met in training, according to draws of the posterior (paper 004, eq. 5 and 9).
+"""How a task may be that was not met in training, according to draws of the posterior (Ni et al. 2007, eq. 5 and 9).
 
 It joins cluster k of a draw with probability (n_k + η/K) / (J + η), or an empty one, and has transition rows of its own
 from Dir(αβ_k); several draws of them stand for all. Only numpy is imported here, and what is random belongs to a draw:

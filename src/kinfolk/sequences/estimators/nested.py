@@ -1,4 +1,4 @@
-"""NestedIHMM, the nDP-iHMM: infinite hidden Markov models of tasks, shared among those that are kin (paper 004)."""
+"""NestedIHMM, the nDP-iHMM: infinite hidden Markov models of tasks, shared among kin (Ni et al. 2007)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SharedIHMM, the DP-iHMM: one infinite hidden Markov model whose states all tasks share (paper 004, section 4.2)."""
+"""SharedIHMM, the DP-iHMM: one hidden Markov model whose states all tasks share (Ni et al. 2007, section 4.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SingleIHMM, the STL-iHMM: an infinite hidden Markov model for every task by itself (paper 004, section 4.2)."""
+"""SingleIHMM, the STL-iHMM: an infinite hidden Markov model for every task by itself (Ni et al. 2007, section 4.2)."""
 
 from __future__ import annotations
 

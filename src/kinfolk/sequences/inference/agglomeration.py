@@ -1,6 +1,7 @@
 """Tasks agglomerated into clusters by variational evidence: where samplers and the mean-field mixture start.
 
-Two clusters of n₁ and n₂ tasks are joined when that raises the bound on log p(o, c) of the nDP-iHMM (paper 004, eq. 9),
+Two clusters of n₁ and n₂ tasks are joined when that raises the bound on log p(o, c) of the nDP-iHMM (Ni et al. 2007,
+eq. 9),
 
     bound(union) − bound(1) − bound(2) + log[Γ(n₁ + n₂)/(Γ(n₁)Γ(n₂))] − log η,
 
@@ -172,8 +173,8 @@ def at_most(found: Agglomeration, n_clusters: int) -> Agglomeration:
     # One cluster is what was asked for, not too few.
     if n_clusters > 1:
         warnings.warn(
-            f"agglomeration found {len(clusters)} clusters, and n_clusters={n_clusters} has no room for them: those that "
-            "lose least by it start as one",
+            f"agglomeration found {len(clusters)} clusters, and n_clusters={n_clusters} has no room for them: those "
+            "that lose least by it start as one",
             stacklevel=2,
         )
     set_fits, promises = found.set_fits, dict[tuple[TaskSet, TaskSet], float]()

@@ -1,9 +1,9 @@
 """Tasks choose their clusters, their hidden states summed out: the valid form of step 1 of the nDP-iHMM's sampler.
 
-The paper (004, section 3.3) scores each cluster with transitions counted in the task's current states, which depend on
-its current cluster; that leaves no distribution as it is. Instead, task j has transition matrices W_jk¹ … W_jkᴿ for
-*every* cluster k, all drawn from their prior Dir(αβ_k + κe_r), as eq. 9 has it; it picks k by π and one of the R by
-a fair die, and its sequences come from that one alone. Under this model
+The paper (Ni et al. 2007, section 3.3) scores each cluster with transitions counted in the task's current states, which
+depend on its current cluster; that leaves no distribution as it is. Instead, task j has transition matrices W_jk¹ …
+W_jkᴿ for *every* cluster k, all drawn from their prior Dir(αβ_k + κe_r), as eq. 9 has it; it picks k by π and one of
+the R by a fair die, and its sequences come from that one alone. Under this model
 
 * the matrices not picked are independent of all data: they are drawn afresh from the prior before each move (a
   pseudo-prior equal to the prior: B. P. Carlin and S. Chib, J. Roy. Statist. Soc. B 57, 1995);

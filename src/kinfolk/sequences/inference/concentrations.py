@@ -1,4 +1,4 @@
-"""Draws of the hyper-parameters η, γ, α, κ and h of the nDP-iHMM (paper 004, section 3.3, step 6).
+"""Draws of the hyper-parameters η, γ, α, κ and h of the nDP-iHMM (Ni, Carin and Dunson 2007, section 3.3, step 6).
 
 By slice sampling of their logarithms (R. M. Neal, Ann. Statist. 31, 2003, sections 4.1 and 4.2). The weak limit's
 Dirichlet priors of weight γ/L and η/K make these conditionals finite products of Gamma functions, so that no auxiliary

@@ -1,11 +1,14 @@
 """One cluster of tasks by mean field: a lower bound on the log evidence of an infinite hidden Markov model.
 
-For tasks that share base weights β ~ Dir(γ/L) and emissions θ_l ~ H (paper 004, eq. 9, in the weak limit of L states),
+For tasks that share base weights β ~ Dir(γ/L) and emissions θ_l ~ H (Ni et al. 2007, eq. 9, in the weak limit of L
+states),
 
     q(s, W, β, θ) = ∏_j q(s_j) ∏_jr q(W_jr) · Dir(β; ω) · ∏_l q(θ_l).
 
 What is computed is a true lower bound of log p(o | α, γ, κ, H), in which states are labelled; `base_weights` says how β
 comes in. States that no step uses are not stored.
+
+In the papers: Ni, Carin and Dunson (2007), section 5.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The nDP-iHMM (paper 004, eq. 9) by mean field: clusters of tasks, each an infinite hidden Markov model.
+"""The nDP-iHMM (Ni et al. 2007, eq. 9) by mean field: clusters of tasks, each an infinite hidden Markov model.
 
     q = Dir(π) ∏_k q(β_k) q(θ_k) · ∏_j q(c_j) q(s_j, W_j | c_j)
 

@@ -1,6 +1,8 @@
 """How long a chain must run to know a quantile: the diagnostic of Raftery and Lewis (1992), which Ni et al. (2007) use.
 
 A. E. Raftery and S. M. Lewis, "How many iterations in the Gibbs sampler?", Bayesian Statistics 4, 1992, 763–773.
+
+In the papers: Ni, Carin and Dunson (2007), section 4.2.
 """
 
 from __future__ import annotations

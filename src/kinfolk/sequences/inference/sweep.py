@@ -1,4 +1,4 @@
-"""One sweep of the nDP-iHMM's Gibbs sampler (paper 004, section 3.3, made valid), and where a chain starts.
+"""One sweep of the nDP-iHMM's Gibbs sampler (Ni et al. 2007, section 3.3, made valid), and where a chain starts.
 
 A sweep draws, in this order, each block given all that comes before and all else as the last sweep left it:
 

@@ -1,4 +1,4 @@
-"""Codes, θ ~ Dir(h, …, h): the codebook emissions of the nDP-iHMM (paper 004, section 4)."""
+"""Codes, θ ~ Dir(h, …, h): the codebook emissions of the nDP-iHMM (Ni, Carin and Dunson 2007, section 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every family of emissions can do: H, θ ~ H and p(o | θ) of the nDP-iHMM (paper 004, eq. 4 and 6).
+"""What every family of emissions can do: H, θ ~ H and p(o | θ) of the nDP-iHMM (Ni et al. 2007, eq. 4 and 6).
 
 A family is conjugate: what it learns of a state's parameters θ from steps is a row of *statistics* that add up.
 """
