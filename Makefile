@@ -29,9 +29,11 @@ demo: $(READY) ## Fit the sharing models to a made-up team of 21 people; prints 
 	$(BIN)/kinfolk demo
 
 test: $(READY) ## Run the tests (under ten minutes on two cores)
+	$(BIN)/kinfolk warm-up
 	$(PYTEST) -m "not slow"
 
 test-slow: $(READY) ## Run the long statistical checks as well
+	$(BIN)/kinfolk warm-up
 	$(PYTEST) --timeout 3600
 
 mutants: $(READY) ## Change small things in the code and see whether a test notices (hours; goes on where it stopped)

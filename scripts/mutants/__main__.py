@@ -13,6 +13,7 @@ longer than the tests do, or that ends the process, is noticed as well. One muta
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import json
 import math
@@ -54,6 +55,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--number", type=int, default=500, help="How many mutants to draw.")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rooms", nargs="+", default=ROOMS, help="Of the mutants drawn, test those of these folders.")
     parser.add_argument("--budget", type=float, default=60.0, help="Seconds of tests for one mutant.")
     parser.add_argument("--minutes", type=float, default=math.inf, help="Stop after so long.")
     given = parser.parse_args()
@@ -88,8 +90,20 @@ def drawn(base: Path, number: int, seed: int) -> list[tuple[str, Mutant]]:
             for mutant in mutants(path.read_text()):
                 places.setdefault((file, mutant.start, mutant.end, mutant.kind), []).append(mutant)
     rng = random.Random(seed)
-    chosen = rng.sample(sorted(places), min(number, len(places)))
-    return [(place[0], rng.choice(places[place])) for place in chosen]
+    found = []
+    for place in rng.sample(sorted(places), len(places)):
+        mutant = rng.choice(places[place])
+        if len(found) < number and _can_be_read(mutant.apply((package / place[0]).read_text())):
+            found.append((place[0], mutant))
+    return found
+
+
+def _can_be_read(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return False
+    return True
 
 
 def run(given: argparse.Namespace) -> None:
@@ -105,7 +119,7 @@ def run(given: argparse.Namespace) -> None:
     until = time.monotonic() + 60 * given.minutes
     for file, mutant in drawn(base, given.number, given.seed):
         about: dict[str, Any] = {"file": file, **mutant._asdict()}
-        if _key(about) in done or time.monotonic() > until:
+        if _key(about) in done or file.partition("/")[0] not in given.rooms or time.monotonic() > until:
             continue
         chosen = tests.of(file, mutant.function, given.budget)
         limit = 30.0 + 4.0 * sum(tests.seconds[test] for test in chosen)

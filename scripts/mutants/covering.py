@@ -63,13 +63,14 @@ class _Watch:
             return
         seconds = time.process_time() - began
         names = set(getattr(item, "fixturenames", ()))
-        for key, codes in self._shared.items():
+        codes = self._entered.copy()  # threads that are still at work go on adding to it
+        for key, shared in self._shared.items():
             if any(key.endswith(name) for name in names):
-                self._entered |= codes
+                codes |= shared
         entered = sorted(
             {
                 f"{code.co_filename.removeprefix(SOURCE)}:{code.co_qualname}"
-                for code in self._entered
+                for code in codes
                 if code.co_filename.startswith(SOURCE)
             }
         )
