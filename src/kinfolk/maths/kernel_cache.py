@@ -155,8 +155,8 @@ def places(source: Path) -> list[Path]:
     own = f"{source.name}_{_digest(str(source))}"
     if config.CACHE_DIR:
         return [Path(config.CACHE_DIR) / own]
-    shared = [folder / own for folder in (_user_folder(), _temporary_folder()) if folder is not None]
-    return [source / "__pycache__", *shared]
+    shared = [_user_folder(), _temporary_folder()]
+    return [source / "__pycache__", *(folder / own for folder in shared if folder is not None)]
 
 
 @cache
@@ -164,6 +164,8 @@ def place_to_write(source: Path) -> Path | None:
     """Find the first of the places that can be written to, made if need be; None where there is none."""
     for folder in places(source):
         try:
+            if folder.parent == _temporary_folder():
+                folder.parent.mkdir(mode=0o700, exist_ok=True)
             folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()
         except OSError:
@@ -179,14 +181,17 @@ def _user_folder() -> Path | None:
     return folder / "kernels" if folder.is_absolute() else None
 
 
-@cache
 def _temporary_folder() -> Path | None:
-    """Give a folder in the temporary one that nobody else may write to; None where there is none."""
+    """Give a folder in the temporary one, there or yet to be made; None where it is somebody else's."""
     user = os.getuid() if hasattr(os, "getuid") else None
     try:
         folder = Path(tempfile.gettempdir()) / f"kinfolk-kernels-{'' if user is None else user}"
-        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:  # there is no temporary folder at all
+        return None
+    try:
         found = folder.lstat()
+    except FileNotFoundError:
+        return folder
     except OSError:
         return None
     strange = user is not None and (found.st_uid != user or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
