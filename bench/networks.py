@@ -17,7 +17,8 @@ from bench.measure import Comparison, once
 from kinfolk import BayesNets
 from kinfolk.datasets import load_network, make_random_network, make_related_networks, sample_tasks
 from kinfolk.networks.inference.climb import climb
-from kinfolk.networks.inference.restarts import Effort, make_problem
+from kinfolk.networks.inference.problem import make_problem
+from kinfolk.networks.inference.restarts import Effort
 from kinfolk.networks.inference.together import learn_separately
 from kinfolk.networks.model.cases import lay_out
 from kinfolk.networks.model.constraints import Constraints
@@ -130,16 +131,7 @@ def joint_growth() -> list[Comparison]:
         alone = perf_counter() - start
         prior = joint_prior("edit", np.full((n, n), 5.0), n_tasks, zero, {})
         start = perf_counter()
-        _, _, n_steps = climb(
-            cases,
-            problem.rule,
-            problem.columns,
-            prior,
-            constraints.required,
-            np.arange(n_tasks),
-            separate.structures,
-            0,
-        )
+        n_steps = climb(problem, prior, np.arange(n_tasks), separate.structures, 0).n_steps
         joint = perf_counter() - start
         step = joint / max(n_steps, 1) * 1e6
         job = (

@@ -30,7 +30,8 @@ from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.registry import EXPERIMENTS, find
 from kinfolk.networks.estimators.reading import learn_tables_of
 from kinfolk.networks.inference.branch_and_bound import n_partial_configurations
-from kinfolk.networks.inference.restarts import Effort, make_problem, search
+from kinfolk.networks.inference.problem import make_problem
+from kinfolk.networks.inference.restarts import Effort, search
 from kinfolk.networks.model.cases import lay_out
 from kinfolk.networks.model.constraints import Constraints
 from kinfolk.networks.model.priors import joint_prior

@@ -9,12 +9,14 @@ from scipy.special import gammaln
 
 from kinfolk.networks.inference import classes as class_search
 from kinfolk.networks.inference.classes import search_class
-from kinfolk.networks.inference.restarts import Effort, make_problem, search
+from kinfolk.networks.inference.problem import make_problem
+from kinfolk.networks.inference.restarts import Effort, search
 from kinfolk.networks.model import pdag
 from kinfolk.networks.model.cases import lay_out
 from kinfolk.networks.model.constraints import Constraints
 from kinfolk.networks.model.equivalence import completed, same_class
-from kinfolk.networks.model.priors import EDIT, Prior
+from kinfolk.networks.model.family_scores import no_questions
+from kinfolk.networks.model.priors import no_sharing
 
 ESS = 1.0
 CARDS = np.array([2, 3, 2, 2, 3, 2, 2])
@@ -32,8 +34,7 @@ def problem_of(codes, cards, most_parents=None, score="bdeu", present=None):
 def hill_climb(problem, start):
     n = len(start)
     none = np.zeros((n, n))
-    prior = Prior(EDIT, none, np.zeros((1, 1)), 1.0 - np.eye(3), none, np.zeros(1))
-    return search(problem, prior, np.arange(1), start[None], Effort(0, 0, 0), np.random.default_rng(0))
+    return search(problem, no_sharing(1, none), np.arange(1), start[None], Effort(0, 0, 0), np.random.default_rng(0))
 
 
 def bdeu_of(codes, cards):
@@ -122,12 +123,12 @@ def class_of(adjacency):
 
 def best_moves(problem, adjacency, kind, paths):
     """What the best move of a kind at each variable gains, gain or loss; −inf where there is none."""
-    cases, rule, _, columns = problem
     here = class_of(adjacency)
-    room = np.zeros((class_search.MOST_CLIQUES, 1), dtype=np.uint64)
-    out = np.full(len(adjacency), -np.inf)
+    n = len(adjacency)
+    room = no_questions(class_search.MOST_CLIQUES + n, n), class_search.room_around(n)
+    out = np.full(n, -np.inf)
     for y in range(len(adjacency)):
-        gain, x, _ = class_search._best_at(cases, rule, columns, 0, here, y, PHASES[kind], -1e9, paths, room)
+        gain, x, _ = class_search._best_at(*problem, room[0], 0, here, room[1], y, PHASES[kind], -1e9, paths)
         if x >= 0:
             out[y] = gain
     return out

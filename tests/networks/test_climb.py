@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from kinfolk import BayesNets
-from kinfolk.networks.inference.restarts import Effort, make_problem, search
+from kinfolk.networks.inference.problem import make_problem
+from kinfolk.networks.inference.restarts import Effort, search
 from kinfolk.networks.model.cases import lay_out
 from kinfolk.networks.model.constraints import Constraints
 from kinfolk.networks.model.priors import no_sharing

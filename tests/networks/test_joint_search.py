@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from kinfolk import BayesNets
-from kinfolk.networks.inference.restarts import Effort, make_problem
+from kinfolk.networks.inference.problem import make_problem
+from kinfolk.networks.inference.restarts import Effort
 from kinfolk.networks.inference.together import learn_together
 from kinfolk.networks.model.cases import lay_out
 from kinfolk.networks.model.constraints import Constraints

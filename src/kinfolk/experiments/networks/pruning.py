@@ -6,17 +6,18 @@ its own: one plain climb, where the best gain found so far in a step is what bou
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
 from kinfolk.networks.inference.branch_and_bound import bound_edit, bound_paired
-from kinfolk.networks.inference.climb import TIE
+from kinfolk.networks.inference.problem import TIE
 from kinfolk.networks.model.cases import Cases
 from kinfolk.networks.model.configurations import edit_costs, edits, pair_costs, paired_penalty
-from kinfolk.networks.model.families import Rule, family_gains, make_rule
+from kinfolk.networks.model.families import family_gains
+from kinfolk.networks.model.scores import criterion_named
 
 EDIT, PAIRED, PAIRED_AHEAD = "Edit, eq. 9", "Paired, eq. 10", "Paired, looking ahead"
 BOUNDS = (EDIT, PAIRED, PAIRED_AHEAD)
@@ -58,12 +59,12 @@ def count_evaluated(
         included, which finds nothing better.
     """
     k, n = start.shape[:2]
-    rule = make_rule("bdeu", ess, cases)
+    score = criterion_named("bdeu").make(ess, cases.total_weight)
     structures = start.copy()
     gains = np.full((k, n, n), -np.inf)
     for task in range(k):
         for child in range(n):
-            _refresh(cases, rule, task, child, structures[task], gains[task])
+            _refresh(cases, score, task, child, structures[task], gains[task])
     i, j = np.triu_indices(n, 1)
     costs = edit_costs() if bound == EDIT else pair_costs()
     penalty = strength if bound == EDIT else strength / max(k - 1, 1)
@@ -84,19 +85,19 @@ def count_evaluated(
         a, b = int(i[place]), int(j[place])
         for t in np.flatnonzero(states != current[place]).tolist():
             structures[t, a, b], structures[t, b, a] = states[t] == 1, states[t] == 2
-            _refresh(cases, rule, t, a, structures[t], gains[t])
-            _refresh(cases, rule, t, b, structures[t], gains[t])
+            _refresh(cases, score, t, a, structures[t], gains[t])
+            _refresh(cases, score, t, b, structures[t], gains[t])
 
 
 def _refresh(
-    cases: Cases, rule: Rule, task: int, child: int, structure: NDArray[np.bool_], gains: NDArray[np.float64]
+    cases: Cases, score: Any, task: int, child: int, structure: NDArray[np.bool_], gains: NDArray[np.float64]
 ) -> None:
     """Renew what each other variable would gain as a parent of one, or lose as one no more."""
     parents = np.flatnonzero(structure[:, child])
     candidates = ~structure[:, child]
     candidates[child] = False
     column = np.empty(len(structure))
-    family_gains(cases, rule, task, child, parents, candidates, column)
+    family_gains(cases, score, task, child, parents, candidates, column)
     gains[:, child] = column
 
 

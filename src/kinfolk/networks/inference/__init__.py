@@ -1,6 +1,7 @@
 """How structures are found, one algorithm a file.
 
-- ``climb``, ``restarts``, ``together``: greedy and tabu search over the structures of one task or of all.
+- ``problem``, ``climb``, ``joint_states``, ``restarts``, ``together``: greedy and tabu search over the structures of
+  one task or of all.
 - ``classes``: greedy search over equivalence classes of one task's structures.
 - ``branch_and_bound``: the best states of one pair of variables, with a penalty for each pair of tasks.
 - ``structures``, ``assembly``: the way of sharing that was asked for; then probability tables.

@@ -95,7 +95,8 @@ def bound_edit(
     if not best > floor + TOLERANCE:
         best = -np.inf
     to_beat = max(best, floor)
-    states_out[:] = current
+    for t in range(k):
+        states_out[t] = current[t]
     if k == 0 or not rest[0] > to_beat + TOLERANCE:
         return best, 0
 
@@ -125,7 +126,8 @@ def bound_edit(
         states[depth] = s
         if depth == k - 1:
             best = to_beat = bound
-            states_out[:] = states
+            for t in range(k):
+                states_out[t] = states[t]
             continue
         own[depth + 1] = own[depth] + gains[depth, s]
         for c in range(3):
@@ -193,7 +195,8 @@ def bound_paired(
     if not best > floor + TOLERANCE:
         best = -np.inf
     to_beat = max(best, floor)
-    states_out[:] = current
+    for t in range(k):
+        states_out[t] = current[t]
     rest = _best_of_the_rest(gains)
     if k == 0 or not rest[0] > to_beat + TOLERANCE:
         return best, 0
@@ -202,7 +205,9 @@ def bound_paired(
     worth = np.zeros(k + 1)
     # net[l, q, s]: gain of task q in state s, less what that disagrees with the first l states.
     net = np.empty((k, k, 3))
-    net[0] = gains
+    for q in range(k):
+        for r in range(3):
+            net[0, q, r] = gains[q, r]
     owed = np.full(k + 1, must_change)
     bounds = np.empty((k, 3))
     n_evaluated = 0
@@ -233,7 +238,8 @@ def bound_paired(
         states[depth] = s
         if depth == k - 1:
             best = to_beat = bound
-            states_out[:] = states
+            for t in range(k):
+                states_out[t] = states[t]
             continue
         worth[depth + 1] = worth[depth] + net[depth, depth, s]
         for q in range(depth + 1, k):

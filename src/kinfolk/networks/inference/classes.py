@@ -18,25 +18,42 @@ In the papers: Niculescu-Mizil and Caruana (2012), section 5.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.networks.inference.climb import TIE, Climb
-from kinfolk.networks.inference.restarts import Problem
+from kinfolk.networks.inference.problem import TIE, Found, Problem
+from kinfolk.networks.model.bits import Bits, among, include, n_words
 from kinfolk.networks.model.cases import Cases
-from kinfolk.networks.model.families import Rule
-from kinfolk.networks.model.pdag import Bits, Pdag, among, cliques_around, complete, extend, include, no_pdag, reach
-from kinfolk.networks.model.score_cache import Columns, column, put
+from kinfolk.networks.model.constraints import Constraints
+from kinfolk.networks.model.family_scores import FamilyScores, Questions, answer, ask, clear, no_questions
+from kinfolk.networks.model.kernels import int64, spliced
+from kinfolk.networks.model.pdag import Pdag, cliques_around, complete, extend, no_pdag, reach
 
 # Cliques among one variable's neighbours that are looked at, small ones first; ten neighbours never have more.
 MOST_CLIQUES = 1 << 10
 
-PH = 3
 _INSERT, _DELETE, _TURN, _N_PHASES = 0, 1, 2, 3
 
 
-def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = None) -> Climb:
+class Around(NamedTuple):
+    """The moves at one variable Y: cliques C of its neighbours, and what Y's family with C gains by each variable."""
+
+    y: NDArray[np.int64]
+    n_cliques: NDArray[np.int64]
+    cliques: Bits
+    gains: NDArray[np.float64]
+
+
+def room_around(n_variables: int) -> Around:
+    """Make room for the moves at one variable."""
+    cliques = np.zeros((MOST_CLIQUES, n_words(n_variables)), dtype=np.uint64)
+    return Around(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), cliques, np.zeros(n_variables))
+
+
+def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = None) -> Found:
     """Search one task's classes: insert arcs until nothing gains, then delete, then turn, and again until nothing does.
 
     The score must be the same for all members of a class, as BDeu and BIC are, and no arc required or forbidden. No
@@ -56,7 +73,7 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
 
     Returns
     -------
-    Climb
+    Found
         A member of the class found, earliest variables first, its score, and the number of moves.
 
     References
@@ -68,7 +85,7 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
     Examples
     --------
     >>> from kinfolk.networks.model.cases import lay_out
-    >>> from kinfolk.networks.inference.restarts import make_problem
+    >>> from kinfolk.networks.inference.problem import make_problem
     >>> from kinfolk.networks.model.constraints import Constraints
     >>> rows = np.repeat([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]], 25, axis=0)
     >>> rows[:20, 2] = 1
@@ -77,63 +94,175 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
     >>> found.adjacency.astype(int).tolist()
     [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
     """
-    cases, rule, _, columns = problem
-    n = cases.n_variables
-    first = np.zeros((n, n), dtype=bool) if start is None else np.array(start, dtype=bool)
-    return Climb(*_search(cases, rule, columns, task, first))
+    n = problem.cases.n_variables
+    adjacency = np.zeros((n, n), dtype=bool) if start is None else np.array(start, dtype=bool)
+    questions = no_questions(MOST_CLIQUES + n, n)
+    score, n_steps = _take_steps(*problem, questions, task, room_around(n), adjacency)
+    return Found(adjacency, score, n_steps)
 
 
 @compiled
-def _search(
-    cases: Cases, rule: Rule, columns: Columns, task: int, adjacency: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], float, int]:
+def _take_steps(
+    cases: Cases,
+    score: Any,
+    constraints: Constraints,
+    scores: FamilyScores,
+    questions: Questions,
+    task: int,
+    around: Around,
+    adjacency: NDArray[np.bool_],
+) -> tuple[float, int]:
     """Move from the class of one structure, which is overwritten, to a class that no move betters."""
-    n, n_words = len(adjacency), columns.parents.shape[2]
+    n, words = len(adjacency), questions.parents.shape[1]
     pdag, after = no_pdag(n), no_pdag(n)
     complete(adjacency, pdag)
-    score = _score(cases, rule, columns, task, adjacency)
-    cliques = np.zeros((MOST_CLIQUES, n_words), dtype=np.uint64)
-    chosen = np.zeros((1, n_words), dtype=np.uint64)
+    clear(questions)
+    for v in range(n):
+        if cases.present[task, v]:
+            _ask_about_parents(scores, questions, task, adjacency, v)
+    if questions.n_open[0]:
+        answer(cases, score, constraints, scores, questions)
+    total = 0.0
+    for row in range(questions.n[0]):
+        total += questions.score[row]
+    chosen = np.zeros((1, words), dtype=np.uint64)
     ceiling = np.full((_N_PHASES, n), -np.inf)
     stale = np.ones((_N_PHASES, n), dtype=np.bool_)
     n_steps, n_ended, resting = 0, 0, 0
     while resting < _N_PHASES:
         phase = n_ended % _N_PHASES
-        best, best_x, best_y = 0.0, -1, -1
+        best, best_x, best_y = 0.0, int64(-1), int64(-1)
         for y in range(n):
             if not cases.present[task, y]:
                 continue
-            # A variable, not True and False: numba compiles a function anew for each constant that it is given.
-            paths = not stale[phase, y]
-            if not paths:
-                ceiling[phase, y] = _best_at(cases, rule, columns, task, pdag, y, phase, 0.0, paths, cliques)[0]
-                stale[phase, y] = False
-                paths = True
-            if ceiling[phase, y] <= best + TIE:
-                continue
-            gain, x, place = _best_at(cases, rule, columns, task, pdag, y, phase, best, paths, cliques)
-            if x >= 0:
-                best, best_x, best_y = gain, x, y
-                for w in range(n_words):
-                    chosen[0, w] = cliques[place, w]
+            while stale[phase, y] or ceiling[phase, y] > best + TIE:
+                # Whether paths allow a move is looked at only if something without them could be best.
+                paths = not stale[phase, y]
+                floor = best if paths else 0.0
+                found, x, place = _best_at(
+                    cases, score, constraints, scores, questions, task, pdag, around, y, phase, floor, paths
+                )
+                if not paths:
+                    ceiling[phase, y] = found
+                    stale[phase, y] = False
+                    continue
+                if x >= 0:
+                    best, best_x, best_y = found, x, y
+                    for w in range(words):
+                        chosen[0, w] = around.cliques[place, w]
+                break
         if best_x < 0:
             resting += 1
             n_ended += 1
             continue
         resting = 0
         n_steps += 1
-        score += best
-        extend(pdag, _in_order(chosen, best_y, best_x if phase == _TURN else -1), adjacency)
+        total += best
+        extend(pdag, _in_order(chosen, best_y, best_x if phase == _TURN else int64(-1)), adjacency)
         adjacency[best_y, best_x] = False
         adjacency[best_x, best_y] = phase != _DELETE
         complete(adjacency, after)
         _mark(pdag, after, best_x, best_y, stale)
         pdag, after = after, pdag
     extend(pdag, np.empty(0, dtype=np.int64), adjacency)
-    return adjacency, score, n_steps
+    return total, n_steps
 
 
-@compiled
+@spliced
+def _best_at(
+    cases: Cases,
+    score: Any,
+    constraints: Constraints,
+    scores: FamilyScores,
+    questions: Questions,
+    task: int,
+    pdag: Pdag,
+    around: Around,
+    y: int,
+    phase: int,
+    floor: float,
+    paths: bool,
+) -> tuple[float, int, int]:
+    """Find the best move at Y that gains more than ``floor``: its gain, X (−1 if there is none), and place of C."""
+    best, best_x, best_place = floor, int64(-1), int64(-1)
+    _ask_about_cliques(scores, questions, task, pdag, y, constraints.most_parents, around)
+    if questions.n_open[0]:
+        answer(cases, score, constraints, scores, questions)
+    for place in range(around.n_cliques[0]):
+        for x in range(len(around.gains)):
+            around.gains[x] = questions.gains[place, x]
+        if phase == _TURN:
+            _ask_about_other_ends(scores, questions, task, pdag, around, place)
+            if questions.n_open[0]:
+                answer(cases, score, constraints, scores, questions)
+            for row in range(around.n_cliques[0], questions.n[0]):
+                around.gains[questions.child[row]] += questions.gains[row, y]
+        gain, better_x = _best_with(pdag, around, place, phase, best, paths)
+        if better_x >= 0:
+            best, best_x, best_place = gain, better_x, place
+    return best, best_x, best_place
+
+
+@spliced
+def _ask_about_parents(
+    scores: FamilyScores, questions: Questions, task: int, adjacency: NDArray[np.bool_], v: int
+) -> None:
+    """Ask for the score of a variable with its parents."""
+    row = questions.n[0]
+    for w in range(questions.parents.shape[1]):
+        questions.parents[row, w] = np.uint64(0)
+    for p in range(len(adjacency)):
+        if adjacency[p, v]:
+            include(questions.parents, row, p)
+    ask(scores, questions, task, v)
+
+
+@spliced
+def _ask_about_cliques(
+    scores: FamilyScores, questions: Questions, task: int, pdag: Pdag, y: int, most_parents: int, around: Around
+) -> None:
+    """Ask, for each clique C of Y's neighbours, what Y's family with its own parents and C gains."""
+    n_parents = 0
+    for p in range(len(around.gains)):
+        n_parents += among(pdag.parents, y, p)
+    around.y[0] = y
+    around.n_cliques[0] = cliques_around(pdag, y, most_parents - n_parents, around.cliques)
+    clear(questions)
+    for place in range(around.n_cliques[0]):
+        for w in range(questions.parents.shape[1]):
+            questions.parents[place, w] = pdag.parents[y, w] | around.cliques[place, w]
+        ask(scores, questions, task, y)
+
+
+@spliced
+def _ask_about_other_ends(
+    scores: FamilyScores, questions: Questions, task: int, pdag: Pdag, around: Around, place: int
+) -> None:
+    """Ask what each X that Y has an arc or edge to gains without Y; to others no gain is left."""
+    y, cliques, gains = around.y[0], around.cliques, around.gains
+    # Questions about Y itself stay.
+    questions.n[0] = around.n_cliques[0]
+    for x in range(len(gains)):
+        if gains[x] == -np.inf:
+            continue
+        row, loose = questions.n[0], False
+        near = among(pdag.neighbours, y, x)
+        for w in range(cliques.shape[1]):
+            questions.parents[row, w] = pdag.parents[x, w]
+            if near:
+                questions.parents[row, w] |= cliques[place, w] & pdag.adjacent[x, w]
+            if cliques[place, w] & ~pdag.adjacent[x, w]:
+                loose = True
+        if near:
+            include(questions.parents, row, y)
+        # With all of C adjacent to a neighbour X, the arc turned leaves the class as it is.
+        if (among(cliques, place, x) or not loose) if near else not among(pdag.onward, y, x):
+            gains[x] = -np.inf
+        else:
+            ask(scores, questions, task, x)
+
+
+@spliced
 def _mark(before: Pdag, pdag: Pdag, x: int, y: int, stale: NDArray[np.bool_]) -> None:
     """Mark the variables for which a move between X and Y changed what moves there are, paths aside.
 
@@ -155,92 +284,52 @@ def _mark(before: Pdag, pdag: Pdag, x: int, y: int, stale: NDArray[np.bool_]) ->
             stale[_INSERT, v] = stale[_DELETE, v] = True
 
 
-@compiled
-def _score(cases: Cases, rule: Rule, columns: Columns, task: int, adjacency: NDArray[np.bool_]) -> float:
-    """Score a structure."""
-    family = np.zeros(columns.parents.shape[2], dtype=np.uint64)
-    score = 0.0
-    for v in range(len(adjacency)):
-        if cases.present[task, v]:
-            family[:] = np.uint64(0)
-            for p in range(len(adjacency)):
-                if adjacency[p, v]:
-                    put(family, p)
-            score += columns.score[task, column(cases, rule, columns, task, v, family)]
-    return score
-
-
-@compiled
+@spliced
 def _in_order(clique: Bits, y: int, x: int) -> NDArray[np.int64]:
     """List a set's variables, then Y, then X if there is one."""
     out = np.empty(64 * clique.shape[1] + 2, dtype=np.int64)
     size = 0
     for v in range(64 * clique.shape[1]):
-        if among(clique, 0, v):
+        if among(clique, int64(0), v):
             out[size] = v
             size += 1
     out[size], out[size + 1] = y, x
     return out[: size + 1 + (x >= 0)]
 
 
-@compiled
-def _best_at(
-    cases: Cases,
-    rule: Rule,
-    columns: Columns,
-    task: int,
-    pdag: Pdag,
-    y: int,
-    phase: int,
-    floor: float,
-    paths: bool,
-    cliques: Bits,
-) -> tuple[float, int, int]:
-    """Find the best move at Y that gains more than ``floor``: its gain, X (−1 if there is none), and place of C.
+@spliced
+def _best_with(pdag: Pdag, around: Around, place: int, phase: int, floor: float, paths: bool) -> tuple[float, int]:
+    """Find the best move at Y with one clique that gains more than ``floor``: its gain, and X (−1 if there is none).
 
     Whether paths allow a move is looked at only if ``paths`` says so: all else changes only near a move.
     """
-    n, n_words = len(cases.cards), cliques.shape[1]
-    n_parents = 0
-    for p in range(n):
-        n_parents += among(pdag.parents, y, p)
-    n_cliques = cliques_around(pdag, y, columns.most_parents - n_parents, cliques)
-    family = np.empty(n_words, dtype=np.uint64)
+    y, cliques, gains = around.y[0], around.cliques, around.gains
+    n = len(gains)
     reached = np.empty(n, dtype=np.bool_)
-    gains = np.empty(n)
-    best, best_x, best_place = floor, -1, -1
-    for place in range(n_cliques):
-        for w in range(n_words):
-            family[w] = pdag.parents[y, w] | cliques[place, w]
-        slot = column(cases, rule, columns, task, y, family)
-        for x in range(n):
-            gains[x] = columns.gains[task, slot, x]
-        if phase == _TURN:
-            _add_other_ends(cases, rule, columns, task, pdag, y, cliques, place, gains)
-        knows_paths = False
-        for x in range(n):
-            if gains[x] <= best + TIE or x == y:
+    best, best_x, knows_paths = floor, int64(-1), False
+    for x in range(n):
+        if gains[x] <= best + TIE or x == y:
+            continue
+        if phase == _DELETE:
+            if not (among(cliques, place, x) or among(pdag.parents, y, x)):
                 continue
-            if phase == _DELETE:
-                if not (among(cliques, place, x) or among(pdag.parents, y, x)):
+        elif phase == _INSERT and among(pdag.adjacent, y, x):
+            continue
+        if paths and phase != _DELETE:
+            if among(pdag.neighbours, y, x):
+                if not _parts(pdag, y, x, cliques, place):
                     continue
-            elif phase == _INSERT and among(pdag.adjacent, y, x):
-                continue
-            if paths and phase != _DELETE:
-                if among(pdag.neighbours, y, x):
-                    if not _parts(pdag, y, x, cliques, place):
-                        continue
-                else:
-                    if not knows_paths:
-                        reach(pdag, y, cliques, place, reached)
-                        knows_paths = True
-                    if _other_way(pdag, y, x, reached) if phase == _TURN else reached[x]:
-                        continue
-            best, best_x, best_place = gains[x], x, place
-    return best, best_x, best_place
+            else:
+                if not knows_paths:
+                    reach(pdag, y, cliques, place, reached)
+                    knows_paths = True
+                if _other_way(pdag, y, x, reached) if phase == _TURN else reached[x]:
+                    continue
+        best, best_x = gains[x], x
+    return best, best_x
 
 
-@compiled
+@spliced
 def _other_way(pdag: Pdag, y: int, x: int, reached: NDArray[np.bool_]) -> bool:
     """Tell whether Y's paths lead to X by another parent of it."""
     found = False
@@ -249,53 +338,17 @@ def _other_way(pdag: Pdag, y: int, x: int, reached: NDArray[np.bool_]) -> bool:
     return found
 
 
-@compiled
+@spliced
 def _parts(pdag: Pdag, y: int, x: int, cliques: Bits, place: int) -> bool:
     """Tell whether Y and what C has adjacent to its neighbour X part X from the rest of C."""
     blocked = np.empty((1, cliques.shape[1]), dtype=np.uint64)
     for w in range(cliques.shape[1]):
         blocked[0, w] = cliques[place, w] & pdag.adjacent[x, w]
-    include(blocked, 0, y)
+    here = int64(0)
+    include(blocked, here, y)
     reached = np.empty(len(pdag.adjacent), dtype=np.bool_)
-    reach(pdag, x, blocked, 0, reached)
+    reach(pdag, x, blocked, here, reached)
     parted = True
     for c in range(len(reached)):
         parted &= not (reached[c] and among(cliques, place, c))
     return parted
-
-
-@compiled
-def _add_other_ends(
-    cases: Cases,
-    rule: Rule,
-    columns: Columns,
-    task: int,
-    pdag: Pdag,
-    y: int,
-    cliques: Bits,
-    place: int,
-    gains: NDArray[np.float64],
-) -> None:
-    """Add to what Y gains by each X as a parent what that X gains without Y; −inf where Y has no arc or edge to X."""
-    n_words = cliques.shape[1]
-    family = np.empty(n_words, dtype=np.uint64)
-    for x in range(len(gains)):
-        if gains[x] == -np.inf:
-            continue
-        loose = False
-        for w in range(n_words):
-            family[w] = pdag.parents[x, w]
-            if cliques[place, w] & ~pdag.adjacent[x, w]:
-                loose = True
-        if among(pdag.neighbours, y, x):
-            for w in range(n_words):
-                family[w] |= cliques[place, w] & pdag.adjacent[x, w]
-            put(family, y)
-            # With all of C adjacent to X, the arc turned leaves the class as it is.
-            if among(cliques, place, x) or not loose:
-                gains[x] = -np.inf
-                continue
-        elif not among(pdag.onward, y, x):
-            gains[x] = -np.inf
-            continue
-        gains[x] += columns.gains[task, column(cases, rule, columns, task, x, family), y]

@@ -9,63 +9,100 @@ In the papers: Niculescu-Mizil and Caruana (2012), section 3.2.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.networks.inference.branch_and_bound import bound_paired
+from kinfolk.networks.inference.joint_states import JOINT_STATES
+from kinfolk.networks.inference.problem import TIE, Found, Problem
+from kinfolk.networks.model.bits import among, include, n_words
 from kinfolk.networks.model.cases import Cases
-from kinfolk.networks.model.configurations import best_edit, best_paired, edits, paired_penalty
-from kinfolk.networks.model.families import Rule
-from kinfolk.networks.model.kernels import inner, spliced
-from kinfolk.networks.model.priors import EDIT, PAIRED, Prior
-from kinfolk.networks.model.score_cache import Columns, column, put
-
-# Gains closer than this are ties. Structures that encode the same independences have the same score but for rounding,
-# and rounding must not choose between them: the table's first pair of variables wins, then the first state.
-TIE = 1e-8
+from kinfolk.networks.model.constraints import Constraints, Structures
+from kinfolk.networks.model.family_scores import FamilyScores, Questions, answer, ask, clear, no_questions
+from kinfolk.networks.model.kernels import inner, int64, spliced
+from kinfolk.networks.model.priors import Prior, Terms
 
 
-class Climb(NamedTuple):
-    """Where a search ended: the best structures seen, and their score."""
+class Workspace(NamedTuple):
+    """What a climb keeps of each of its tasks: structure, gains of changing each arc, ancestors; then tabu states."""
 
-    adjacency: NDArray[np.bool_]
-    score: float
-    n_steps: int
+    adjacency: Structures
+    gains: NDArray[np.float64]
+    ancestors: NDArray[np.uint64]
+    closed_until: NDArray[np.int64]
 
 
-@inner
-def _ancestors(adjacency: NDArray[np.bool_], out: NDArray[np.uint64]) -> None:
-    """Find every variable's ancestors, parents before children."""
-    n = len(adjacency)
+class Best(NamedTuple):
+    """The best structures so far, their score, and the number of steps."""
+
+    adjacency: Structures
+    score: NDArray[np.float64]
+    n_steps: NDArray[np.int64]
+
+
+def climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Structures, tabu: int) -> Found:
+    """Search from given structures of some tasks, ``members``, over their structures jointly.
+
+    With ``tabu`` = 0 the search ends when no move gains. Otherwise it takes the best move there is, gain or loss, until
+    ``tabu`` steps have passed without a new best; it goes back to a state of a pair that a task left in the last
+    ``tabu`` steps only where that gives a new best, so that it never ends below the plain climb.
+    """
+    k, n = len(members), problem.cases.n_variables
+    questions = no_questions(max(n, 2 * k), n)
+    space = Workspace(
+        start.copy(),
+        np.empty((k, n, n)),
+        np.zeros((k, n, n_words(n)), dtype=np.uint64),
+        np.zeros((k, 3, n, n) if tabu else (0, 3, n, n), dtype=np.int64),
+    )
+    best = Best(start.copy(), np.zeros(1), np.zeros(1, dtype=np.int64))
+    _take_steps(
+        *problem,
+        questions,
+        prior.terms,
+        *JOINT_STATES[prior.kind],
+        problem.cases.present[members],
+        members,
+        space,
+        best,
+        tabu,
+    )
+    return Found(best.adjacency, float(best.score[0]), int(best.n_steps[0]))
+
+
+# Kernels take whole arrays and the place of a task in them: slices in inner loops cost more than the work done.
+@spliced
+def _find_ancestors(adjacency: Structures, out: NDArray[np.uint64], m: int) -> None:
+    """Find every variable's ancestors in one task, parents before children."""
+    n, words = adjacency.shape[1], out.shape[2]
     waiting = np.zeros(n, dtype=np.int64)
     order = np.empty(n, dtype=np.int64)
     n_ready = 0
     for v in range(n):
+        for w in range(words):
+            out[m, v, w] = np.uint64(0)
         for p in range(n):
-            waiting[v] += adjacency[p, v]
+            waiting[v] += adjacency[m, p, v]
         if waiting[v] == 0:
             order[n_ready] = v
             n_ready += 1
-    out[:] = np.uint64(0)
     place = 0
     while place < n_ready:
         v = order[place]
         place += 1
         for child in range(n):
-            if adjacency[v, child]:
-                for w in range(out.shape[1]):
-                    out[child, w] |= out[v, w]
-                put(out[child], v)
+            if adjacency[m, v, child]:
+                for w in range(words):
+                    out[m, child, w] |= out[m, v, w]
+                out[m, child, v >> 6] |= np.uint64(1) << np.uint64(v & 63)
                 waiting[child] -= 1
                 if waiting[child] == 0:
                     order[n_ready] = child
                     n_ready += 1
 
 
-# Kernels below take whole arrays and the place of a task in them: slices in inner loops cost more than the work done.
 @inner
 def _descends(ancestors: NDArray[np.uint64], m: int, v: int, ancestor: int) -> bool:
     """Tell whether a variable descends from another in one task."""
@@ -82,204 +119,182 @@ def _other_path(adjacency: NDArray[np.bool_], ancestors: NDArray[np.uint64], m: 
 
 
 @spliced
-def _refresh(
-    cases: Cases,
-    rule: Rule,
-    columns: Columns,
-    prior: Prior,
-    task: int,
-    child: int,
-    adjacency: NDArray[np.bool_],
-    gains: NDArray[np.float64],
-) -> float:
+def _ask_about(
+    scores: FamilyScores, questions: Questions, task: int, child: int, adjacency: Structures, m: int
+) -> None:
+    """Ask for the gains of changing one variable's parents."""
+    row = questions.n[0]
+    for w in range(questions.parents.shape[1]):
+        questions.parents[row, w] = np.uint64(0)
+    for p in range(adjacency.shape[1]):
+        if adjacency[m, p, child]:
+            include(questions.parents, row, p)
+    ask(scores, questions, task, child)
+
+
+@spliced
+def _take_in(questions: Questions, row: int, terms: Terms, m: int, space: Workspace) -> float:
     """Renew the gains of changing one variable's parents; return its family's score, structure prior included."""
-    n = len(adjacency)
-    parents = np.zeros(columns.parents.shape[2], dtype=np.uint64)
+    task, child = questions.task[row], questions.child[row]
     odds = 0.0
-    for p in range(n):
-        if adjacency[p, child]:
-            put(parents, p)
-            odds += prior.exponent[task] * prior.log_odds[p, child]
-    slot = column(cases, rule, columns, task, child, parents)
-    for p in range(n):
-        weight = prior.exponent[task] * prior.log_odds[p, child]
-        gains[p, child] = columns.gains[task, slot, p] + (-weight if adjacency[p, child] else weight)
-    return float(columns.score[task, slot] + odds)
+    for p in range(space.adjacency.shape[1]):
+        weight = terms.exponent[task] * terms.log_odds[p, child]
+        if among(questions.parents, row, p):
+            odds += weight
+            weight = -weight
+        space.gains[m, p, child] = questions.gains[row, p] + weight
+    return float(questions.score[row] + odds)
 
 
-@inner
-def joint_penalty(
-    prior: Prior, members: NDArray[np.int64], states: NDArray[np.int64], who: NDArray[np.int64], i: int, j: int
-) -> float:
-    """What the joint prior takes off for one pair's states in the tasks that have it (``who``, among the members)."""
-    if prior.kind == EDIT:
-        cost = edits(states, prior.costs)
-    elif prior.kind == PAIRED:
-        cost = paired_penalty(states, prior.costs)
+@spliced
+def _state_gains(
+    space: Workspace, required: NDArray[np.bool_], m: int, i: int, j: int, out: NDArray[np.float64], row: int
+) -> int:
+    """Write what one task gains by each state of a pair, −inf where it may not be; return its state."""
+    adjacency, ancestors = space.adjacency, space.ancestors
+    none, along, against, state = 0.0, space.gains[m, i, j], space.gains[m, j, i], 0
+    if adjacency[m, i, j]:
+        none, along, against, state = along, 0.0, along + against, 1
+        if required[i, j]:
+            none, against = -np.inf, -np.inf
+        elif against > -np.inf and _other_path(adjacency, ancestors, m, i, j):
+            against = -np.inf
+    elif adjacency[m, j, i]:
+        none, along, against, state = against, along + against, 0.0, 2
+        if required[j, i]:
+            none, along = -np.inf, -np.inf
+        elif along > -np.inf and _other_path(adjacency, ancestors, m, j, i):
+            along = -np.inf
     else:
-        total = 0.0
-        for a in range(len(who)):
-            for b in range(a):
-                apart = prior.costs[states[a], states[b]]
-                if apart > 0.0:
-                    total += prior.task_penalty[members[who[a]], members[who[b]]] * apart
-        cost = total
-    return prior.penalty[i, j] * cost if cost > 0.0 else 0.0
-
-
-@inner
-def _best_states(
-    prior: Prior,
-    members: NDArray[np.int64],
-    who: NDArray[np.int64],
-    gains: NDArray[np.float64],
-    current: NDArray[np.int64],
-    i: int,
-    j: int,
-    out: NDArray[np.int64],
-) -> float:
-    """Best new states of one pair in all tasks that have it, and their gains less the joint prior's penalty."""
-    penalty = prior.penalty[i, j]
-    if len(who) == 1:
-        best = -np.inf
-        for s in range(3):
-            if s != current[0] and gains[0, s] > best + TIE:
-                best, out[0] = gains[0, s], s
-        return best
-    if prior.kind == EDIT:
-        return float(best_edit(gains, current, penalty, prior.costs, True, out))
-    if prior.kind == PAIRED:
-        return float(best_paired(gains, current, penalty, prior.costs, True, out))
-    between = np.zeros((len(who), len(who)))
-    for a in range(len(who)):
-        for b in range(len(who)):
-            weight = prior.task_penalty[members[who[a]], members[who[b]]]
-            between[a, b] = penalty * weight if weight > 0.0 else 0.0
-    value, _ = bound_paired(gains, current, between, prior.costs, True, out)
-    return float(value)
+        if _descends(ancestors, m, i, j):
+            along = -np.inf
+        if _descends(ancestors, m, j, i):
+            against = -np.inf
+    out[row, 0], out[row, 1], out[row, 2] = none, along, against
+    return state
 
 
 @compiled
-def climb(
+def _take_steps(
     cases: Cases,
-    rule: Rule,
-    columns: Columns,
-    prior: Prior,
-    required: NDArray[np.bool_],
+    score: Any,
+    constraints: Constraints,
+    scores: FamilyScores,
+    questions: Questions,
+    terms: Terms,
+    cost_of: Any,
+    best_states: Any,
+    present: NDArray[np.bool_],
     members: NDArray[np.int64],
-    start: NDArray[np.bool_],
+    space: Workspace,
+    best: Best,
     tabu: int,
-) -> tuple[NDArray[np.bool_], float, int]:
-    """Search from given structures of some tasks, ``members``; see :class:`Climb` for what comes back.
-
-    With ``tabu`` = 0 the search ends when no move gains. Otherwise it takes the best move there is, gain or loss, until
-    ``tabu`` steps have passed without a new best; it goes back to a state of a pair that a task left in the last
-    ``tabu`` steps only where that gives a new best, so that it never ends below the plain climb.
-    """
-    k, n = len(members), len(cases.cards)
-    allowed, present = columns.allowed, cases.present
-    adjacency = start.copy()
-    gains = np.empty((k, n, n))
-    ancestors = np.zeros((k, n, columns.parents.shape[2]), dtype=np.uint64)
-    score = 0.0
+) -> None:
+    """Take steps; ``best`` is filled in."""
+    k, n = present.shape
+    allowed, required, adjacency = constraints.allowed, constraints.required, space.adjacency
+    total = 0.0
     for m in range(k):
-        _ancestors(adjacency[m], ancestors[m])
+        _find_ancestors(adjacency, space.ancestors, m)
+        clear(questions)
         for v in range(n):
-            if present[members[m], v]:
-                score += _refresh(cases, rule, columns, prior, members[m], v, adjacency[m], gains[m])
-    who, current, states = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64)
-    chosen, chosen_who = np.empty(k, np.int64), np.empty(k, np.int64)
+            if present[m, v]:
+                _ask_about(scores, questions, members[m], v, adjacency, m)
+        if questions.n_open[0]:
+            answer(cases, score, constraints, scores, questions)
+        for row in range(questions.n[0]):
+            total += _take_in(questions, row, terms, m, space)
+    # Of the tasks that have a pair: their places among the members, themselves, their states now, and the best ones.
+    who, tasks = np.empty(k, np.int64), np.empty(k, np.int64)
+    current, states = np.empty(k, np.int64), np.empty(k, np.int64)
+    chosen, chosen_who, asker = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(2 * k, np.int64)
     state_gains = np.empty((k, 3))
     penalties = np.zeros((n, n))
     for i in range(n):
         for j in range(i + 1, n):
             n_who = 0
             for m in range(k):
-                if present[members[m], i] and present[members[m], j]:
-                    who[n_who] = m
+                if present[m, i] and present[m, j]:
+                    tasks[n_who] = members[m]
                     current[n_who] = 1 if adjacency[m, i, j] else 2 if adjacency[m, j, i] else 0
                     n_who += 1
             if n_who > 1:
-                penalties[i, j] = joint_penalty(prior, members, current[:n_who], who[:n_who], i, j)
-                score -= penalties[i, j]
-    best_adjacency, best_score, since_best, n_steps = adjacency.copy(), score, 0, 0
-    closed_until = np.zeros((k, 3, n, n) if tabu else (0, 3, n, n), dtype=np.int64)
+                penalties[i, j] = cost_of(terms, tasks[:n_who], current[:n_who], i, j)
+                total -= penalties[i, j]
+    best.score[0] = total
+    since_best, n_steps = 0, 0
     while True:
-        best_gain, best_i, best_j, n_chosen = -np.inf, -1, -1, 0
+        best_gain, best_i, best_j, n_chosen = -np.inf, int64(-1), int64(-1), 0
         for i in range(n):
             for j in range(i + 1, n):
                 if not (allowed[i, j] or allowed[j, i]):
                     continue
                 n_who, ceiling, change, closed = 0, penalties[i, j], -np.inf, False
                 for m in range(k):
-                    if not (present[members[m], i] and present[members[m], j]):
+                    if not (present[m, i] and present[m, j]):
                         continue
-                    none, along, against, state = 0.0, gains[m, i, j], gains[m, j, i], 0
-                    if adjacency[m, i, j]:
-                        none, along, against, state = along, 0.0, along + against, 1
-                        if required[i, j]:
-                            none, against = -np.inf, -np.inf
-                        elif against > -np.inf and _other_path(adjacency, ancestors, m, i, j):
-                            against = -np.inf
-                    elif adjacency[m, j, i]:
-                        none, along, against, state = against, along + against, 0.0, 2
-                        if required[j, i]:
-                            none, along = -np.inf, -np.inf
-                        elif along > -np.inf and _other_path(adjacency, ancestors, m, j, i):
-                            along = -np.inf
-                    else:
-                        if _descends(ancestors, m, i, j):
-                            along = -np.inf
-                        if _descends(ancestors, m, j, i):
-                            against = -np.inf
-                    state_gains[n_who, 0], state_gains[n_who, 1], state_gains[n_who, 2] = none, along, against
-                    who[n_who], current[n_who] = m, state
+                    state = _state_gains(space, required, m, i, j, state_gains, n_who)
+                    who[n_who], tasks[n_who], current[n_who] = m, members[m], state
+                    highest = -np.inf
                     for s in range(3):
+                        highest = max(highest, state_gains[n_who, s])
                         if s != state:
                             change = max(change, state_gains[n_who, s])
-                            closed = closed or (tabu > 0 and closed_until[m, s, i, j] > n_steps)
-                    ceiling += max(none, along, against)
+                            closed = closed or (tabu > 0 and space.closed_until[m, s, i, j] > n_steps)
+                    ceiling += highest
                     n_who += 1
                 # No joint prior can make more of a pair than every task's best state without any penalty.
                 if change == -np.inf or ceiling <= best_gain + TIE or (ceiling <= TIE and not tabu):
                     continue
-                gain = penalties[i, j] + _best_states(
-                    prior, members, who[:n_who], state_gains[:n_who], current[:n_who], i, j, states[:n_who]
-                )
-                if closed and score + gain <= best_score + TIE:
+                while True:
+                    gain = penalties[i, j] + best_states(
+                        terms, tasks[:n_who], state_gains[:n_who], current[:n_who], i, j, states[:n_who]
+                    )
+                    if not closed or total + gain > best.score[0] + TIE:
+                        break
                     # What was left lately is closed, unless it leads to a new best.
                     for a in range(n_who):
                         for s in range(3):
-                            if s != current[a] and closed_until[who[a], s, i, j] > n_steps:
+                            if s != current[a] and space.closed_until[who[a], s, i, j] > n_steps:
                                 state_gains[a, s] = -np.inf
-                    gain = penalties[i, j] + _best_states(
-                        prior, members, who[:n_who], state_gains[:n_who], current[:n_who], i, j, states[:n_who]
-                    )
+                    closed = False
                 if gain > best_gain + TIE:
                     best_gain, best_i, best_j, n_chosen = gain, i, j, n_who
-                    chosen[:n_who], chosen_who[:n_who] = states[:n_who], who[:n_who]
+                    for a in range(n_who):
+                        chosen[a], chosen_who[a] = states[a], who[a]
         if best_i < 0 or (best_gain <= TIE and (tabu == 0 or since_best >= tabu)):
             break
         i, j = best_i, best_j
         n_steps += 1
+        clear(questions)
         for a in range(n_chosen):
-            m, task, new = chosen_who[a], members[chosen_who[a]], chosen[a]
+            m, new = chosen_who[a], chosen[a]
+            tasks[a] = members[m]
             old = 1 if adjacency[m, i, j] else 2 if adjacency[m, j, i] else 0
             if new == old:
                 continue
             adjacency[m, i, j], adjacency[m, j, i] = new == 1, new == 2
+            _find_ancestors(adjacency, space.ancestors, m)
             if old == 1 or new == 1:
-                _refresh(cases, rule, columns, prior, task, j, adjacency[m], gains[m])
+                asker[questions.n[0]] = m
+                _ask_about(scores, questions, members[m], j, adjacency, m)
             if old == 2 or new == 2:
-                _refresh(cases, rule, columns, prior, task, i, adjacency[m], gains[m])
-            _ancestors(adjacency[m], ancestors[m])
+                asker[questions.n[0]] = m
+                _ask_about(scores, questions, members[m], i, adjacency, m)
             if tabu:
-                closed_until[m, old, i, j] = n_steps + tabu
+                space.closed_until[m, old, i, j] = n_steps + tabu
+        if questions.n_open[0]:
+            answer(cases, score, constraints, scores, questions)
+        for row in range(questions.n[0]):
+            _take_in(questions, row, terms, asker[row], space)
         if n_chosen > 1:
-            penalties[i, j] = joint_penalty(prior, members, chosen[:n_chosen], chosen_who[:n_chosen], i, j)
-        score += best_gain
+            penalties[i, j] = cost_of(terms, tasks[:n_chosen], chosen[:n_chosen], i, j)
+        total += best_gain
         since_best += 1
-        if score > best_score + TIE:
-            best_score, since_best = score, 0
-            best_adjacency[:] = adjacency
-    return best_adjacency, best_score, n_steps
+        if total > best.score[0] + TIE:
+            best.score[0], since_best = total, 0
+            for m in range(k):
+                for p in range(n):
+                    for v in range(n):
+                        best.adjacency[m, p, v] = adjacency[m, p, v]
+    best.n_steps[0] = n_steps

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.networks.inference.climb import TIE, Climb, climb
-from kinfolk.networks.model.cases import Cases
+from kinfolk.networks.inference.climb import climb
+from kinfolk.networks.inference.problem import TIE, Found, Problem
 from kinfolk.networks.model.constraints import Constraints, Structures
-from kinfolk.networks.model.families import Rule, make_rule
+from kinfolk.networks.model.family_scores import MOST_CELLS
 from kinfolk.networks.model.kernels import inner
 from kinfolk.networks.model.priors import Prior
-from kinfolk.networks.model.score_cache import MOST_CELLS, Columns, no_columns
 
 
 class Effort(NamedTuple):
@@ -26,21 +25,6 @@ class Effort(NamedTuple):
     changes: int
 
 
-class Problem(NamedTuple):
-    """The cases with their score, the constraints, and the columns of gains counted so far."""
-
-    cases: Cases
-    rule: Rule
-    constraints: Constraints
-    columns: Columns
-
-
-def make_problem(cases: Cases, score: str, ess: float, constraints: Constraints) -> Problem:
-    """Set up a search problem."""
-    columns = no_columns(cases, constraints.allowed, constraints.most_parents)
-    return Problem(cases, make_rule(score, ess, cases), constraints, columns)
-
-
 def search(
     problem: Problem,
     prior: Prior,
@@ -49,24 +33,19 @@ def search(
     effort: Effort,
     rng: np.random.Generator,
     advance: Callable[[int], None] = lambda steps: None,
-) -> Climb:
+) -> Found:
     """Climb from given structures; then, as often as asked, disturb the best ones seen and climb again."""
-    best = _climb(problem, prior, members, start, effort.tabu)
+    best = climb(problem, prior, members, start, effort.tabu)
     advance(1)
     for _ in range(effort.restarts):
         disturbed = best.adjacency.copy()
         uniforms = rng.random((effort.changes, 3))
         _disturb(disturbed, problem.constraints, problem.cases.cards, problem.cases.present[members], uniforms)
-        found = _climb(problem, prior, members, disturbed, effort.tabu)
+        found = climb(problem, prior, members, disturbed, effort.tabu)
         if found.score > best.score + TIE:
             best = found
         advance(1)
     return best
-
-
-def _climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Structures, tabu: int) -> Climb:
-    cases, rule, constraints, columns = problem
-    return Climb(*climb(cases, rule, columns, prior, constraints.required, members, start, tabu))
 
 
 @compiled

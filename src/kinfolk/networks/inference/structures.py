@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.networks.inference.classes import search_class
-from kinfolk.networks.inference.restarts import Effort, Problem, make_problem
+from kinfolk.networks.inference.problem import Problem, make_problem
+from kinfolk.networks.inference.restarts import Effort
 from kinfolk.networks.inference.together import learn_separately, learn_together
 from kinfolk.networks.model.cases import Cases, lay_out
 from kinfolk.networks.model.configurations import edit_costs, edits, pair_costs, paired_penalty
@@ -153,10 +154,9 @@ def _learn_identical(plan: Plan, cases: Cases, seed: int, advance: Callable[[int
     """
     if cases.present.all() and (plan.starts == plan.starts[0]).all():
         return _learn_as_one(plan, cases, seed, advance, own_tables=True)
-    problem = make_problem(cases, plan.criterion, plan.ess, plan.constraints)
     # BIC counts the rows of all tasks, as it does where the task is a variable.
-    log_rows = np.full(cases.n_tasks, math.log(cases.total_weight.sum()))
-    problem = problem._replace(rule=problem.rule._replace(log_rows=log_rows))
+    n_rows = np.full(cases.n_tasks, cases.total_weight.sum())
+    problem = make_problem(cases, plan.criterion, plan.ess, plan.constraints, n_rows)
     n = cases.n_variables
     prior = joint_prior("edit", np.full((n, n), math.inf), cases.n_tasks, plan.log_odds, {})
     both = cases.present[:, :, None] & cases.present[:, None, :]

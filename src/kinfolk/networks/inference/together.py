@@ -9,8 +9,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from kinfolk.networks.inference.climb import TIE, Climb
-from kinfolk.networks.inference.restarts import Effort, Problem, search
+from kinfolk.networks.inference.problem import TIE, Found, Problem
+from kinfolk.networks.inference.restarts import Effort, search
 from kinfolk.networks.model.constraints import Structures
 from kinfolk.networks.model.priors import Prior
 
@@ -33,7 +33,7 @@ def learn_separately(
 ) -> Learnt:
     """Learn every task's structure by itself; threads share the work, and the result does not depend on how many."""
 
-    def one(t: int) -> Climb:
+    def one(t: int) -> Found:
         rng = np.random.default_rng(seeds[t])
         return search(problem, prior, np.array([t]), starts[t : t + 1], effort, rng, advance)
 
@@ -42,7 +42,7 @@ def learn_separately(
         found = [one(t) for t in range(len(starts))]
     else:
         found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(t) for t in range(len(starts)))
-    return Learnt(np.concatenate([climb.adjacency for climb in found]), sum(climb.score for climb in found))
+    return Learnt(np.concatenate([one.adjacency for one in found]), sum(one.score for one in found))
 
 
 def learn_together(
@@ -55,7 +55,7 @@ def learn_together(
 ) -> Learnt:
     """Search over all tasks' structures at once, from each of several starts; of equal ends the first is kept."""
     members = np.arange(problem.cases.n_tasks)
-    best: Climb | None = None
+    best: Found | None = None
     for start in starts:
         found = search(problem, prior, members, start, effort, np.random.default_rng(seed), advance)
         if best is None or found.score > best.score + TIE:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
+from kinfolk.networks.model.kernels import inner, int64, spliced
 
 TOLERANCE = 1e-9
 
@@ -180,12 +181,12 @@ def best_edit(
     (5.5, array([1, 1, 1]))
     """
     best = -np.inf
-    best_consensus = best_deviant = -1
+    best_consensus = best_deviant = int64(-1)
     for c in range(3):
         total = 0.0
         owed = must_change
         least_loss = np.inf
-        deviant = -1
+        deviant = int64(-1)
         for t in range(len(gains)):
             value0, value1, value2 = _under(c, gains, t, penalty, costs)
             state, value = preferred(value0, value1, value2, current[t])
@@ -201,7 +202,7 @@ def best_edit(
         if owed:
             total -= least_loss
         if total > best + TOLERANCE:
-            best, best_consensus, best_deviant = total, c, deviant if owed else -1
+            best, best_consensus, best_deviant = total, c, deviant if owed else int64(-1)
     for t in range(len(gains)):
         states_out[t] = current[t]
         if best_consensus >= 0:
@@ -213,7 +214,7 @@ def best_edit(
     return best
 
 
-@compiled
+@spliced
 def _under(
     consensus: int, gains: NDArray[np.float64], t: int, penalty: float, costs: NDArray[np.float64]
 ) -> tuple[float, float, float]:
@@ -225,7 +226,7 @@ def _under(
     )
 
 
-@compiled
+@inner
 def _second(value0: float, value1: float, value2: float, current: int) -> tuple[int, float]:
     """Best of the two states that are not the current one, and its value; −inf if neither is allowed."""
     if current == 0:
@@ -336,11 +337,16 @@ def best_paired(
         weighted(penalty, costs[1, 2]),
     )
     highest = -np.inf
-    c1 = c2 = -1
+    c1 = c2 = int64(-1)
     for n2 in range(k + 1):
         for n1 in range(k + 1 - n2):
             n0 = k - n1 - n2
-            value = best[n1, n2] - weighted(price01, n0 * n1) - weighted(price02, n0 * n2) - weighted(price12, n1 * n2)
+            value = (
+                best[n1, n2]
+                - weighted(price01, float(n0 * n1))
+                - weighted(price02, float(n0 * n2))
+                - weighted(price12, float(n1 * n2))
+            )
             if value > highest + TOLERANCE:
                 highest, c1, c2 = value, n1, n2
     for t in range(k):

@@ -1,14 +1,23 @@
-"""How kernels that only other kernels call are compiled: without a door from Python, which would take longest."""
+"""How kernels that only other kernels call are compiled: without a door from Python, or not at all on their own."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from kinfolk.maths.compiled import compiled
 
 _NO_DOOR: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 inner: Any = partial(compiled, **_NO_DOOR)
-# Copied into its caller before anything is compiled: a kernel on the way to a large one would compile that once more.
+# Copied into its callers before anything is compiled: for a kernel that is called in one or two places, what it takes
+# to hand its arguments over and to compile it by itself is saved.
 spliced: Any = partial(compiled, inline="always")
+
+_int64: Any = np.int64
+# A number that is no constant: numba compiles a kernel anew for each constant that it is given, and what begins as a
+# constant and becomes a variable is compiled twice.
+int64: Callable[[int], int] = _int64

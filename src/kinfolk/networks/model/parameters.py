@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.networks.model.network import Adjacency, Network, make_network, parents_of
+from kinfolk.networks.model.scores import criterion_named
 
 # Most cells of one table: 128 MB.
 LARGEST_TABLE = 1 << 24
@@ -118,13 +119,9 @@ def network_of_task(
 
 def cell_prior(score: str, ess: float, shape: tuple[int, ...]) -> float:
     """Prior pseudo-count of each cell of a table of the given shape."""
-    if score == "k2":
-        return 1.0
-    if score not in ("bdeu", "bic"):
-        raise ValueError(f"score={score!r} is not one of 'bdeu', 'k2' and 'bic'")
     if not 0 < ess < np.inf:
         raise ValueError(f"ess={ess!r} is not a positive number of rows")
-    return ess / prod(shape)
+    return criterion_named(score).cell_prior(ess, prod(shape))
 
 
 def table_shape(

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-
-Bits = NDArray[np.uint64]
+from kinfolk.networks.model.bits import Bits, among, include
+from kinfolk.networks.model.kernels import int64, spliced
 
 
 class Pdag(NamedTuple):
@@ -39,19 +39,6 @@ def no_pdag(n: int) -> Pdag:
     return Pdag(
         np.zeros(shape, np.uint64), np.zeros(shape, np.uint64), np.zeros(shape, np.uint64), np.zeros(shape, np.uint64)
     )
-
-
-# Sets are rows of arrays that are handed over whole: slicing a row out costs more than what is done with it.
-@compiled
-def among(sets: Bits, row: int, v: int) -> bool:
-    """Tell whether one of many sets has a variable."""
-    return bool((sets[row, v >> 6] >> np.uint64(v & 63)) & np.uint64(1))
-
-
-@compiled
-def include(sets: Bits, row: int, v: int) -> None:
-    """Put a variable into one of many sets."""
-    sets[row, v >> 6] |= np.uint64(1) << np.uint64(v & 63)
 
 
 @compiled
@@ -74,13 +61,14 @@ def complete(adjacency: NDArray[np.bool_], out: Pdag) -> None:
         if waiting[v] == 0:
             order[n_ready] = v
             n_ready += 1
-    for sets in out:
-        sets[:] = np.uint64(0)
+    for v in range(n):
+        for w in range(out.parents.shape[1]):
+            out.parents[v, w] = out.neighbours[v, w] = out.onward[v, w] = out.adjacent[v, w] = np.uint64(0)
     tails = np.empty(n, dtype=np.int64)
     for place in range(n):
         head = order[place]
         rank[head] = place
-        n_tails, latest = 0, -1
+        n_tails, latest = 0, int64(-1)
         for v in range(n):
             if adjacency[head, v]:
                 waiting[v] -= 1
@@ -125,7 +113,7 @@ def extend(pdag: Pdag, first: NDArray[np.int64], out: NDArray[np.bool_]) -> None
     joined = np.zeros(n, dtype=np.int64)
     placed = np.zeros(n, dtype=np.bool_)
     for place in range(n):
-        v = -1
+        v = int64(-1)
         if place < len(first):
             v = first[place]
         else:
@@ -146,7 +134,8 @@ def extend(pdag: Pdag, first: NDArray[np.int64], out: NDArray[np.bool_]) -> None
 def reach(pdag: Pdag, start: int, blocked: Bits, place: int, out: NDArray[np.bool_]) -> None:
     """Find all that a path from one variable leads to, past no variable of one set and following no arc backwards."""
     n, n_words = len(out), pdag.onward.shape[1]
-    out[:] = False
+    for v in range(n):
+        out[v] = False
     out[start] = True
     stack = np.empty(n, dtype=np.int64)
     stack[0], n_stack = start, 1
@@ -165,7 +154,7 @@ def reach(pdag: Pdag, start: int, blocked: Bits, place: int, out: NDArray[np.boo
                 u += 1
 
 
-@compiled
+@spliced
 def cliques_around(pdag: Pdag, centre: int, largest: int, out: Bits) -> int:
     """List cliques among a variable's neighbours, small ones first, as far as there is room; return how many."""
     n, n_words, room = len(pdag.adjacent), out.shape[1], len(out)
@@ -177,7 +166,8 @@ def cliques_around(pdag: Pdag, centre: int, largest: int, out: Bits) -> int:
             n_around += 1
     follows = np.zeros(room, dtype=np.int64)
     size = np.zeros(room, dtype=np.int64)
-    out[0] = np.uint64(0)
+    for w in range(n_words):
+        out[0, w] = np.uint64(0)
     found, place = 1, 0
     while place < found:
         if size[place] < largest:

@@ -16,23 +16,28 @@ from numpy.typing import NDArray
 
 from kinfolk.networks.model.configurations import edit_costs, pair_costs
 
-EDIT, PAIRED, PAIRED_BY_TASKS = 0, 1, 2
 
-
-class Prior(NamedTuple):
-    """How strongly structures are held together, and what is believed of each of them.
+class Terms(NamedTuple):
+    """The numbers of a prior over structures.
 
     ``penalty[i, j]`` is λ = −ln(1 − δ) of the pair (i, j), already divided by n_tasks − 1 with the Paired prior;
-    ``task_penalty`` multiplies it for each pair of tasks (PAIRED_BY_TASKS alone); ``costs`` are of kinds of edits, by
-    state. ``log_odds[i, j]`` is what log P(G) gains by the arc i → j, to be multiplied by the task's ``exponent``.
+    ``between`` multiplies it for each pair of tasks, where these have penalties of their own, and is empty elsewhere;
+    ``costs`` are of kinds of edits, by state. ``log_odds[i, j]`` is what log P(G) gains by the arc i → j, to be
+    multiplied by the task's ``exponent``.
     """
 
-    kind: int
     penalty: NDArray[np.float64]
-    task_penalty: NDArray[np.float64]
+    between: NDArray[np.float64]
     costs: NDArray[np.float64]
     log_odds: NDArray[np.float64]
     exponent: NDArray[np.float64]
+
+
+class Prior(NamedTuple):
+    """How structures are held together, "edit", "paired" or "by_tasks", and how strongly."""
+
+    kind: str
+    terms: Terms
 
 
 def strength(penalty: float) -> float:
@@ -59,7 +64,7 @@ def no_sharing(n_tasks: int, log_odds: NDArray[np.float64]) -> Prior:
     """Structures that have nothing to do with each other."""
     n = len(log_odds)
     nothing = np.zeros((0, 0))
-    return Prior(EDIT, np.zeros((n, n)), nothing, edit_costs(), log_odds, np.ones(n_tasks))
+    return Prior("edit", Terms(np.zeros((n, n)), nothing, edit_costs(), log_odds, np.ones(n_tasks)))
 
 
 def joint_prior(
@@ -93,13 +98,14 @@ def joint_prior(
         np.fill_diagonal(between, 0.0)
         # Eq. 8's exponent with one δ for each other task; all equal, it is 1 / (1 + (k − 1) δ) again.
         exponent = 1.0 / (1.0 + between.sum(axis=1))
-        return Prior(PAIRED_BY_TASKS, np.ones((n, n)), task_strengths / others, pair_costs(**costs), log_odds, exponent)
+        terms = Terms(np.ones((n, n)), task_strengths / others, pair_costs(**costs), log_odds, exponent)
+        return Prior("by_tasks", terms)
     # A penalty of its own for each pair of variables gives each pair's arcs an exponent of their own.
     weakened = log_odds / (1.0 + (n_tasks - 1) * -np.expm1(-strengths))
     ones, nothing = np.ones(n_tasks), np.zeros((0, 0))
     if kind == "edit":
-        return Prior(EDIT, strengths, nothing, edit_costs(**costs), weakened, ones)
-    return Prior(PAIRED, strengths / others, nothing, pair_costs(**costs), weakened, ones)
+        return Prior("edit", Terms(strengths, nothing, edit_costs(**costs), weakened, ones))
+    return Prior("paired", Terms(strengths / others, nothing, pair_costs(**costs), weakened, ones))
 
 
 def structure_log_odds(prior: Any, variables: Sequence[str]) -> NDArray[np.float64]:

@@ -8,19 +8,24 @@ import pytest
 
 from kinfolk.networks.model.cases import lay_out
 from kinfolk.networks.model.equivalence import same_class
-from kinfolk.networks.model.families import family_gains, make_rule
+from kinfolk.networks.model.families import family_gains
+from kinfolk.networks.model.scores import criterion_named
 from tests.networks.oracle import is_acyclic, log_family, random_cards, random_dag, random_rows
 
 SCORES = [("bdeu", 0.1), ("bdeu", 1.0), ("bdeu", 37.5), ("k2", 1.0), ("bic", 1.0)]
 
 
-def scored(rule, cases, child, parents, candidates=None, task=0):
+def make_score(name, ess, cases):
+    return criterion_named(name).make(ess, cases.total_weight)
+
+
+def scored(score_of_family, cases, child, parents, candidates=None, task=0):
     """The package's score of a family and its gains, all other variables being candidates unless told otherwise."""
     n = cases.n_variables
     out = np.full(n, np.nan)
     if candidates is None:
         candidates = np.array([v != child and v not in parents for v in range(n)])
-    score = family_gains(cases, rule, task, child, np.array(parents, dtype=np.int64), candidates, out)
+    score = family_gains(cases, score_of_family, task, child, np.array(parents, dtype=np.int64), candidates, out)
     return score, out
 
 
@@ -53,7 +58,7 @@ def test_scores_and_gains_are_the_closed_forms_for_any_number_of_parents(score, 
     cards = np.array([2, 3, 2, 5, 2, 4])
     codes = random_rows(rng, random_dag(rng, 6), cards, n_rows)
     cases = lay_out([codes], cards)
-    rule = make_rule(score, ess, cases)
+    rule = make_score(score, ess, cases)
     for n_parents in range(6):
         for parents in combinations(range(1, 6), n_parents):
             agree(scored(rule, cases, 0, parents), expected(codes, cards, 0, parents, score, ess))
@@ -67,7 +72,7 @@ def test_scores_and_gains_are_the_closed_forms_for_up_to_255_states(score, ess, 
     codes = rng.integers(0, cards, (199, 4))
     codes[0] = cards - 1
     cases = lay_out([codes], cards)
-    rule = make_rule(score, ess, cases)
+    rule = make_score(score, ess, cases)
     for parents in [(), (1,), (3,), (1, 2), (1, 2, 3)]:
         # BIC with 255³ parameters has 8 digits before the point, and doubles round it at the 8th behind it.
         agree(
@@ -84,7 +89,7 @@ def test_wide_families_whose_configurations_are_nearly_all_empty_are_the_closed_
     codes = rng.integers(0, cards, (150, 25))
     codes[75:] = codes[:75]
     cases = lay_out([codes], cards)
-    rule = make_rule(score, ess, cases)
+    rule = make_score(score, ess, cases)
     for n_parents in (7, 12, 20, 24):
         parents = tuple(range(1, n_parents + 1))
         agree(scored(rule, cases, 0, parents), expected(codes, cards, 0, parents, score, ess))
@@ -96,7 +101,7 @@ def test_counts_past_any_table_of_small_numbers_are_the_closed_forms(score, ess)
     cards = np.array([2, 2, 3, 2])
     codes = random_rows(rng, random_dag(rng, 4), cards, 5003)
     cases = lay_out([codes], cards)
-    rule = make_rule(score, ess, cases)
+    rule = make_score(score, ess, cases)
     for parents in [(), (1,), (1, 2, 3)]:
         agree(scored(rule, cases, 0, parents), expected(codes, cards, 0, parents, score, ess), scale=10)
 
@@ -108,7 +113,7 @@ def test_weighted_rows_count_as_much_as_they_weigh(score, ess):
     codes = rng.integers(0, cards, (97, 5))
     weights = rng.gamma(1.0, 1.0, 97)
     cases = lay_out([codes], cards, weights=[weights])
-    rule = make_rule(score, ess, cases)
+    rule = make_score(score, ess, cases)
     for n_parents in range(5):
         for parents in combinations(range(1, 5), n_parents):
             wanted = expected(codes, cards, 0, parents, score, ess, weights)
@@ -125,8 +130,8 @@ def test_rows_of_whole_weight_score_as_so_many_rows_on_every_way_of_counting(sco
     repeated = lay_out([np.repeat(codes, times, axis=0)], cards)
     for parents in [(), (1,), (1, 2), (1, 2, 3), (4,), (1, 4)]:
         agree(
-            scored(make_rule(score, 1.0, weighted), weighted, 0, parents),
-            scored(make_rule(score, 1.0, repeated), repeated, 0, parents),
+            scored(make_score(score, 1.0, weighted), weighted, 0, parents),
+            scored(make_score(score, 1.0, repeated), repeated, 0, parents),
         )
 
 
@@ -136,7 +141,7 @@ def test_every_task_is_scored_on_its_own_rows(score):
     cards = random_cards(rng, 5)
     tables = [random_rows(rng, random_dag(rng, 5), cards, n_rows) for n_rows in (70, 1, 129)]
     cases = lay_out(tables, cards)
-    rule = make_rule(score, 2.0, cases)
+    rule = make_score(score, 2.0, cases)
     for task, codes in enumerate(tables):
         for parents in [(), (2,), (1, 4)]:
             agree(scored(rule, cases, 0, parents, task=task), expected(codes, cards, 0, parents, score, 2.0))
@@ -151,7 +156,7 @@ def test_rows_counted_part_by_part_score_as_if_the_part_were_a_parent(score, ess
     weights = rng.gamma(1.0, 1.0, 170) if weighted else None
     part = codes[:, 5].astype(np.int32)
     cases = lay_out([codes[:, :5]], cards[:5], None, [weights] if weighted else None, [part])
-    rule = make_rule(score, ess, cases)
+    rule = make_score(score, ess, cases)
     for parents in [(), (1,), (1, 2), (1, 2, 3), (4,), (2, 4)]:
         here, gains = expected(codes, cards, 0, (*parents, 5), score, ess, weights)
         agree(scored(rule, cases, 0, parents), (here, gains[:5]))
@@ -161,7 +166,7 @@ def test_only_candidates_and_parents_have_gains():
     codes = np.random.default_rng(0).integers(0, 2, (40, 5))
     cases = lay_out([codes], np.full(5, 2))
     candidates = np.array([False, False, True, False, False])
-    _, gains = scored(make_rule("bdeu", 1.0, cases), cases, 0, (1,), candidates)
+    _, gains = scored(make_score("bdeu", 1.0, cases), cases, 0, (1,), candidates)
     assert np.isfinite(gains).tolist() == [False, True, True, False, False]
 
 
@@ -177,7 +182,7 @@ def test_k2_is_the_product_of_factorials_of_cooper_and_herskovits():
         denominator *= factorial(sum(counts) + 3 - 1)
         for count in counts:
             numerator *= factorial(count)
-    found, _ = scored(make_rule("k2", 1.0, cases), cases, 0, (1, 2))
+    found, _ = scored(make_score("k2", 1.0, cases), cases, 0, (1, 2))
     assert found == pytest.approx(log(numerator) - log(denominator), abs=1e-10)
 
 
@@ -209,7 +214,7 @@ def test_structures_that_no_data_can_tell_apart_score_the_same(n, n_dags, score)
     rng = np.random.default_rng(n)
     cards = random_cards(rng, n)
     cases = lay_out([random_rows(rng, random_dag(rng, n), cards, 77)], cards)
-    rule = make_rule(score, 3.0, cases)
+    rule = make_score(score, 3.0, cases)
     known = {}
 
     def family(child, parents):

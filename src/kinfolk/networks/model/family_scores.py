@@ -1,0 +1,149 @@
+"""Scores of families as searches ask for them, remembered, so that what is passed again is not counted again.
+
+A search does not count rows itself: it writes down the families whose scores and gains it needs, as questions, and goes
+on when they are answered. So the kernels that search and the kernel that counts are compiled apart, each but once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.maths.compiled import compiled
+from kinfolk.networks.model.bits import Bits, among, n_words
+from kinfolk.networks.model.cases import Cases
+from kinfolk.networks.model.constraints import Constraints
+from kinfolk.networks.model.families import family_gains
+from kinfolk.networks.model.kernels import inner, spliced
+
+# Most cells of a family's table (8 MB): noise in many bins would otherwise ask for tables that no memory holds.
+MOST_CELLS = 1 << 20
+_MEMORY = 128 * 2**20
+_MOST_SLOTS = 1 << 13
+
+
+class FamilyScores(NamedTuple):
+    """Score and gains of (task, child, parents), each in the one slot that its hash names; a newer replaces an older.
+
+    Memory is bounded whatever a search does. Tasks have slots of their own, so that threads may search different tasks.
+    """
+
+    child: NDArray[np.int32]
+    parents: NDArray[np.uint64]
+    score: NDArray[np.float64]
+    gains: NDArray[np.float64]
+
+
+class Questions(NamedTuple):
+    """Families that a search asks about: ``n`` of them, each with its score and gains where it is ``answered``.
+
+    ``gains[q, v]`` is what family q's score gains by taking v up among the parents, or by leaving it out.
+    """
+
+    n: NDArray[np.int64]
+    n_open: NDArray[np.int64]
+    task: NDArray[np.int64]
+    child: NDArray[np.int64]
+    parents: Bits
+    answered: NDArray[np.bool_]
+    score: NDArray[np.float64]
+    gains: NDArray[np.float64]
+
+
+def no_scores(cases: Cases) -> FamilyScores:
+    """Make room for the scores of given cases' families."""
+    n_tasks, n = cases.n_tasks, cases.n_variables
+    slots = 4 * n
+    while slots < _MOST_SLOTS and 2 * slots * n * n_tasks * 8 <= _MEMORY:
+        slots *= 2
+    return FamilyScores(
+        child=np.full((n_tasks, slots), -1, dtype=np.int32),
+        parents=np.zeros((n_tasks, slots, n_words(n)), dtype=np.uint64),
+        score=np.empty((n_tasks, slots)),
+        gains=np.empty((n_tasks, slots, n)),
+    )
+
+
+def no_questions(most: int, n_variables: int) -> Questions:
+    """Make room for a number of questions at a time."""
+    return Questions(
+        n=np.zeros(1, dtype=np.int64),
+        n_open=np.zeros(1, dtype=np.int64),
+        task=np.zeros(most, dtype=np.int64),
+        child=np.zeros(most, dtype=np.int64),
+        parents=np.zeros((most, n_words(n_variables)), dtype=np.uint64),
+        answered=np.zeros(most, dtype=np.bool_),
+        score=np.zeros(most),
+        gains=np.zeros((most, n_variables)),
+    )
+
+
+@spliced
+def clear(questions: Questions) -> None:
+    """Forget all questions."""
+    questions.n[0] = questions.n_open[0] = 0
+
+
+@inner
+def ask(scores: FamilyScores, questions: Questions, task: int, child: int) -> int:
+    """Ask about the family of a child with the parents that stand in the next row; return that row.
+
+    What is remembered is answered at once.
+    """
+    row = questions.n[0]
+    questions.n[0] += 1
+    questions.task[row], questions.child[row] = task, child
+    slot = _slot(scores, questions, row)
+    known = scores.child[task, slot] == child
+    for w in range(questions.parents.shape[1]):
+        known = known and scores.parents[task, slot, w] == questions.parents[row, w]
+    questions.answered[row] = known
+    if known:
+        questions.score[row] = scores.score[task, slot]
+        for v in range(questions.gains.shape[1]):
+            questions.gains[row, v] = scores.gains[task, slot, v]
+    else:
+        questions.n_open[0] += 1
+    return int(row)
+
+
+@spliced
+def _slot(scores: FamilyScores, questions: Questions, row: int) -> int:
+    mix = np.uint64(questions.child[row]) * np.uint64(0x9E3779B97F4A7C15)
+    for w in range(questions.parents.shape[1]):
+        mix = (mix ^ questions.parents[row, w]) * np.uint64(0xBF58476D1CE4E5B9)
+        mix ^= mix >> np.uint64(29)
+    return int(mix % np.uint64(scores.child.shape[1]))
+
+
+@compiled
+def answer(cases: Cases, score: Any, constraints: Constraints, scores: FamilyScores, questions: Questions) -> None:
+    """Count and score the families of all open questions, and remember them."""
+    n = len(cases.cards)
+    places = np.empty(n, dtype=np.int64)
+    candidates = np.empty(n, dtype=np.bool_)
+    for row in range(questions.n[0]):
+        if questions.answered[row]:
+            continue
+        task, child = questions.task[row], questions.child[row]
+        n_parents, n_cells = 0, float(cases.cards[child])
+        for v in range(n):
+            if among(questions.parents, row, v):
+                places[n_parents] = v
+                n_parents += 1
+                n_cells *= cases.cards[v]
+        for v in range(n):
+            fits = n_parents < constraints.most_parents and n_cells * cases.cards[v] <= MOST_CELLS
+            allowed = constraints.allowed[v, child] and cases.present[task, v]
+            candidates[v] = fits and allowed and not among(questions.parents, row, v)
+        found = family_gains(cases, score, task, child, places[:n_parents], candidates, questions.gains[row])
+        questions.score[row], questions.answered[row] = found, True
+        slot = _slot(scores, questions, row)
+        scores.child[task, slot], scores.score[task, slot] = child, found
+        for w in range(questions.parents.shape[1]):
+            scores.parents[task, slot, w] = questions.parents[row, w]
+        for v in range(n):
+            scores.gains[task, slot, v] = questions.gains[row, v]
+    questions.n_open[0] = 0
