@@ -8,14 +8,13 @@ In the papers: Roy (2006), eq. 2.1–2.7, A.1–A.2.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.maths.conjugate import COUNT, GAUSSIAN, N_CELLS, NumberGroups, number_groups, third_cell
+from kinfolk.maths.conjugate import COUNT, GAUSSIAN, N_CELLS, number_groups, third_cell
 from kinfolk.tasks.numbers import Number
 from kinfolk.tasks.schema import Schema
 from kinfolk.tasks.values import as_ids, sort_values
@@ -31,6 +30,17 @@ class Layout:
     follow each other in the same order. Columns of numbers come after all counts: those of label y and number j have
     the three cells from n_counts + 3(y·J + j) on, J being how many there are. ``order`` says where each column of the
     table stands among features with codes and, after them, columns of numbers.
+
+    Attributes
+    ----------
+    offsets : array
+        First cell of every feature within a label's part, and the width at the end.
+    width, n_counts, n_cells : int
+        Number of counts of one label, of counts of all labels, and of cells: all counts, then the sums of numbers.
+    group_start : array
+        First cell of every group of counts, and the number of counts at the end.
+    families, number_groups
+        Family of every column of numbers, by the names of ``maths.conjugate``; their groups with their priors.
     """
 
     def __init__(
@@ -44,43 +54,18 @@ class Layout:
         self.n_values = np.asarray(n_values, dtype=np.int64)
         self.numbers = numbers
         self.order = np.arange(len(self.n_values) + len(numbers)) if order is None else order
-
-    @cached_property
-    def offsets(self) -> NDArray[np.int64]:
-        """First cell of every feature within a label's part, and the width at the end."""
-        return np.concatenate([[0], np.cumsum(self.n_values)]).astype(np.int64)
-
-    @property
-    def width(self) -> int:
-        """Number of counts of one label."""
-        return int(self.offsets[-1])
-
-    @property
-    def n_counts(self) -> int:
-        """Number of counts of all labels."""
-        return self.n_labels * self.width
-
-    @property
-    def n_cells(self) -> int:
-        """Number of cells: all counts, then the sums of numbers."""
-        return self.n_counts + self.n_labels * len(self.numbers) * N_CELLS
-
-    @cached_property
-    def group_start(self) -> NDArray[np.int64]:
-        """First cell of every group of counts, and the number of counts at the end."""
-        starts = (np.arange(self.n_labels)[:, None] * self.width + self.offsets[:-1]).ravel()
-        return np.concatenate([starts, [self.n_counts]]).astype(np.int64)
-
-    @cached_property
-    def families(self) -> NDArray[np.int64]:
-        """Family of every column of numbers, by the names of ``maths.conjugate``."""
-        return np.array([GAUSSIAN if number.family == "gaussian" else COUNT for number in self.numbers], dtype=np.int64)
-
-    @cached_property
-    def number_groups(self) -> NumberGroups:
-        """The groups of numbers with their priors."""
-        prior = np.array([number.prior for number in self.numbers], dtype=np.float64).reshape(-1, 4)
-        return number_groups(self.n_counts, np.tile(self.families, self.n_labels), np.tile(prior, (self.n_labels, 1)))
+        self.offsets = np.concatenate([[0], np.cumsum(self.n_values)]).astype(np.int64)
+        self.width = int(self.offsets[-1])
+        self.n_counts = n_labels * self.width
+        self.n_cells = self.n_counts + n_labels * len(numbers) * N_CELLS
+        starts = (np.arange(n_labels)[:, None] * self.width + self.offsets[:-1]).ravel()
+        self.group_start = np.concatenate([starts, [self.n_counts]]).astype(np.int64)
+        families = [GAUSSIAN if number.family == "gaussian" else COUNT for number in numbers]
+        self.families = np.array(families, dtype=np.int64)
+        prior = np.array([number.prior for number in numbers], dtype=np.float64).reshape(-1, 4)
+        self.number_groups = number_groups(
+            self.n_counts, np.tile(self.families, n_labels), np.tile(prior, (n_labels, 1))
+        )
 
     def sums_of_numbers(self, statistics: NDArray[Any]) -> NDArray[np.float64]:
         """The sums of numbers out of rows of cells (rows, labels, columns of numbers, 3)."""

@@ -31,7 +31,7 @@ from kinfolk.posterior import Archive, names_from, schema_from, unplain
 from kinfolk.tasks.answering import Known
 from kinfolk.tasks.keywords import third_by_keyword
 from kinfolk.tasks.schema import Column, Schema, check_numeric
-from kinfolk.tasks.statistics import Rows, count, layout_of, no_rows, positions, statistics_from_counts
+from kinfolk.tasks.statistics import Layout, Rows, count, layout_of, no_rows, positions, statistics_from_counts
 from kinfolk.tasks.streaming.counts import Counts
 from kinfolk.tasks.training import Columns, Training, receive_training
 from kinfolk.tasks.values import as_ids
@@ -199,7 +199,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         self._tell_of_rows_left_out(data.n_unlabelled)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         sharing = self._sharing()
-        given = self._given(training.schema, training.classes)
+        given = self._given(training.schema, training.classes, data.statistics.layout)
         temper_before = None if before is None else before.hyper.temper
         hyper, posterior = sharing.fit(self._prepared(data), labelled, given, seed, temper_before)
         if posterior.convergence is not None and not posterior.convergence.converged:
@@ -218,11 +218,12 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
             np.zeros((0, len(training.classes))),
         )
 
-    def _given(self, schema: Schema, classes: NDArray[Any]) -> GivenHyperParameters:
+    def _given(self, schema: Schema, classes: NDArray[Any], layout: Layout) -> GivenHyperParameters:
         """Hyper-parameters as the parameters give them."""
         return given_hyper_parameters(
             schema,
             classes,
+            layout,
             label_prior=None if is_learn(self.label_prior) else self.label_prior,
             feature_prior=None if is_learn(self.feature_prior) else self.feature_prior,
             temper=None if is_learn(self.temper) else float(self.temper),
@@ -438,7 +439,8 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         given = None
         if "label_prior" not in archive.arrays:
             classes = as_ids(names_from(archive.about["classes"], "labels"))
-            given = model._given(schema_from(archive), classes)
+            schema = schema_from(archive)
+            given = model._given(schema, classes, layout_of(schema, len(classes)))
         return model._keep(from_archive(archive, given, cls._shares_rates))
 
     def __sklearn_tags__(self) -> Any:

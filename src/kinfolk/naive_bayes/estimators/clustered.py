@@ -24,6 +24,7 @@ from kinfolk.partition.concentration import GammaPrior
 from kinfolk.partition.tree import TaskTree
 from kinfolk.posterior import Archive
 from kinfolk.tasks.schema import Schema
+from kinfolk.tasks.statistics import Layout
 
 # The models, by what the tasks of a cluster share: partition_per and within.
 _MODELS: dict[tuple[str, str], SharingModel] = {
@@ -238,9 +239,10 @@ class ClusteredNB(SharingNB):
             )
         )
 
-    def _given(self, schema: Schema, classes: NDArray[Any]) -> GivenHyperParameters:
+    def _given(self, schema: Schema, classes: NDArray[Any], layout: Layout) -> GivenHyperParameters:
         learns = is_learn(self.concentration)
-        return super()._given(schema, classes)._replace(concentration=None if learns else float(self.concentration))
+        concentration = None if learns else float(self.concentration)
+        return super()._given(schema, classes, layout)._replace(concentration=concentration)
 
     def _is_averaged(self) -> bool:
         return self.predictive == "averaged"

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.model.hyper import GivenHyperParameters
 from kinfolk.tasks.schema import Schema
-from kinfolk.tasks.statistics import Layout, layout_of
+from kinfolk.tasks.statistics import Layout
 
 
 def given_hyper_parameters(
     schema: Schema,
     classes: NDArray[Any],
+    layout: Layout,
     *,
     label_prior: Any,
     feature_prior: Any,
@@ -25,9 +26,7 @@ def given_hyper_parameters(
     """Hyper-parameters from what a user gives; None is left for the data to settle."""
     return GivenHyperParameters(
         None if label_prior is None else label_pseudo_counts(label_prior, classes),
-        None
-        if feature_prior is None
-        else feature_pseudo_counts(feature_prior, schema, layout_of(schema, len(classes))),
+        None if feature_prior is None else feature_pseudo_counts(feature_prior, schema, layout),
         None if temper is None else np.full(len(schema.columns), temper, dtype=np.float64),
         concentration,
     )
