@@ -46,11 +46,12 @@ def test_one_partition_for_all_features_needs_the_quarters():
 
 
 def test_noisy_copies_are_sampled_and_predict():
-    X, y, task = made_up_tasks(n_rows=12)
+    X, y, task = made_up_tasks(n_rows=40)
     model = ClusteredNB(within="noisy", **CHAINS).fit(X, y, task=task)
-    assert np.isfinite(model.predict_log_proba(X, task=task)).all()
-    assert model.convergence_ is not None
-    assert model.score(X, y, task=task) > 0.7
+    assert model.posterior_.partitions.shape == (2, 30, 12)
+    assert {"log joint", "number of clusters"} <= set(model.convergence_.r_hat)
+    shuffled = np.random.default_rng(0).permutation(task)
+    assert model.score(X, y, task=task) > model.score(X, y, task=shuffled) + 0.2
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,8 @@ def test_explanations_of_noisy_copies_and_of_features_partitions_add_up(per_feat
         explained = model.explain(X[:4], task=task[:4])
         total = explained.label_part + explained.feature_part.sum(axis=1) + explained.remainder
         np.testing.assert_allclose(total, model.predict_log_proba(X[:4], task=task[:4]), atol=1e-9)
+        # What the parts leave over is little beside what they say.
+        assert np.ptp(explained.remainder, axis=1).max() < 0.2 * np.ptp(explained.feature_part, axis=2).max()
         shares = explained.own + explained.kin + explained.everybody + explained.prior
         np.testing.assert_allclose(shares, 1.0, atol=1e-6)
 
@@ -131,7 +134,8 @@ def test_evidence_by_search_lies_between_the_trees_bound_and_the_exact_value():
 def test_evidence_of_features_partitions_adds_up_and_knows_no_search(per_feature):
     assert per_feature.log_evidence_kind_ == "lower bound"
     annealed = per_feature.evidence("annealed")
-    assert annealed.value > per_feature.log_evidence_ - 4 * annealed.error
+    assert 0.0 < annealed.error < 1.0
+    assert abs(annealed.value - per_feature.log_evidence_) < 3.0 + 4 * annealed.error
     with pytest.raises(ValueError, match="one partition for all features"):
         per_feature.evidence("search")
     with pytest.raises(ValueError, match='partition_per="task" with within="same" alone'):

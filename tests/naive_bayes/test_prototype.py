@@ -176,7 +176,7 @@ def test_predictions_agree_with_numerical_integration_for_known_and_new_tasks(ca
         labels = case.alpha + (case.label_counts()[u] if known else 0)
         expected.append(labels * rates / (labels @ rates))
     tasks = list(range(case.n_tasks + 1))
-    found = [model.predict_proba(np.ones((len(tasks), 1), dtype=int), tasks)[:, 1] for model in runs]
+    found = [model.predict_proba(np.ones((len(tasks), 1), dtype=int), task=tasks)[:, 1] for model in runs]
     assert agree(found, np.array(expected)[:, 1])
 
 
@@ -280,9 +280,9 @@ class TestUnlabelledRows:
         order = np.random.default_rng(0).permutation(len(labels))
         names = np.array(["zoe", "kim", "ann"])
         other = case.model(**options).fit(case.x[order], labels[order], task=names[case.task][order])
-        probability = one.predict_proba(case.x, case.task)
-        np.testing.assert_array_equal(two.predict_proba(case.x, case.task), probability)
-        np.testing.assert_allclose(other.predict_proba(case.x, names[case.task]), probability, rtol=1e-12)
+        probability = one.predict_proba(case.x, task=case.task)
+        np.testing.assert_array_equal(two.predict_proba(case.x, task=case.task), probability)
+        np.testing.assert_allclose(other.predict_proba(case.x, task=names[case.task]), probability, rtol=1e-12)
         np.testing.assert_allclose(other.label_distributions_, one.label_distributions_[order], rtol=1e-12)
 
 
@@ -475,7 +475,7 @@ def generated(opposed: bool, seed: int, n_tasks: int = 40, n_features: int = 4, 
 
 def log_loss(model, new) -> float:
     x, y, task = new
-    return float(-model.predict_log_proba(x, task)[np.arange(len(y)), y].mean())
+    return float(-model.predict_log_proba(x, task=task)[np.arange(len(y)), y].mean())
 
 
 def fitted_to(opposed: bool):
@@ -509,8 +509,8 @@ class TestSection24:
     def test_it_stops_sharing_there_while_clustering_goes_on(self, alike, opposed):
         (prototype, alone, clustered), new = opposed
         x, _, task = new
-        assert prototype.explain(x[:1], task[:1]).everybody.mean() < 0.2
-        assert alike[0][0].explain(x[:1], task[:1]).everybody.mean() > 0.75
+        assert prototype.explain(x[:1], task=task[:1]).everybody.mean() < 0.2
+        assert alike[0][0].explain(x[:1], task=task[:1]).everybody.mean() > 0.75
         assert log_loss(clustered, new) < 0.85 * log_loss(prototype, new)
         assert log_loss(prototype, new) > 0.9 * log_loss(alone, new)
 
@@ -534,8 +534,10 @@ class TestLimits:
         assert abs(model.log_evidence_ - whole.log_evidence_) < 4 * model.log_evidence_error_ + 1e-4
         tasks = [*case.task, *(["new"] * 4)]
         rows = np.concatenate([case.x, case.x[:4]])
-        np.testing.assert_allclose(model.predict_proba(rows, tasks), whole.predict_proba(rows, tasks), atol=0.01)
-        ours, theirs = model.explain(case.x[:3], case.task[:3]), whole.explain(case.x[:3], case.task[:3])
+        np.testing.assert_allclose(
+            model.predict_proba(rows, task=tasks), whole.predict_proba(rows, task=tasks), atol=0.01
+        )
+        ours, theirs = model.explain(case.x[:3], task=case.task[:3]), whole.explain(case.x[:3], task=case.task[:3])
         for share in ("own", "everybody", "prior"):
             np.testing.assert_allclose(getattr(ours, share), getattr(theirs, share), atol=0.01)
 
@@ -547,7 +549,7 @@ class TestLimits:
         for each in (model, alone):
             each.fit(case.x, case.y, task=case.task)
         np.testing.assert_allclose(
-            model.predict_proba(case.x, case.task), alone.predict_proba(case.x, case.task), rtol=1e-3
+            model.predict_proba(case.x, task=case.task), alone.predict_proba(case.x, task=case.task), rtol=1e-3
         )
         assert 0 < model.log_evidence_error_ < 0.03
         assert abs(model.log_evidence_ - alone.log_evidence_) < 4 * model.log_evidence_error_
@@ -588,14 +590,14 @@ class TestEstimator:
         X, y, task = self.data()
         again = PrototypeNB(**self.OPTIONS).fit(X, y, task=task)
         other = PrototypeNB(**{**self.OPTIONS, "random_state": 8}).fit(X, y, task=task)
-        np.testing.assert_array_equal(again.predict_proba(X, task), model.predict_proba(X, task))
+        np.testing.assert_array_equal(again.predict_proba(X, task=task), model.predict_proba(X, task=task))
         assert again.log_evidence_ == model.log_evidence_
-        assert not np.array_equal(other.predict_proba(X, task), model.predict_proba(X, task))
+        assert not np.array_equal(other.predict_proba(X, task=task), model.predict_proba(X, task=task))
 
     def test_the_number_of_jobs_does_not_matter(self, model):
         X, y, task = self.data()
         two = PrototypeNB(**self.OPTIONS, n_jobs=2).fit(X, y, task=task)
-        np.testing.assert_array_equal(two.predict_proba(X, task), model.predict_proba(X, task))
+        np.testing.assert_array_equal(two.predict_proba(X, task=task), model.predict_proba(X, task=task))
         assert two.log_evidence_ == model.log_evidence_
 
     @pytest.mark.parametrize("weights", [None, np.linspace(0.3, 2.9, 60)], ids=["whole", "fractional"])
@@ -606,7 +608,7 @@ class TestEstimator:
         renamed = np.array([{"ann": "zoe", "bob": "amy", "cid": "kim"}[name] for name in task])
         shuffled = None if weights is None else weights[order]
         other = PrototypeNB(**self.OPTIONS).fit(X.iloc[order], y[order], task=renamed[order], sample_weight=shuffled)
-        np.testing.assert_allclose(other.predict_proba(X, renamed), one.predict_proba(X, task), rtol=1e-10)
+        np.testing.assert_allclose(other.predict_proba(X, task=renamed), one.predict_proba(X, task=task), rtol=1e-10)
 
     def test_a_row_of_weight_two_is_two_rows(self):
         X, y, task = self.data()
@@ -614,18 +616,18 @@ class TestEstimator:
         weighed = PrototypeNB(**self.OPTIONS).fit(X, y, task=task, sample_weight=weight)
         rows = np.repeat(np.arange(len(y)), weight)
         repeated = PrototypeNB(**self.OPTIONS).fit(X.iloc[rows], y[rows], task=task[rows])
-        np.testing.assert_array_equal(weighed.predict_proba(X, task), repeated.predict_proba(X, task))
+        np.testing.assert_array_equal(weighed.predict_proba(X, task=task), repeated.predict_proba(X, task=task))
 
     def test_two_calls_of_partial_fit_are_one_fit(self, model):
         X, y, task = self.data()
         parts = PrototypeNB(**self.OPTIONS)
         for rows in (slice(0, 40), slice(40, 60)):
             parts.partial_fit(X[rows], y[rows], task=task[rows])
-        np.testing.assert_array_equal(parts.predict_proba(X, task), model.predict_proba(X, task))
+        np.testing.assert_array_equal(parts.predict_proba(X, task=task), model.predict_proba(X, task=task))
 
     def test_missing_values_and_unseen_categories_are_left_out_of_the_product(self, model):
         day_only = pd.DataFrame({"day": ["mon"] * 2, "hour": [None, "night"]}, dtype=object)
-        probability = model.predict_proba(day_only, ["ann", "ann"])
+        probability = model.predict_proba(day_only, task=["ann", "ann"])
         np.testing.assert_array_equal(probability[0], probability[1])
         rates = model.feature_rates(by="task").query("task == 'ann' and value == 'mon'")["probability"].to_numpy()
         labels = model.label_rates().query("task == 'ann'")["probability"].to_numpy()
@@ -638,7 +640,7 @@ class TestEstimator:
             np.prod([table.query(f"label == '{label}' and value == '{v}'")["mean"].item() for v in ("tue", "pm")])
             for label in model.classes_
         ]
-        np.testing.assert_allclose(model.predict_proba(rows, ["new"])[0], np.array(joint) / sum(joint))
+        np.testing.assert_allclose(model.predict_proba(rows, task=["new"])[0], np.array(joint) / sum(joint))
 
     def test_every_task_is_a_cluster_of_its_own(self, model):
         np.testing.assert_array_equal(model.partition_, [0, 1, 2])
@@ -664,7 +666,7 @@ class TestEstimator:
         labels = model.label_rates().set_index(["task", "label"])["probability"]
         joint = np.array([labels["bob", label] * rates["bob", label, "hour", "am"] for label in model.classes_])
         row = pd.DataFrame({"day": [None], "hour": ["am"]}, dtype=object)
-        np.testing.assert_allclose(model.predict_proba(row, ["bob"])[0], joint / joint.sum())
+        np.testing.assert_allclose(model.predict_proba(row, task=["bob"])[0], joint / joint.sum())
         likely = model.feature_rates(by="task", estimate="ml").query(
             "task == 'bob' and label == 'no' and value == 'am'"
         )
@@ -675,8 +677,8 @@ class TestEstimator:
     def test_an_explanation_adds_up_and_names_its_sources(self, model):
         X, _, task = self.data()
         rows, tasks = X[:4], [*task[:3], "new"]
-        found = model.explain(rows, tasks)
-        proba = model.predict_log_proba(rows, tasks)
+        found = model.explain(rows, task=tasks)
+        proba = model.predict_log_proba(rows, task=tasks)
         np.testing.assert_allclose(found.log_odds(), proba[:, 1] - proba[:, 0])
         np.testing.assert_allclose(found.own + found.everybody + found.prior, 1.0)
         assert (found.kin == 0).all()
@@ -695,7 +697,7 @@ class TestEstimator:
         loaded = PrototypeNB._from_archive(read_archive(tmp_path / "model.kin"))
         predictor = kinfolk.load(tmp_path / "model.kin")
         for each in (loaded, predictor):
-            np.testing.assert_array_equal(each.predict_proba(X, task), model.predict_proba(X, task))
+            np.testing.assert_array_equal(each.predict_proba(X, task=task), model.predict_proba(X, task=task))
         pd.testing.assert_frame_equal(loaded.strengths_, model.strengths_)
         pd.testing.assert_frame_equal(loaded.prototypes_, model.prototypes_)
         assert loaded.log_evidence_ == model.log_evidence_

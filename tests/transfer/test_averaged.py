@@ -7,6 +7,7 @@ import pytest
 
 import kinfolk
 from kinfolk import AveragedNB, ClusteredNB, CompleteSharingNB, NoSharingNB
+from kinfolk.transfer.folds import UserRows
 
 PLAIN = {"label_prior": 1.0, "feature_prior": 1.0, "temper": 1.0}
 
@@ -106,7 +107,9 @@ def test_bad_parameters_are_told_in_one_sentence(given, message):
 def test_so_few_rows_that_no_fold_can_be_learnt_from_give_equal_weights(rows):
     model = AveragedNB({"one": NoSharingNB(), "other": CompleteSharingNB()}, random_state=0)
     model.fit(rows, [0, 1, 0][: len(rows)])
-    assert np.isfinite(model.predict_proba(rows)).all()
+    assert list(model.weights_.values()) == [0.5, 0.5]
+    each = [member.predict_proba(rows) for member in model.members_.values()]
+    np.testing.assert_allclose(model.predict_proba(rows), np.mean(each, axis=0), atol=1e-12)
 
 
 def test_frames_of_pandas_and_polars_and_the_task_column_give_the_same():
@@ -127,12 +130,22 @@ def test_the_number_of_jobs_changes_nothing():
     np.testing.assert_array_equal(one, two)
 
 
-def test_rows_without_a_label_are_never_held_out():
+def test_rows_without_a_label_are_never_held_out(monkeypatch):
     X, y, task = made_up_tasks(8, n_tasks=4)
     some = np.where(np.arange(len(y)) % 7 == 0, None, y)
+    held_out = []
+    predicted_by = UserRows.predicted_by
+
+    def watched(rows, model):
+        held_out.extend(rows.parts[1])
+        return predicted_by(rows, model)
+
+    monkeypatch.setattr(UserRows, "predicted_by", watched)
     model = AveragedNB({"one": NoSharingNB(n_draws=5), "all": CompleteSharingNB(n_draws=5)}, random_state=0)
     model.fit(X, some, task=task)
-    assert np.isfinite(model.predict_log_proba(X, task=task)).all()
+    # Every labelled row once for each member, and no other.
+    assert None not in held_out
+    assert len(held_out) == 2 * sum(label is not None for label in some)
 
 
 def test_explanations_add_up_to_the_predictions(averaged):
@@ -140,6 +153,14 @@ def test_explanations_add_up_to_the_predictions(averaged):
     explained = averaged.explain(X[:5], task=task[:5])
     total = explained.label_part + explained.feature_part.sum(axis=1) + explained.remainder
     np.testing.assert_allclose(total, averaged.predict_log_proba(X[:5], task=task[:5]), atol=1e-10)
+    parts = [member.explain(X[:5], task=task[:5]) for member in averaged.members_.values()]
+    weights = list(averaged.weights_.values())
+    for name in ("label_part", "feature_part", "own", "kin", "everybody", "prior"):
+        expected = np.average([getattr(part, name) for part in parts], axis=0, weights=weights)
+        np.testing.assert_allclose(getattr(explained, name), expected, atol=1e-12)
+    # The members nearly agree, so that hardly anything remains.
+    assert np.ptp(explained.remainder, axis=1).max() < 0.1
+    assert np.ptp(explained.feature_part, axis=2).max() > 0.5
 
 
 def test_a_saved_average_predicts_as_it_did(averaged, tmp_path):

@@ -88,13 +88,12 @@ def learn_from_blocks(
         if change < _SETTLED:
             return hyper, fitted
         hyper = learnt
-    if change > 1.0:
-        warnings.warn(
-            f"feature_prior and concentration had not settled after {_MAX_ROUNDS} rounds of inference: the "
-            f"last changed one of them by a factor of {np.exp(change):.1f}; give numbers, or compare with other data",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    warnings.warn(
+        f"feature_prior and concentration had not settled after {_MAX_ROUNDS} rounds of inference: the last changed "
+        f"one of them by a factor of {np.exp(change):.2g}; give numbers, or look at feature_prior_ and concentration_",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
     return hyper, None
 
 
