@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss
 
+import kinfolk
 from kinfolk import LICAClassifier, LICARegressor
 from kinfolk.datasets import make_lica_tasks
 from kinfolk.lica.inference import infer
@@ -450,3 +451,29 @@ def test_a_regression_far_from_zero_is_the_one_near_it_moved(parameters):
     near.fit_task(data.X[:25], data.y[:25], task="again")
     moved = far.predict(data.X[:3], task=["again"] * 3) - near.predict(data.X[:3], task=["again"] * 3)
     np.testing.assert_allclose(moved, 1e4, rtol=1e-8)
+
+
+@pytest.mark.parametrize("estimator", [LICAClassifier, LICARegressor])
+def test_score_takes_weights_third_and_tasks_by_keyword_alone(estimator):
+    y = MADE.y if estimator is LICAClassifier else MADE.X[:, 0]
+    model = estimator(n_sources=1, random_state=0, max_iter=500).fit(MADE.X, y, task=MADE.task)
+    weights = np.random.default_rng(0).integers(0, 3, size=len(y)).astype(float)
+    twice = np.repeat(np.arange(len(y)), weights.astype(int))
+    expected = model.score(MADE.X[twice], y[twice], task=MADE.task[twice])
+    assert model.score(MADE.X, y, weights, task=MADE.task) == pytest.approx(expected)
+    with pytest.raises(TypeError, match="positional"):
+        model.score(MADE.X, y, weights, MADE.task)
+
+
+def test_an_estimator_holds_the_predictor_that_a_file_gives(tmp_path):
+    model = fitted(n_sources=2)
+    kinfolk.save(model, tmp_path / "model.kin")
+    loaded = kinfolk.load(tmp_path / "model.kin")
+    own = model._fitted_predictor()
+    assert type(own) is type(loaded)
+    for mine, theirs in zip(own._model.prior, loaded._model.prior, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert own._model.fitted._fields == loaded._model.fitted._fields
+    np.testing.assert_array_equal(
+        own.predict_proba(MADE.X, task=MADE.task), loaded.predict_proba(MADE.X, task=MADE.task)
+    )
