@@ -332,3 +332,6 @@ def test_a_linear_model_fitted_in_python_predicts_and_decides(run: Run, meetings
     found = printed(run("predict", "linear.kin", "new.csv").stdout)
     np.testing.assert_allclose(found.iloc[:, 2:], model.predict_proba(X), rtol=1e-9)
     assert run("decide", "linear.kin", "new.csv", "--ask-cost", 0.1).exit_code == 0
+    result = run("inspect", "linear.kin")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "linear.kin holds LICAClassifier" in result.stderr

@@ -48,6 +48,9 @@ def inspect(
             raise ValueError(f"--features was given, but {model} holds Bayes nets, which have no labels to tell apart")
         typer.echo(_networks(estimator, task, as_json), nl=False)
         return
+    if not hasattr(believed_most(estimator), "log_ratios"):
+        load = f"kinfolk.load({str(model)!r}, estimator=True)"
+        raise ValueError(f"{model} holds {type(estimator).__name__}, which is looked into in Python: {load}")
     about = describe(estimator)
     # Rates are those of one model; of an average, those of the member believed most.
     member = believed_most(estimator)
