@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.networks.answers.bif import MOST_VARIABLES
-from kinfolk.networks.answers.rows import by_task, check_known, encode_part, names_of, score_rows
+from kinfolk.networks.answers.rows import by_task, check_known, encode_part, names_of, score_by_task, score_rows
 from kinfolk.networks.model.data import states_of
 from kinfolk.networks.model.network import Codes, Network, make_network
 from kinfolk.posterior import Archive, names_from, schema_from
@@ -49,7 +49,7 @@ class NetworksPredictor:
         schema, tasks = variables_from(archive), tasks_from(archive)
         return cls(schema, tasks, networks_from(archive, schema, tasks), archive.about["params"]["task_column"])
 
-    def score_samples(self, X: Any, task: Any = None) -> Any:
+    def score_samples(self, X: Any, *, task: Any = None) -> Any:
         """Natural log of the probability of each row under its task's network.
 
         Of one table for all tasks, columns that no network has are left aside. A missing value, or one never seen in
@@ -88,12 +88,7 @@ class NetworksPredictor:
         missing = is_missing(given)
         if missing.any():
             raise ValueError(f"task, row {int(np.argmax(missing))}: a task is missing, every row needs one")
-        of_row = encode(given, known)
-        scores = np.empty(table.n_rows)
-        for t in np.unique(of_row):
-            its = of_row == t
-            scores[its] = self._of_task(codes[its], known[t] if t >= 0 else given[its][0])
-        return scores
+        return score_by_task(self.networks_, self._schema.names, codes, encode(given, known), given)
 
     def _codes(self, table: Table) -> Codes:
         """Codes of a table that has all variables; others are left aside."""

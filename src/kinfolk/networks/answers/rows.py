@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kinfolk.networks.model.elimination import log_probability
 from kinfolk.networks.model.network import Codes, Network
+from kinfolk.tasks.membership import rows_of_tasks
 from kinfolk.tasks.schema import Schema, encode_column
 from kinfolk.tasks.table import Table
 from kinfolk.tasks.values import check_finite
@@ -47,6 +48,25 @@ def check_known(table: Table, schema: Schema, task: Any) -> None:
     unknown = [name for name in names_of(table) if name not in schema.names]
     if unknown:
         raise ValueError(f"task {task!r}: column {unknown[0]!r} was not there in training")
+
+
+def score_by_task(
+    networks: Mapping[Any, Network],
+    names: list[str],
+    codes: NDArray[np.int32],
+    of_row: NDArray[Any],
+    given: NDArray[Any],
+) -> NDArray[np.float64]:
+    """Log probability of coded rows, each under its task's network; ``of_row`` is −1 for tasks never seen."""
+    known = list(networks)
+    scores = np.empty(len(codes))
+    # Tasks never seen come last; all of them are answered alike.
+    place = np.where(of_row < 0, len(known), of_row).astype(np.int64)
+    for t, rows in enumerate(rows_of_tasks(place, len(known) + 1)):
+        if len(rows):
+            task = known[t] if t < len(known) else given[rows[0]]
+            scores[rows] = score_rows(networks, names, codes[rows], task)
+    return scores
 
 
 def score_rows(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kinfolk.networks.answers.bif import read_bif, write_bif
 from kinfolk.networks.answers.pgmpy_model import to_pgmpy
-from kinfolk.networks.answers.rows import by_task, check_known, encode_part, score_rows
+from kinfolk.networks.answers.rows import by_task, check_known, encode_part, score_by_task, score_rows
 from kinfolk.networks.model.network import Network
 from kinfolk.tasks.door import ONE_TASK, receive
 from kinfolk.tasks.frames import make_frame
@@ -78,14 +78,8 @@ class Answers:
         codes = self._schema.encode(table)
         if given is None:
             return score_rows(self.networks_, self._schema.names, codes, self.tasks_.tolist()[0])
-        known = self.tasks_.tolist()
-        of_row = encode(given, known)
-        scores = np.empty(table.n_rows)
-        for t in np.unique(of_row):
-            its = of_row == t
-            name = known[t] if t >= 0 else given[its][0]
-            scores[its] = score_rows(self.networks_, self._schema.names, codes[its], name)
-        return scores
+        of_row = encode(given, self.tasks_.tolist())
+        return score_by_task(self.networks_, self._schema.names, codes, of_row, given)
 
     def _check_columns(self, X: Any) -> None:
         if not isinstance(X, Mapping):

@@ -12,6 +12,7 @@ from kinfolk.networks.answers.rows import by_task, encode_part, names_of
 from kinfolk.networks.model.cases import MOST_STATES
 from kinfolk.networks.model.data import Data
 from kinfolk.tasks.door import receive, task_ids
+from kinfolk.tasks.membership import rows_of_tasks
 from kinfolk.tasks.schema import learn_schema
 from kinfolk.tasks.table import Table, declared_categories, read_table
 from kinfolk.tasks.values import as_column, encode
@@ -52,7 +53,7 @@ def learn_tables_of(
         tasks = task_ids(given)
         everything = schema.encode(table)
         of_row = np.zeros(table.n_rows, dtype=np.int64) if given is None else encode(given, tasks.tolist())
-        rows = [np.flatnonzero(of_row == t) for t in range(len(tasks))]
+        rows = rows_of_tasks(of_row.astype(np.int64), len(tasks))
         codes = [np.asfortranarray(everything[its]) for its in rows]
         present = np.ones((len(tasks), len(schema.columns)), dtype=bool)
     tables = Data(tasks, schema, codes, present, rows, called)
