@@ -6,9 +6,21 @@ import numpy as np
 import pytest
 
 from kinfolk.sequences.inference import chains
-from kinfolk.sequences.inference.chains import fitted_to_draws, put_together, run_chains, run_side_by_side
+from kinfolk.sequences.inference.chain_arrays import from_arrays, to_arrays
+from kinfolk.sequences.inference.chains import (
+    fitted_to_draws,
+    go_on,
+    put_together,
+    run_chains,
+    run_side_by_side,
+    start_chain,
+)
+from kinfolk.sequences.inference.gibbs import GibbsSampler
 from kinfolk.sequences.inference.options import Schedule
 from kinfolk.sequences.model.draw import Draw, HyperParameters
+from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.ndp_ihmm import Priors
+from kinfolk.sequences.model.sequences import Sequences
 
 
 def a_draw(log_joint, cluster=(0, 0, 1), n_states=(1, 2, 2)):
@@ -118,3 +130,26 @@ def test_draws_of_an_approximation_are_a_chain_without_diagnostics():
     assert fitted.bound == -5.0
     assert fitted.traces.log_joint.tolist() == [[1.0, 2.0]]
     assert fitted.traces.partitions.shape == (1, 2, 3)
+
+
+@pytest.mark.parametrize("n_learning", [0, 4])
+def test_a_chain_that_was_put_away_goes_on_as_if_it_had_not_been(n_learning, tmp_path):
+    rng = np.random.default_rng(0)
+    codes = np.concatenate([rng.integers(0, 2, 60), rng.integers(2, 4, 60), rng.integers(0, 4, 60)])
+    data = Sequences((codes,), np.arange(0, 181, 30), np.array([0, 2, 4, 6]))
+    emission = Categorical(4)
+    sampler = GibbsSampler(data, emission, Priors(), 4, 3, None, n_learning=n_learning)
+    begun = start_chain(sampler, 5)
+    at_once = go_on(sampler, begun, 7)
+    half = go_on(sampler, begun, 3)
+    np.savez(tmp_path / "chain.npz", **to_arrays(half))
+    with np.load(tmp_path / "chain.npz", allow_pickle=False) as arrays:
+        read = from_arrays(sampler, dict(arrays))
+    for chain in (half, read):
+        again = go_on(sampler, chain, 4)
+        for ours, theirs in zip(again.position.state, at_once.position.state, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        assert again.generator == at_once.generator
+        assert again.position.n_learning == at_once.position.n_learning
+    # Going on left the values that it began with as they were.
+    np.testing.assert_array_equal(go_on(sampler, begun, 7).position.state.states, at_once.position.state.states)

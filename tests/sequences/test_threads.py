@@ -6,7 +6,6 @@ import time
 import numpy as np
 import pytest
 
-from kinfolk.sequences.inference.helpers import Flag
 from kinfolk.sequences.inference.threads import tapering, threads
 
 
@@ -44,14 +43,25 @@ def test_what_goes_wrong_in_a_thread_is_told_and_the_threads_live_on(bad):
         assert parallel(abs, [-1, -2]) == [1, 2]
 
 
-def test_a_flag_that_another_thread_raises_is_seen():
-    flag = Flag()
-    assert not flag.wait(n_looks=10)
-    threading.Timer(0.05, flag.put, [True]).start()
-    # So many looks that a compiler which reads it only once would keep this waiting for half a minute, in vain.
-    assert flag.wait(n_looks=1 << 36)
-    flag.put(False)
-    assert not flag.wait(n_looks=10)
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("who", ["caller", "helper"])
+def test_what_goes_wrong_stops_all_threads_at_once(error, who):
+    caller, done = threading.get_ident(), []
+
+    def work(item):
+        time.sleep(1e-3)
+        if (threading.get_ident() == caller) == (who == "caller"):
+            raise error(f"item {item}")
+        done.append(item)
+
+    with threads(3) as parallel:
+        with pytest.raises(error):
+            parallel(work, range(300))
+        # Nobody is at work any more, and hardly anybody was.
+        n_done = len(done)
+        time.sleep(0.05)
+        assert len(done) == n_done < 20
+        assert parallel(abs, [-1, -2]) == [1, 2]
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.2])

@@ -2,7 +2,7 @@
 
 - `gibbs`: chains of a sampler (`chains`), from where they begin (`starts`); `sweep`: one sweep, in which
   `cluster_moves` draws clusters and states, `concentrations` the hyper-parameters; `split_merge`: moves of whole
-  clusters along the paths of `annealing`; `raftery_lewis`: how long chains should run;
+  clusters along the paths of `annealing`; `chain_arrays`: a chain put away; `raftery_lewis`: how long to run;
 - `variational`: the mean-field posterior, of one cluster (`mean_field`, with the kernels of `local_posteriors` and
   `base_weights`), of all (`mean_field_mixture`) and of many tasks in batches (`stochastic_variational`);
 - `agglomeration`, `task_set_fits`, `state_merges`, `most_probable_hyper`: how mean field finds clusters and states;

@@ -18,6 +18,8 @@ twelve in one cluster are weighed with one of 4; draws from q alone scatter as m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from math import exp, lgamma, log
 from typing import NamedTuple
 
@@ -28,11 +30,11 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.inference.local_posteriors import NO_COUNT, log_rising
 from kinfolk.sequences.inference.mean_field import ClusterFit, fit_locally
-from kinfolk.sequences.model.emissions.emission import Codes, Emission, LogDensities
+from kinfolk.sequences.model.emissions.emission import Codes, Densities, Emission, LogDensities
 from kinfolk.sequences.model.filtering import draw_states, log_likelihoods
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.transitions import count_transitions, draw_dirichlet, draw_rows
+from kinfolk.sequences.model.transitions import count_transitions, draw_dirichlet, draw_rows_of_tasks
 
 # Probabilities that are zero in floats count as this much.
 _TINY = 1e-300
@@ -109,12 +111,8 @@ def reference_of(
     moves = counts + hyper.alpha * (hyper.gamma / n_states + tables) / (hyper.gamma + tables.sum())
     moves[:, np.arange(1, n_states + 1), np.arange(n_states)] += hyper.stickiness
     log_moves = np.log(moves / moves.sum(axis=2, keepdims=True))
-    log_guide = guide.rows.copy()
-    bounds = sequences.bounds, sequences.task_bounds
-    log_guided = _log_likelihood(*guide.scaled(), *bounds, log_moves, log_moves, 0.0)
-    return Reference(
-        sequences, tables, statistics, counts, row_weights, log_guide, guide.row, log_moves, float(log_guided)
-    )
+    log_guided = _log_likelihood(sequences, guide.scaled(), np.exp(log_moves))
+    return Reference(sequences, tables, statistics, counts, row_weights, *guide, log_moves, log_guided)
 
 
 def draw_from(reference: Reference, emission: Emission, prior: ClusterPrior, rng: np.random.Generator) -> Particle:
@@ -123,8 +121,15 @@ def draw_from(reference: Reference, emission: Emission, prior: ClusterPrior, rng
     base_weights = np.empty(n_states)
     draw_dirichlet(prior.gamma / n_states + reference.tables, base_weights, rng)
     transitions = np.empty(reference.counts.shape)
-    _draw_all_rows(prior.alpha * base_weights, prior.stickiness, reference.counts, transitions, rng)
+    _draw_rows(base_weights, prior, reference.counts, transitions, rng)
     return Particle(base_weights, emission.draw_parameters(reference.statistics, rng), transitions)
+
+
+def _draw_rows(
+    base_weights: Floats, prior: ClusterPrior, counts: Floats, transitions: Floats, rng: np.random.Generator
+) -> None:
+    weights = np.tile(prior.alpha * base_weights, (len(counts), 1))
+    draw_rows_of_tasks(weights, prior.stickiness, counts, 0, len(counts), transitions, rng)
 
 
 def annealed(
@@ -176,7 +181,7 @@ def annealed(
         _move_base_weights(base_weights, *shared, n_tries, rng)
         known = (1.0 - following) * reference.counts + following * counts
         transitions = np.empty(known.shape)
-        _draw_all_rows(prior.alpha * base_weights, prior.stickiness, known, transitions, rng)
+        _draw_rows(base_weights, prior, known, transitions, rng)
         statistics = following * emission.statistics(sequences.observations, states, n_states)
         statistics += (1.0 - following) * reference.statistics
         particle = Particle(base_weights, emission.draw_parameters(statistics, rng), transitions)
@@ -207,9 +212,17 @@ def _log_sum(reference: Reference, rows: Floats, log_moves: Floats, at: float) -
     """Log of the sum over states of p(O, s | x)^t p(O, s | W̃, θ̃)^(1−t)."""
     if at == 0.0:
         return reference.log_guided
-    bounds = reference.sequences.bounds, reference.sequences.task_bounds
-    densities = _tempered(reference, rows, at).scaled()
-    return float(_log_likelihood(*densities, *bounds, log_moves, reference.log_guide_moves, at))
+    densities, moves = _tempered(reference, rows, at).scaled(), _mixed(reference, log_moves, at)
+    return _log_likelihood(reference.sequences, densities, moves)
+
+
+def _log_likelihood(sequences: Sequences, densities: Densities, transitions: Floats) -> float:
+    """Log likelihood of all sequences, each by the transitions of its task."""
+    likelihood, log_scale, row = densities
+    total = 0.0
+    for j, (bounds, steps) in enumerate(_by_task(sequences)):
+        total += float(log_likelihoods(likelihood, log_scale, row[steps], bounds, transitions[j]).sum())
+    return total
 
 
 def _draw_states(
@@ -221,52 +234,25 @@ def _draw_states(
     rng: np.random.Generator,
 ) -> float:
     """Draw states at a temperature; the log of the sum over them."""
-    bounds = reference.sequences.bounds, reference.sequences.task_bounds
-    densities = _tempered(reference, rows, at).scaled()
+    (likelihood, log_scale, row), moves = _tempered(reference, rows, at).scaled(), _mixed(reference, log_moves, at)
     uniforms = rng.random(len(states_out))
-    moves = log_moves, reference.log_guide_moves
-    return float(_draw_all_states(*densities, *bounds, *moves, at, uniforms, states_out))
-
-
-@compiled
-def _draw_all_rows(weights, kappa, counts, out, rng):  # type: ignore[no-untyped-def]
-    for j in range(len(counts)):
-        draw_rows(weights, kappa, counts[j], out[j], rng)
-
-
-@compiled
-def _mix(log_moves, log_guide_moves, at, out):  # type: ignore[no-untyped-def]
-    """Transitions of a task at a temperature."""
-    for r in range(out.shape[0]):
-        for s in range(out.shape[1]):
-            out[r, s] = exp(at * log_moves[r, s] + (1.0 - at) * log_guide_moves[r, s])
-
-
-@compiled
-def _log_likelihood(likelihood, log_scale, row, bounds, task_bounds, log_moves, log_guide_moves, at):  # type: ignore[no-untyped-def]
-    moves = np.empty(log_moves.shape[1:])
     total = 0.0
-    for j in range(len(log_moves)):
-        own = bounds[task_bounds[j] : task_bounds[j + 1] + 1]
-        _mix(log_moves[j], log_guide_moves[j], at, moves)
-        total += log_likelihoods(likelihood, log_scale, row[own[0] : own[-1]], own - own[0], moves).sum()
+    for j, (bounds, steps) in enumerate(_by_task(reference.sequences)):
+        given = likelihood, log_scale, row[steps], bounds, moves[j], uniforms[steps], states_out[steps]
+        total += float(draw_states(*given).sum())
     return total
 
 
-@compiled
-def _draw_all_states(  # type: ignore[no-untyped-def]
-    likelihood, log_scale, row, bounds, task_bounds, log_moves, log_guide_moves, at, uniforms, states_out
-):
-    moves = np.empty(log_moves.shape[1:])
-    total = 0.0
-    for j in range(len(log_moves)):
-        own = bounds[task_bounds[j] : task_bounds[j + 1] + 1]
-        first, end = own[0], own[-1]
-        _mix(log_moves[j], log_guide_moves[j], at, moves)
-        total += draw_states(
-            likelihood, log_scale, row[first:end], own - first, moves, uniforms[first:end], states_out[first:end]
-        ).sum()
-    return total
+def _mixed(reference: Reference, log_moves: Floats, at: float) -> Floats:
+    """Transitions of the tasks at a temperature."""
+    return np.asarray(np.exp(at * log_moves + (1.0 - at) * reference.log_guide_moves))
+
+
+def _by_task(sequences: Sequences) -> Iterator[tuple[Codes, slice]]:
+    """Where the sequences of each task begin and end among its steps, and where these are."""
+    for first, last in pairwise(sequences.task_bounds.tolist()):
+        own = sequences.bounds[first : last + 1]
+        yield own - own[0], slice(int(own[0]), int(own[-1]))
 
 
 @compiled

@@ -24,6 +24,15 @@ _SHORTEST_STEP = 1e-3
 
 
 @compiled
+def _total(weights, gamma, n_states):  # type: ignore[no-untyped-def]
+    """Σω, those of states that are not in use included."""
+    total = gamma * (1.0 - len(weights) / n_states)
+    for s in range(len(weights)):
+        total += weights[s]
+    return total
+
+
+@compiled
 def geometric_means(weights, gamma, n_states):  # type: ignore[no-untyped-def]
     """Geometric means of β of the states in use.
 
@@ -32,7 +41,7 @@ def geometric_means(weights, gamma, n_states):  # type: ignore[no-untyped-def]
     >>> geometric_means(np.array([30.0, 10.0]), 1.0, 10).round(3)
     array([0.732, 0.236])
     """
-    total = weights.sum() + gamma * (1.0 - len(weights) / n_states)
+    total = _total(weights, gamma, n_states)
     base = np.empty(len(weights))
     for s in range(len(weights)):
         base[s] = exp(digamma(weights[s]) - digamma(total))
@@ -43,7 +52,7 @@ def geometric_means(weights, gamma, n_states):  # type: ignore[no-untyped-def]
 def base_bound(weights, gamma, n_states, n_tasks):  # type: ignore[no-untyped-def]
     """What q(β) takes from the bound: −KL(Dir(ω) ‖ Dir(γ/L)), and Var(log β_l)/8 for each row of each task."""
     prior = gamma / n_states
-    total = weights.sum() + gamma * (1.0 - len(weights) / n_states)
+    total = _total(weights, gamma, n_states)
     value = lgamma(gamma) - lgamma(total)
     n_rows = n_tasks * (len(weights) + 1)
     at_total, variance_of_total = digamma(total), trigamma(total)
@@ -59,14 +68,16 @@ def weigh_states(counts, task_weights, weights, gamma, n_states, alpha, stickine
 
     A step towards γ/L + m̂ follows the natural gradient; it is halved until the bound has risen, which never falls.
     """
-    n_tasks = task_weights.sum()
+    n_tasks, tried = 0.0, np.empty(len(weights))
+    for j in range(len(task_weights)):
+        n_tasks += task_weights[j]
     value, tables = log_rising(counts, task_weights, geometric_means(weights, gamma, n_states), alpha, stickiness)
     best = value + base_bound(weights, gamma, n_states, n_tasks)
     for _ in range(n_updates):
-        step = gamma / n_states + tables - weights
         size, improved = 1.0, False
         while size > _SHORTEST_STEP:
-            tried = weights + size * step
+            for s in range(len(weights)):
+                tried[s] = weights[s] + size * (gamma / n_states + tables[s] - weights[s])
             base = geometric_means(tried, gamma, n_states)
             value, tried_tables = log_rising(counts, task_weights, base, alpha, stickiness)
             value += base_bound(tried, gamma, n_states, n_tasks)
@@ -76,5 +87,5 @@ def weigh_states(counts, task_weights, weights, gamma, n_states, alpha, stickine
             size *= 0.5
         if not improved:
             break
-        weights, best, tables = tried, value, tried_tables
+        weights, tried, best, tables = tried, np.empty(len(weights)), value, tried_tables
     return weights

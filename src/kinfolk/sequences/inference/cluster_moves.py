@@ -90,7 +90,7 @@ def rows_in_use(bounds, task_bounds, task, n_states):  # type: ignore[no-untyped
 def draw_rows_not_in_use(bounds, task_bounds, slots, weights, kappa, transitions, rng):  # type: ignore[no-untyped-def]
     """Draw from their prior the rows that scoring has left out."""
     n_states = weights.shape[1]
-    no_counts, shapes = np.zeros(n_states, dtype=np.int64), np.empty(n_states)
+    no_counts, shapes = np.zeros(n_states), np.empty(n_states)
     for j in range(len(slots)):
         for r in range(rows_in_use(bounds, task_bounds, j, n_states), n_states + 1):
             draw_row(weights[slots[j]], kappa, r, no_counts, shapes, transitions[j, r], rng)
@@ -106,7 +106,7 @@ def score_pairs(densities, bounds, task_bounds, first, last, slots, weights, kap
     row = densities.row
     n_clusters, n_picks, n_states = proposals.shape[1], proposals.shape[2], proposals.shape[4]
     scratch, nothing = scratch_rows(2, n_states), np.empty((0, n_states))
-    no_counts, shapes = np.zeros(n_states, dtype=np.int64), scratch_rows(1, n_states)[0]
+    no_counts, shapes = np.zeros(n_states), scratch_rows(1, n_states)[0]
     for pair in range(first, last):
         j, a = pair // n_clusters, pair % n_clusters
         n_rows = rows_in_use(bounds, task_bounds, j, n_states)
@@ -137,7 +137,8 @@ def choose(scores, slots, sizes, share, share_of_empty, uniforms):  # type: igno
             prior = log(sizes[a] + share) if sizes[a] > 0 else log(share_of_empty)
             for r in range(n_picks):
                 weights[a, r] = scores[j, a, r] + prior
-                largest = max(largest, weights[a, r])
+                if weights[a, r] > largest:
+                    largest = weights[a, r]
         # Where floats know no way to give the data, the task stays.
         if largest > -inf:
             total = 0.0
@@ -162,7 +163,7 @@ def draw_states_of_tasks(densities, bounds, tasks, slots, transitions, uniforms,
     """Draw the states of sequences ``first:last``, each by the transitions of its task."""
     n_states = transitions.shape[2]
     likelihood, log_scale, row = densities.likelihood, densities.log_scale, densities.row
-    filtered = np.empty((max(longest(bounds[first : last + 1]), 1), n_states))
+    filtered = np.empty((longest(bounds[first : last + 1]), n_states))
     scratch, weights = scratch_rows(2, n_states), scratch_rows(1, n_states)[0]
     columns = np.empty((n_states, n_states))
     for i in range(first, last):

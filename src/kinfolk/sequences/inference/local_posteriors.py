@@ -12,11 +12,16 @@ state l] and X_r = α + κ[r is a state], with g_l a cluster's weight of state l
 from __future__ import annotations
 
 from math import exp, lgamma
+from typing import NamedTuple
 
 import numpy as np
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.digamma import digamma
+from kinfolk.sequences.model.emissions.emission import Densities
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
+from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.sequences.model.smoothing import expected_counts
 
 # Expected counts below this are rounding.
@@ -25,49 +30,51 @@ NO_COUNT = 1e-12
 
 @compiled
 def _expect_transitions(base, alpha, stickiness, counts, out):  # type: ignore[no-untyped-def]
-    """Fill in exp E log W of a task's rows; returns the divergence of q(W) from its prior."""
-    n_states = len(base)
-    divergence = 0.0
-    for r in range(n_states + 1):
-        visits = 0.0
-        for s in range(n_states):
-            visits += counts[r, s]
-        total = alpha + (stickiness if r > 0 else 0.0)
-        row_digamma = digamma(total + visits)
-        divergence += lgamma(total + visits) - lgamma(total)
-        for s in range(n_states):
-            n = counts[r, s]
-            x = alpha * base[s] + (stickiness if r == s + 1 else 0.0)
-            expected_log = digamma(x + n) - row_digamma
-            out[r, s] = exp(expected_log)
-            if n > 0.0:
-                divergence += n * expected_log - lgamma(x + n) + lgamma(x)
-    return divergence
-
-
-@compiled
-def local_posteriors(  # type: ignore[no-untyped-def]
-    likelihood, log_scale, row, bounds, task_bounds, base, alpha, stickiness, counts, new_counts, posteriors
-):
-    """Posteriors of the states of every task, given q(W_jr) = Dir(x_r + counts_jr).
-
-    Fills in ``new_counts`` (tasks, states + 1, states), the expected transitions, and ``posteriors`` (steps, states);
-    returns what each task adds to the variational bound. O(steps · states²).
-    """
-    n_tasks, n_states = len(task_bounds) - 1, len(base)
-    transitions = np.empty((n_states + 1, n_states))
-    out = np.empty(n_tasks)
+    """Fill in exp E log W of every task's rows; returns the divergence of each task's q(W) from its prior."""
+    n_tasks, n_states = len(counts), len(base)
+    divergences = np.zeros(n_tasks)
     for j in range(n_tasks):
-        own = bounds[task_bounds[j] : task_bounds[j + 1] + 1]
-        first, end = own[0], own[-1]
-        out[j] = -_expect_transitions(base, alpha, stickiness, counts[j], transitions)
-        log_likelihood, expected, of_steps = expected_counts(
-            likelihood, log_scale, row[first:end], own - first, transitions
+        for r in range(n_states + 1):
+            visits = 0.0
+            for s in range(n_states):
+                visits += counts[j, r, s]
+            total = alpha + (stickiness if r > 0 else 0.0)
+            row_digamma = digamma(total + visits)
+            divergences[j] += lgamma(total + visits) - lgamma(total)
+            for s in range(n_states):
+                n = counts[j, r, s]
+                x = alpha * base[s] + (stickiness if r == s + 1 else 0.0)
+                expected_log = digamma(x + n) - row_digamma
+                out[j, r, s] = exp(expected_log)
+                if n > 0.0:
+                    divergences[j] += n * expected_log - lgamma(x + n) + lgamma(x)
+    return divergences
+
+
+class Local(NamedTuple):
+    """What each task adds to the bound (J,), its expected transitions (J, A + 1, A), and posteriors of steps (T, A)."""
+
+    bounds: Floats
+    counts: Floats
+    posteriors: Floats
+
+
+def local_posteriors(
+    densities: Densities, sequences: Sequences, base: Floats, prior: ClusterPrior, counts: Floats
+) -> Local:
+    """Posteriors of the states of every task, given q(W_jr) = Dir(x_r + counts_jr). O(steps · states²)."""
+    transitions = np.empty(counts.shape)
+    divergences = _expect_transitions(base, prior.alpha, prior.stickiness, counts, transitions)
+    found = Local(np.empty(len(counts)), np.empty(counts.shape), np.empty((sequences.n_steps, len(base))))
+    likelihood, log_scale, row = densities
+    for j in range(len(counts)):
+        own = sequences.bounds[sequences.task_bounds[j] : sequences.task_bounds[j + 1] + 1]
+        steps = slice(own[0], own[-1])
+        of_sequences, found.counts[j], found.posteriors[steps] = expected_counts(
+            likelihood, log_scale, row[steps], own - own[0], transitions[j]
         )
-        out[j] += log_likelihood.sum()
-        new_counts[j] = expected
-        posteriors[first:end] = of_steps
-    return out
+        found.bounds[j] = of_sequences.sum() - divergences[j]
+    return found
 
 
 @compiled

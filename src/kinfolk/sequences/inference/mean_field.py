@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.inference.base_weights import base_bound, geometric_means, weigh_states
-from kinfolk.sequences.inference.local_posteriors import local_posteriors
+from kinfolk.sequences.inference.local_posteriors import Local, local_posteriors
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
 from kinfolk.sequences.model.sequences import Sequences
@@ -155,18 +155,8 @@ def fit_cluster(
     before = -np.inf
     for _ in range(n_iterations):
         densities = emission.expected_densities(statistics, sequences.observations)
-        new_counts = np.empty_like(counts)
-        posteriors = np.empty((sequences.n_steps, len(weights)))
-        local = local_posteriors(
-            *densities,
-            sequences.bounds,
-            sequences.task_bounds,
-            base_of(weights, hyper),
-            hyper.alpha,
-            hyper.stickiness,
-            np.ascontiguousarray(counts),
-            new_counts,
-            posteriors,
+        local, new_counts, posteriors = local_posteriors(
+            densities, sequences, base_of(weights, hyper), hyper, np.ascontiguousarray(counts)
         )
         bound = float(local.sum() - emission.divergence(statistics).sum())
         bound += base_bound(weights, hyper.gamma, hyper.n_states, float(len(counts)))
@@ -192,39 +182,19 @@ def without_states(counts: Floats, used: NDArray[np.bool_]) -> Floats:
     return np.ascontiguousarray(counts[:, np.concatenate([[True], used])][:, :, used])
 
 
-class LocalFit(NamedTuple):
-    """All tasks in one cluster: what each adds to the bound, expected transitions, and posteriors of the steps."""
-
-    bounds: Floats
-    counts: Floats
-    posteriors: Floats
-
-
 def fit_locally(
     sequences: Sequences, emission: Emission, hyper: ClusterPrior, fit: ClusterFit, *, n_iterations: int = 1
-) -> LocalFit:
+) -> Local:
     """Posteriors of tasks' states under a cluster that is held, from the expected transitions that ``fit`` has."""
     densities = emission.expected_densities(fit.statistics, sequences.observations)
     base = base_of(fit.weights, hyper)
-    new_counts = np.ascontiguousarray(fit.counts)
-    posteriors = np.empty((sequences.n_steps, len(base)))
+    counts = np.ascontiguousarray(fit.counts)
     for _ in range(n_iterations):
-        counts, new_counts = new_counts, np.empty_like(new_counts)
-        local = local_posteriors(
-            *densities,
-            sequences.bounds,
-            sequences.task_bounds,
-            base,
-            hyper.alpha,
-            hyper.stickiness,
-            counts,
-            new_counts,
-            posteriors,
-        )
+        local, counts, posteriors = local_posteriors(densities, sequences, base, hyper, counts)
     # What the variances of log β take from the bound, for the rows of one task.
     of_rows = base_bound(fit.weights, hyper.gamma, hyper.n_states, 1.0)
     of_rows -= base_bound(fit.weights, hyper.gamma, hyper.n_states, 0.0)
-    return LocalFit(local + of_rows, new_counts, posteriors)
+    return Local(local + of_rows, counts, posteriors)
 
 
 def usual_transitions(pooled: Floats, n_steps: NDArray[np.int64]) -> Floats:

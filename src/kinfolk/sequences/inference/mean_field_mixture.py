@@ -23,14 +23,8 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.inference.agglomeration import Agglomeration, at_most
 from kinfolk.sequences.inference.base_weights import base_bound
-from kinfolk.sequences.inference.mean_field import (
-    ClusterFit,
-    LocalFit,
-    fit_locally,
-    reweighed,
-    usual_transitions,
-    without_states,
-)
+from kinfolk.sequences.inference.local_posteriors import Local
+from kinfolk.sequences.inference.mean_field import ClusterFit, fit_locally, reweighed, usual_transitions, without_states
 from kinfolk.sequences.inference.most_probable_hyper import learn_hyper, log_prior, most_probable
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
@@ -169,7 +163,7 @@ def with_responsibilities(mixture: Mixture, local_bounds: Floats) -> Mixture:
     )
 
 
-def with_clusters(mixture: Mixture, sequences: Sequences, local: Sequence[LocalFit]) -> Mixture:
+def with_clusters(mixture: Mixture, sequences: Sequences, local: Sequence[Local]) -> Mixture:
     """Update what clusters are made of, given posteriors of the steps; clusters and states without steps go."""
     kept = mixture.responsibilities.sum(axis=0) > _FEWEST_TASKS
     responsibilities = mixture.responsibilities[:, kept]

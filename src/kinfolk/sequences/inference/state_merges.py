@@ -139,12 +139,13 @@ def _transition_gains(counts, base, alpha, stickiness):  # type: ignore[no-untyp
     """Change of Σ_jr log[B(x_r + n_jr)/B(x_r)] when two states are merged, for every pair a < b."""
     n_tasks, n_states = len(counts), len(base)
     out = np.zeros((n_states, n_states))
-    own = np.zeros((n_states + 1, n_states))
+    own, visits = np.zeros((n_states + 1, n_states)), np.zeros(n_states + 1)
     for j in range(n_tasks):
         n = counts[j]
-        visits = n.sum(axis=1)
         for r in range(n_states + 1):
+            visits[r] = 0.0
             for s in range(n_states):
+                visits[r] += n[r, s]
                 own[r, s] = _rising(alpha * base[s] + (stickiness if r == s + 1 else 0.0), n[r, s])
         for a in range(n_states):
             for b in range(a + 1, n_states):

@@ -15,8 +15,8 @@ from scipy.special import digamma, softmax
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.inference.agglomeration import find_clusters
-from kinfolk.sequences.inference.local_posteriors import log_rising
-from kinfolk.sequences.inference.mean_field import LocalFit, base_of, fit_locally, usual_transitions
+from kinfolk.sequences.inference.local_posteriors import Local, log_rising
+from kinfolk.sequences.inference.mean_field import base_of, fit_locally, usual_transitions
 from kinfolk.sequences.inference.mean_field_mixture import Mixture, fit_mixture, start_mixture
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.ndp_ihmm import Priors
@@ -102,7 +102,7 @@ def _first_globals(start: Mixture, scale: float) -> _Globals:
     return _Globals(start._replace(fits=fits), scale * columns.sum(axis=1), tuple(pooled))
 
 
-def _local_fits(globals_: _Globals, sequences: Sequences) -> list[LocalFit]:
+def _local_fits(globals_: _Globals, sequences: Sequences) -> list[Local]:
     """Tasks in every cluster, from the transitions that are usual there."""
     mixture, n_steps = globals_.mixture, np.diff(sequences.step_bounds)
     local = []
@@ -112,7 +112,7 @@ def _local_fits(globals_: _Globals, sequences: Sequences) -> list[LocalFit]:
     return local
 
 
-def _responsibilities(globals_: _Globals, local: list[LocalFit]) -> Floats:
+def _responsibilities(globals_: _Globals, local: list[Local]) -> Floats:
     share = globals_.mixture.eta / globals_.mixture.n_clusters
     joint = np.array([one.bounds for one in local]).T + digamma(share + globals_.sizes)
     return np.asarray(softmax(joint, axis=1))

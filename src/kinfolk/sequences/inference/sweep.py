@@ -36,7 +36,7 @@ from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.filtering import reordered
 from kinfolk.sequences.model.ndp_ihmm import Priors, State, counts_of, statistics_of
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.transitions import draw_dirichlet, draw_rows, draw_tables
+from kinfolk.sequences.model.transitions import draw_dirichlet, draw_rows_of_tasks, draw_tables
 
 # Transition probabilities drawn in one piece: less would be faster drawn than handed to another thread.
 _CELLS = 1 << 12
@@ -127,10 +127,11 @@ def draw_given_states(
         return strength, emission.with_strength(strength).draw_parameters(statistics, rng)
 
     transitions, weights = np.empty(counts.shape), alpha * base_weights[state.cluster]
+    known = counts.astype(np.float64)
     cells = np.arange(len(counts) + 1) * counts[0].size
     draws: list[Callable[[np.random.Generator], Any]] = [draw_emissions]
     for first, last in pieces(cells, _CELLS, len(counts)):
-        draws.append(partial(_draw_rows_of_tasks, weights, kappa, counts, first, last, transitions))
+        draws.append(partial(draw_rows_of_tasks, weights, kappa, known, first, last, transitions))
     # Given states and hyper-parameters, none of them looks at another's outcome.
     (strength, parameters), *_ = parallel(
         lambda draw: draw[0](np.random.default_rng(draw[1])), zip(draws, seeds(rng, len(draws)), strict=True)
@@ -144,13 +145,6 @@ def draw_dirichlets(shapes, out, rng):  # type: ignore[no-untyped-def]
     """Draw probabilities for every row of shapes."""
     for i in range(len(shapes)):
         draw_dirichlet(shapes[i], out[i], rng)
-
-
-@reordered
-def _draw_rows_of_tasks(weights, kappa, counts, first, last, out, rng):  # type: ignore[no-untyped-def]
-    """Draw the transition rows of tasks ``first:last``."""
-    for j in range(first, last):
-        draw_rows(weights[j], kappa, counts[j], out[j], rng)
 
 
 def start_state(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import cache
+from threading import Event
 from typing import Protocol, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-
-from kinfolk.sequences.inference.helpers import helpers
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -49,26 +50,45 @@ def threads(n_jobs: int | None = 1) -> Iterator[Parallel]:
     if n_threads == 1:
         yield one_by_one
         return
-    others = helpers(n_threads - 1, os.getpid())
+    pool = _pool(n_threads - 1, os.getpid())
 
     def parallel(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         given = list(items)
         results: dict[int, Result] = {}
         # Shared by the threads: each takes the next item that nobody has taken.
         places = iter(range(len(given)))
+        stopped = Event()
 
         def work() -> None:
-            for place in places:
-                results[place] = function(given[place])
+            try:
+                for place in places:
+                    if stopped.is_set():
+                        return
+                    results[place] = function(given[place])
+            except BaseException:
+                # Whatever went wrong, nobody begins another item; the caller's Ctrl-C comes by here too.
+                stopped.set()
+                raise
 
-        begun = [helper.begin(work) for helper in others[: max(len(given) - 1, 0)]]
-        # The thread that asks for the work does its share of it, so that nobody waits to be woken.
-        work()
-        for part in begun:
-            part.end()
+        begun = [pool.submit(work) for _ in range(min(n_threads, len(given)) - 1)]
+        try:
+            # The thread that asks for the work does its share of it, so that nobody waits to be woken.
+            work()
+        finally:
+            # Of those that have not begun by now none will, and nobody is left at work when the call ends.
+            running = [part for part in begun if not part.cancel()]
+            wait(running)
+        for part in running:
+            part.result()
         return [results[place] for place in range(len(given))]
 
     yield parallel
+
+
+@cache
+def _pool(n_threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads that stay between sweeps, for whoever in this process asks for as many; a forked one has its own."""
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="kinfolk")
 
 
 def pieces(bounds: NDArray[np.int64], most_steps: int = _STEPS, most_items: int = _ITEMS) -> Iterator[tuple[int, int]]:

@@ -35,7 +35,7 @@ def scratch_rows(n_rows, n_states):  # type: ignore[no-untyped-def]
     Threads that write to the same line of the cache take it from each other: filters were slowed down by half where
     the scratch of two threads came to lie side by side.
     """
-    margin = 1 + 16 // max(n_states, 1)
+    margin = 1 + 16 // n_states
     return np.empty((n_rows + 2 * margin, n_states))[margin : margin + n_rows]
 
 
@@ -97,10 +97,11 @@ def filter_sequence(likelihood, log_scale, row, start, stop, transitions, scratc
 
 @reordered
 def longest(bounds):  # type: ignore[no-untyped-def]
-    """Steps of the longest sequence."""
-    most = 0
+    """Steps of the longest sequence, at least one."""
+    most = np.int64(1)
     for i in range(len(bounds) - 1):
-        most = max(most, bounds[i + 1] - bounds[i])
+        if bounds[i + 1] - bounds[i] > most:
+            most = bounds[i + 1] - bounds[i]
     return most
 
 
@@ -137,7 +138,7 @@ def transpose_into(columns, transitions):  # type: ignore[no-untyped-def]
 def draw_path(filtered, columns, start, stop, uniforms, weights, states_out):  # type: ignore[no-untyped-def]
     """Draw the states of steps ``start:stop`` backwards, given what filtering kept of them."""
     n_states = columns.shape[0]
-    after = -1
+    after = np.int64(-1)
     for t in range(stop - 1, start - 1, -1):
         total = 0.0
         if after < 0:
@@ -149,10 +150,10 @@ def draw_path(filtered, columns, start, stop, uniforms, weights, states_out):  #
                 weights[s] = filtered[t - start, s] * columns[after, s]
                 total += weights[s]
         left = uniforms[t] * total
-        drawn = -1
+        drawn = np.int64(-1)
         for s in range(n_states):
             if weights[s] > 0.0:
-                drawn = s
+                drawn = np.int64(s)
                 left -= weights[s]
                 if left < 0.0:
                     break
@@ -167,7 +168,7 @@ def draw_states(likelihood, log_scale, row, bounds, transitions, uniforms, state
     """
     n_states = transitions.shape[1]
     out = np.empty(len(bounds) - 1)
-    filtered, scratch = np.empty((max(longest(bounds), 1), n_states)), scratch_rows(2, n_states)
+    filtered, scratch = np.empty((longest(bounds), n_states)), scratch_rows(2, n_states)
     weights = scratch_rows(1, n_states)[0]
     columns = np.empty((n_states, n_states))
     transpose_into(columns, transitions)
@@ -189,8 +190,14 @@ def most_probable_states(likelihood, log_scale, row, bounds, transitions):  # ty
     out = np.empty(len(bounds) - 1)
     states = np.zeros(len(row), dtype=np.int64)
     best, extended = scratch_rows(1, n_states)[0], scratch_rows(1, n_states)[0]
-    came_from = np.empty((max(longest(bounds), 1), n_states), dtype=np.int64)
-    log_transitions, log_likelihood = np.log(transitions), np.log(likelihood)
+    came_from = np.empty((longest(bounds), n_states), dtype=np.int64)
+    log_transitions, log_likelihood = np.empty(transitions.shape), np.empty(likelihood.shape)
+    for r in range(n_states + 1):
+        for s in range(n_states):
+            log_transitions[r, s] = log(transitions[r, s]) if transitions[r, s] > 0.0 else -inf
+    for at in range(likelihood.shape[0]):
+        for s in range(n_states):
+            log_likelihood[at, s] = log(likelihood[at, s]) if likelihood[at, s] > 0.0 else -inf
     for i in range(len(bounds) - 1):
         start, stop = bounds[i], bounds[i + 1]
         scale = 0.0
@@ -212,7 +219,10 @@ def most_probable_states(likelihood, log_scale, row, bounds, transitions):  # ty
         if stop == start:
             out[i] = 0.0
             continue
-        last = np.argmax(best)
+        last = np.int64(0)
+        for s in range(1, n_states):
+            if best[s] > best[last]:
+                last = np.int64(s)
         out[i] = best[last] + scale
         if out[i] > -inf:
             for t in range(stop - 1, start - 1, -1):

@@ -180,3 +180,22 @@ def smooth_group(bounds, columns, group, totals, filtered, ahead, pairs, posteri
             for lane in range(LANES):
                 filtered[s, here + lane] *= scale[lane]
     _add_products(filtered, ahead, (n_steps - 1) * LANES, pairs)
+
+
+@_in_lanes
+def smooth_in_lanes(densities, bounds, transitions, sequences, totals, pairs, posteriors):  # type: ignore[no-untyped-def]
+    """Smooth some sequences, longest first, side by side; ``pairs`` has an even number of rows and columns."""
+    likelihood, log_scale, row = densities.likelihood, densities.log_scale, densities.row
+    n_states, n_even = transitions.shape[1], len(pairs)
+    begin, rows, columns = np.zeros(n_even), np.zeros((n_even, n_even)), np.zeros((n_even, n_even))
+    for s in range(n_states):
+        begin[s] = transitions[0, s]
+        for r in range(n_states):
+            rows[r, s] = columns[s, r] = transitions[r + 1, s]
+    longest = bounds[sequences[0] + 1] - bounds[sequences[0]]
+    n_numbers = (longest if longest > 0 else 1) * LANES
+    filtered, ahead = np.zeros((n_even, n_numbers)), np.zeros((n_even, n_numbers))
+    for first in range(0, len(sequences), LANES):
+        group = sequences[first : first + LANES]
+        filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, ahead, totals)
+        smooth_group(bounds, columns, group, totals, filtered, ahead, pairs, posteriors)

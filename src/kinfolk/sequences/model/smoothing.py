@@ -11,15 +11,18 @@ from math import inf
 
 import numpy as np
 
-from kinfolk.sequences.model.filtering import SMALL, filter_sequence, longest, reordered, scratch_rows, transpose_into
-from kinfolk.sequences.model.lanes import LANES, filter_group, smooth_group
+from kinfolk.maths.arrays import Floats
+from kinfolk.sequences.model.emissions.emission import Codes, Densities
+from kinfolk.sequences.model.filtering import SMALL, filter_sequence, reordered, scratch_rows, transpose_into
+from kinfolk.sequences.model.lanes import LANES, smooth_in_lanes
 
 # So few sequences are faster one at a time, and so are those that need more numbers than a core's own memory holds.
 _FEW, _MOST_NUMBERS = LANES // 2, 1 << 17
 
 
-@reordered
-def expected_counts(likelihood, log_scale, row, bounds, transitions):  # type: ignore[no-untyped-def]
+def expected_counts(
+    likelihood: Floats, log_scale: Floats, row: Codes, bounds: Codes, transitions: Floats
+) -> tuple[Floats, Floats, Floats]:
     """Smooth each sequence: log likelihoods, expected transitions (n_states + 1, n_states), p(state | all) of steps.
 
     A sequence of probability zero adds no transitions, and has zeros for its steps.
@@ -35,65 +38,26 @@ def expected_counts(likelihood, log_scale, row, bounds, transitions):  # type: i
            [1., 0.],
            [0., 0.]])
     """
-    n_sequences, n_states = len(bounds) - 1, transitions.shape[1]
-    totals, posteriors = np.zeros(n_sequences), np.zeros((len(row), n_states))
+    n_states, lengths = transitions.shape[1], np.diff(bounds)
+    totals, posteriors = np.zeros(len(lengths)), np.zeros((len(row), n_states))
     # States in pairs, as lanes have them; one that is not there has zeros.
     n_even = n_states + n_states % 2
-    begin, pairs = np.zeros(n_even), np.zeros((n_even, n_even))
-    rows, columns = np.zeros((n_even, n_even)), np.zeros((n_even, n_even))
-    for s in range(n_states):
-        begin[s] = transitions[0, s]
-        for r in range(n_states):
-            rows[r, s] = columns[s, r] = transitions[r + 1, s]
+    pairs = np.zeros((n_even, n_even))
     # Longest first, so that the lanes that have a step t are always the first ones.
-    order = _longest_first(bounds)
-    n_long = 0
-    while n_long < n_sequences and _length(bounds, order[n_long]) * n_states * LANES > _MOST_NUMBERS:
-        n_long += 1
-    done = n_long
-    if n_sequences - done > _FEW:
-        n_numbers = max(_length(bounds, order[done]), 1) * LANES
-        filtered, ahead = np.zeros((n_even, n_numbers)), np.zeros((n_even, n_numbers))
-        while n_sequences - done > _FEW:
-            group = order[done : done + LANES]
-            filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, ahead, totals)
-            smooth_group(bounds, columns, group, totals, filtered, ahead, pairs, posteriors)
-            done += len(group)
-    given = likelihood, log_scale, row, bounds, transitions
-    _smooth_one_by_one(given, order[:n_long], totals, pairs, posteriors)
-    _smooth_one_by_one(given, order[done:], totals, pairs, posteriors)
-    counts = np.zeros((n_states + 1, n_states))
-    for i in range(n_sequences):
-        if _length(bounds, i) > 0:
-            for s in range(n_states):
-                counts[0, s] += posteriors[bounds[i], s]
-    for r in range(n_states):
-        for s in range(n_states):
-            counts[r + 1, s] = pairs[r, s] * transitions[r + 1, s]
+    order = np.argsort(-lengths, kind="stable")
+    begin = done = int((lengths * n_states * LANES > _MOST_NUMBERS).sum())
+    while len(order) - done > _FEW:
+        done = min(done + LANES, len(order))
+    densities = Densities(likelihood, log_scale, row)
+    if done > begin:
+        smooth_in_lanes(densities, bounds, transitions, order[begin:done], totals, pairs, posteriors)
+    others = np.concatenate([order[:begin], order[done:]])
+    if len(others):
+        smooth_one_by_one(densities, bounds, transitions, others, totals, pairs, posteriors)
+    counts = np.empty((n_states + 1, n_states))
+    counts[0] = posteriors[bounds[:-1][lengths > 0]].sum(axis=0)
+    counts[1:] = pairs[:n_states, :n_states] * transitions[1:]
     return totals, counts, posteriors
-
-
-@reordered
-def _length(bounds, i):  # type: ignore[no-untyped-def]
-    """Steps of sequence i."""
-    return bounds[i + 1] - bounds[i]
-
-
-@reordered
-def _longest_first(bounds):  # type: ignore[no-untyped-def]
-    """Sequences by their lengths, sorted by counting them. O(n_sequences + longest)."""
-    n_sequences, most = len(bounds) - 1, longest(bounds)
-    # places[l]: where the next sequence of ``most − l`` steps goes.
-    places = np.zeros(most + 2, dtype=np.int64)
-    for i in range(n_sequences):
-        places[most - _length(bounds, i) + 1] += 1
-    for later in range(1, most + 2):
-        places[later] += places[later - 1]
-    order = np.empty(n_sequences, dtype=np.int64)
-    for i in range(n_sequences):
-        order[places[most - _length(bounds, i)]] = i
-        places[most - _length(bounds, i)] += 1
-    return order
 
 
 @reordered
@@ -135,12 +99,10 @@ def _add_products(left, right, n_rows, sums):  # type: ignore[no-untyped-def]
 
 
 @reordered
-def _smooth_one_by_one(given, sequences, totals, pairs, posteriors):  # type: ignore[no-untyped-def]
+def smooth_one_by_one(densities, bounds, transitions, sequences, totals, pairs, posteriors):  # type: ignore[no-untyped-def]
     """Smooth some sequences, longest first, vectors along the states."""
-    if len(sequences) == 0:
-        return
-    likelihood, log_scale, row, bounds, transitions = given
-    n_states, n_rows = transitions.shape[1], max(_length(bounds, sequences[0]), 1)
+    likelihood, log_scale, row = densities.likelihood, densities.log_scale, densities.row
+    n_states, n_rows = transitions.shape[1], bounds[sequences[0] + 1] - bounds[sequences[0]]
     filtered, scratch = np.empty((n_rows, n_states)), scratch_rows(2, n_states)
     # ahead[t]: what the observations after step t say about the state after it; later: about its own.
     ahead, later = np.empty((n_rows, n_states)), scratch_rows(1, n_states)[0]
@@ -159,7 +121,8 @@ def _smooth_one_by_one(given, sequences, totals, pairs, posteriors):  # type: ig
             largest = 0.0
             for s in range(n_states):
                 ahead[now, s] = likelihood[at, s] * later[s]
-                largest = max(largest, ahead[now, s])
+                if ahead[now, s] > largest:
+                    largest = ahead[now, s]
             if largest > SMALL:
                 scale = 1.0 / largest
                 for s in range(n_states):

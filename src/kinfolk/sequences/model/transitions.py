@@ -49,7 +49,9 @@ def log_transition_marginals(counts, weights, kappa):  # type: ignore[no-untyped
     n_tasks, n_rows, n_states = counts.shape
     out = np.zeros(n_tasks)
     for j in range(n_tasks):
-        weight_of_row = weights[j].sum()
+        weight_of_row = 0.0
+        for s in range(n_states):
+            weight_of_row += weights[j, s]
         for r in range(n_rows):
             in_row = 0
             for s in range(n_states):
@@ -57,7 +59,7 @@ def log_transition_marginals(counts, weights, kappa):  # type: ignore[no-untyped
                 if n > 0:
                     weight = weights[j, s] + (kappa if s + 1 == r else 0.0)
                     # Γ(w + n)/Γ(w) = w Γ(w + n)/Γ(w + 1), of which a tiny w takes nothing away.
-                    out[j] += log(max(weight, 1e-300)) + lgamma(weight + n) - lgamma(weight + 1.0)
+                    out[j] += log(weight if weight > 1e-300 else 1e-300) + lgamma(weight + n) - lgamma(weight + 1.0)
                     in_row += n
             if in_row > 0:
                 whole = weight_of_row + (kappa if r > 0 else 0.0)
@@ -82,15 +84,21 @@ def draw_dirichlet(shapes, out, rng):  # type: ignore[no-untyped-def]
     largest = -inf
     for i in range(n):
         out[i] = _draw_log_gamma(shapes[i], rng)
-        largest = max(largest, out[i])
+        if out[i] > largest:
+            largest = out[i]
     if largest == -inf:
         # So small that all logarithms are out of range: one outcome has it all, with a probability as its shape.
-        most = shapes.max()
-        left, chosen = rng.random() * (shapes / most).sum(), -1
+        most, total = 0.0, 0.0
+        for i in range(n):
+            if shapes[i] > most:
+                most = shapes[i]
+        for i in range(n):
+            total += shapes[i] / most
+        left, chosen = rng.random() * total, np.int64(-1)
         for i in range(n):
             out[i] = 0.0
             if shapes[i] > 0.0 and (chosen < 0 or left >= 0.0):
-                chosen = i
+                chosen = np.int64(i)
                 left -= shapes[i] / most
         out[chosen] = 1.0
         return
@@ -118,6 +126,13 @@ def draw_rows(weights, kappa, counts, out, rng):  # type: ignore[no-untyped-def]
     shapes = np.empty(len(weights))
     for r in range(len(weights) + 1):
         draw_row(weights, kappa, r, counts[r], shapes, out[r], rng)
+
+
+@compiled
+def draw_rows_of_tasks(weights, kappa, counts, first, last, out, rng):  # type: ignore[no-untyped-def]
+    """Draw the transition rows of tasks ``first:last``, given αβ of each, (J, L), and counts that are floats."""
+    for j in range(first, last):
+        draw_rows(weights[j], kappa, counts[j], out[j], rng)
 
 
 @compiled
