@@ -223,7 +223,7 @@ def studies(run: Run, monkeypatch: pytest.MonkeyPatch) -> list:
     """Experiments that only write down how they were called."""
     calls: list = []
     one = SimpleNamespace(name="figure-1", title="What figure 1 shows", run=lambda *given: calls.append(given))
-    monkeypatch.setitem(sys.modules, "kinfolk.experiments.registry", SimpleNamespace(EXPERIMENTS={"figure-1": one}))
+    monkeypatch.setattr("kinfolk.experiments.registry.EXPERIMENTS", {"figure-1": one})
     team = SimpleNamespace(run_demo=lambda *given: calls.append(given))
     monkeypatch.setitem(sys.modules, "kinfolk.experiments.clustered_naive_bayes.team", team)
     return calls
@@ -248,7 +248,7 @@ def test_reproduce_lists_what_it_knows(run: Run, studies: list) -> None:
         assert "figure-1  What figure 1 shows" in run(*arguments).stdout
     result = run("reproduce", "figure-2")
     assert (result.exit_code, studies) == (2, [])
-    assert "'figure-1'" in result.stderr
+    assert "there is no experiment 'figure-2'; there are figure-1" in result.stderr
 
 
 def test_json_of_all_commands_is_one_document_with_names_as_they_are(run: Run, model: Path) -> None:

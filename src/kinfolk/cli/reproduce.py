@@ -29,18 +29,15 @@ def reproduce(
 
     Gives the paper's finding beside ours, as tables and pictures. Without a name, lists the studies.
     """
-    from kinfolk.experiments.registry import EXPERIMENTS
+    from kinfolk.experiments.registry import EXPERIMENTS, find
 
     if show_list or name is None:
         from kinfolk.cli.results import text_table
 
-        rows = [[known, study.title] for known, study in EXPERIMENTS.items()]
+        rows = [[known, each.title] for known, each in EXPERIMENTS.items()]
         typer.echo(text_table(["name", "study"], rows), nl=False)
         return
-    if name not in EXPERIMENTS:
-        from kinfolk.cli.tables import listed
-
-        raise ValueError(f"there is no study {name!r}: the known ones are {listed(list(EXPERIMENTS))}")
+    study = find(name)
     folder = Path("kinfolk-reproduce") / name if output is None else output
     folder.mkdir(parents=True, exist_ok=True)
-    EXPERIMENTS[name].run(folder, quick, seed)
+    study.run(folder, quick, seed)
