@@ -81,35 +81,28 @@ class Column(NamedTuple):
         return codes
 
 
-class Schema(NamedTuple):
-    """The columns of a table, in order."""
+class Schema:
+    """The columns of a table, in order; those with codes stand first wherever values are laid out, numbers after them.
 
-    columns: tuple[Column, ...]
+    Attributes
+    ----------
+    columns : tuple of Column
+    names : list of str
+    n_values : ndarray of int
+        Number of codes of every column that has codes.
+    numbers : tuple of Number
+        The columns that are numbers.
+    coded_first, order : ndarray of int
+        Places of the columns, those with codes first; and where each column stands among these.
+    """
 
-    @property
-    def n_values(self) -> NDArray[np.int64]:
-        """Number of codes of every column that has codes."""
-        return np.array([column.n_values for column in self.columns if column.number is None], dtype=np.int64)
-
-    @property
-    def numbers(self) -> tuple[Number, ...]:
-        """The columns that are numbers."""
-        return tuple(column.number for column in self.columns if column.number is not None)
-
-    @property
-    def coded_first(self) -> NDArray[np.int64]:
-        """Places of the columns, those with codes first and numbers after them."""
-        return np.argsort([column.number is not None for column in self.columns], kind="stable")
-
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """Where each column stands among ``coded_first``."""
-        return np.argsort(self.coded_first)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return [column.name for column in self.columns]
+    def __init__(self, columns: tuple[Column, ...]) -> None:
+        self.columns = columns
+        self.names = [column.name for column in columns]
+        self.n_values = np.array([column.n_values for column in columns if column.number is None], dtype=np.int64)
+        self.numbers = tuple(column.number for column in columns if column.number is not None)
+        self.coded_first = np.argsort([column.number is not None for column in columns], kind="stable")
+        self.order = np.argsort(self.coded_first)
 
     def encode(self, table: Table) -> Codes:
         """Codes of the columns that have some, in column-major order: prediction and counting go column by column."""
