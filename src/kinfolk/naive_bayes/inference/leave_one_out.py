@@ -92,7 +92,11 @@ def _score(left_out, powers, averaged):  # type: ignore[no-untyped-def]
     start, log_weight, log_fit, log_rates, labels, weights = left_out
     n_labels, n_features = log_fit.shape[1:]
     score, slope = 0.0, np.zeros(n_features)
-    joint = np.empty((np.diff(start).max(), n_labels))
+    # Plain loops: array expressions would take seconds to compile.
+    most_entries = 0
+    for i in range(len(labels)):
+        most_entries = max(most_entries, start[i + 1] - start[i])
+    joint = np.empty((most_entries, n_labels))
     for i in range(len(labels)):
         n_entries, own = start[i + 1] - start[i], labels[i]
         highest = -np.inf
@@ -103,13 +107,17 @@ def _score(left_out, powers, averaged):  # type: ignore[no-untyped-def]
                 for f in range(n_features):
                     fit += powers[f] * log_fit[place, y, f]
                 joint[entry, y] = fit
+            log_sum = 0.0
             if averaged:
-                most = joint[entry].max()
+                most = -np.inf
+                for y in range(n_labels):
+                    most = max(most, joint[entry, y])
                 for y in range(n_labels):
                     sum_of_labels += np.exp(joint[entry, y] - most)
-                joint[entry] -= most + np.log(sum_of_labels)
-            joint[entry] += log_weight[place]
-            highest = max(highest, joint[entry].max())
+                log_sum = most + np.log(sum_of_labels)
+            for y in range(n_labels):
+                joint[entry, y] = joint[entry, y] - log_sum + log_weight[place]
+                highest = max(highest, joint[entry, y])
         of_all, of_own = 0.0, 0.0
         for entry in range(n_entries):
             for y in range(n_labels):
@@ -120,7 +128,9 @@ def _score(left_out, powers, averaged):  # type: ignore[no-untyped-def]
         of_own = max(of_own, 2.2e-308)
         score += weights[i] * np.log(of_own / of_all)
         for entry in range(n_entries):
-            place, of_entry = start[i] + entry, joint[entry].sum()
+            place, of_entry = start[i] + entry, 0.0
+            for y in range(n_labels):
+                of_entry += joint[entry, y]
             given_own = joint[entry, own] / of_own
             for y in range(n_labels):
                 # Averaged, each block's own prediction changes; its weight does not.

@@ -36,7 +36,8 @@ def reseat(
     own = statistics.feature_counts
     order = np.argsort(partition, kind="stable")
     names, first, sizes = np.unique(partition[order], return_index=True, return_counts=True)
-    clusters = np.add.reduceat(own[order], first, axis=0)
+    # In the tasks' own type, so that kernels are compiled for one.
+    clusters = np.add.reduceat(own[order], first, axis=0, dtype=own.dtype)
     # A task's own cluster may be a small one: without the task it has little to say.
     largest = np.sort(np.argsort(-sizes, kind="stable")[:_MAX_CLUSTERS])
     place = np.full(len(names), -1)
