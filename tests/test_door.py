@@ -181,6 +181,7 @@ TABLES = {
 
 def expect(found, expected, good):
     if expected is SAME:
+        assert not isinstance(found, str), found
         np.testing.assert_allclose(found, good, rtol=1e-9)
     elif expected is EMPTY:
         assert not isinstance(found, str), found
