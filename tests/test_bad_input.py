@@ -450,7 +450,6 @@ def test_exact_inference_is_for_few_unlabelled_rows():
         (X, None, ("2 tasks", "task=")),
         (X[["colour"]], TASK, ("size",)),
         (X.rename(columns={"size": "weight"}), TASK, ("weight",)),
-        (X[:0], [], ("0 sample(s)",)),
         (X.assign(size=INF), TASK, ("column 'size'", "row 0", "infinity")),
         (X, TASK[:2], ("task has 2 entries for 4 rows",)),
         (X, ["ann", None, "bob", "bob"], ("task, row 1", "missing")),
@@ -461,7 +460,6 @@ def test_exact_inference_is_for_few_unlabelled_rows():
         "no task",
         "too few columns",
         "another name",
-        "no rows",
         "infinite",
         "few tasks",
         "no task id",
@@ -474,3 +472,9 @@ def test_bad_rows_to_predict_are_refused(rows, task, parts, model):
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the sentence is checked below
         model.predict(rows, task=task)
     assert all(part in str(refusal.value) for part in parts), str(refusal.value)
+
+
+def test_no_rows_are_answered_by_no_rows(model):
+    model.fit(X, Y, task=TASK)
+    assert model.predict(X[:0], task=[]).tolist() == []
+    assert model.predict_proba(X[:0], task=[]).shape == (0, 2)
