@@ -26,6 +26,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.maths.arrays import wide_enough
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import DirichletProduct, log_marginals
 from kinfolk.partition.bhc import Merges, as_columns, join_greedily, log_marginals_with, terms_of
@@ -73,7 +74,7 @@ def cluster_in_random_parts(
     rng = np.random.default_rng(seed)
     setting = _Setting(product, concentration, part_size, Parallel(n_jobs=n_jobs, prefer="threads"))
     clusters = _Clusters(
-        _wide_enough(counts),
+        wide_enough(counts),
         np.ones(n, dtype=np.int64),
         log_marginals(counts, product) + np.log(concentration),
         np.arange(n),
@@ -117,13 +118,6 @@ class _Clusters(NamedTuple):
     size: NDArray[np.int64]
     log_sum: NDArray[np.float64]
     node: NDArray[np.int64]
-
-
-def _wide_enough(counts: NDArray[Any]) -> NDArray[Any]:
-    """Counts in a type that holds the sums of all tasks."""
-    if counts.dtype.kind not in "iu":
-        return counts.astype(np.float64, copy=False)
-    return counts.astype(np.int32 if int(counts.sum(dtype=np.int64)) < 1 << 31 else np.int64, copy=False)
 
 
 def _some(clusters: _Clusters, part: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.float64]]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.maths.arrays import Floats
+from kinfolk.maths.arrays import Floats, wide_enough
 
 # Up to this many counts double precision costs nothing. Beyond, single precision is off by about 1e-4 nats a task.
 MAX_DOUBLE = 4_000_000
@@ -102,10 +102,7 @@ class TaskCounts(ABC):
 
     def sample(self, tasks: NDArray[np.int64]) -> NDArray[Any]:
         """Counts of some tasks, as a numpy array of a type that sums of them fit in."""
-        chosen = self._here(self.counts[self._there(tasks)])
-        if chosen.dtype.kind not in "iu":
-            return chosen.astype(np.float64)
-        return chosen.astype(np.int32 if int(chosen.sum(dtype=np.int64)) < 1 << 31 else np.int64)
+        return wide_enough(self._here(self.counts[self._there(tasks)]))
 
     def subset(self, tasks: NDArray[np.int64]) -> Self:
         """Some tasks, held where these are."""
