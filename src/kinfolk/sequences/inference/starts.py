@@ -30,12 +30,11 @@ STARTS = ("agglomerate", "together", "apart")
 class FittedStart(NamedTuple):
     """Clusters and hidden states to start from, and the fits of sets of tasks that moves between clusters build on.
 
-    ``states`` is None where they are to be drawn at random, ``set_fits`` where tasks are too many for such moves, or
-    clusters too few.
+    ``set_fits`` is None where tasks are too many for such moves, or clusters too few.
     """
 
     partition: NDArray[np.int64]
-    states: NDArray[np.int64] | None
+    states: NDArray[np.int64]
     set_fits: SetFits | None
 
 
@@ -50,10 +49,9 @@ def fitted_start(
 ) -> FittedStart:
     """Where a chain begins; without a partition to start from, tasks are agglomerated."""
     if sequences.n_tasks > MOST_TASKS_TO_AGGLOMERATE:
-        if partition is not None and partition.any():
-            return FittedStart(partition, None, None)
-        most = n_clusters if partition is None else 1
-        mixture = fit_stochastically(sequences, emission, priors, n_clusters=most, n_states=n_states, seed=seed)
+        if partition is not None:
+            return FittedStart(partition, _states_in(sequences, emission, priors, n_states, partition, seed), None)
+        mixture = fit_stochastically(sequences, emission, priors, n_clusters=n_clusters, n_states=n_states, seed=seed)
         fits = {}
         for k, fit in enumerate(mixture.fits):
             tasks = np.flatnonzero(mixture.partition == k)
@@ -72,6 +70,26 @@ def fitted_start(
     fits = dict(zip(found.clusters, found.fits, strict=True))
     states = _states(sequences, fits, found.set_fits.emission, found.set_fits.hyper)
     return FittedStart(found.partition, states, set_fits)
+
+
+def _states_in(
+    sequences: Sequences, emission: Emission, priors: Priors, n_states: int, partition: NDArray[np.int64], seed: int
+) -> NDArray[np.int64]:
+    """Hidden states of many tasks in given clusters, each cluster fitted by itself."""
+    states = np.empty(sequences.n_steps, dtype=np.int64)
+    for k in np.unique(partition):
+        tasks = np.flatnonzero(partition == k)
+        own = sequences.of_tasks(tasks)
+        if len(tasks) > MOST_TASKS_TO_AGGLOMERATE:
+            mixture = fit_stochastically(own, emission, priors, n_clusters=1, n_states=n_states, seed=seed)
+            fit, found_emission, hyper = mixture.fits[0], mixture.emission, mixture.hyper
+        else:
+            alone = given_clusters(own, emission, priors, n_states, np.zeros(len(tasks), dtype=np.int64), seed)
+            fit, found_emission, hyper = alone.fits[0], alone.set_fits.emission, alone.set_fits.hyper
+        found = most_probable_states_of(fit, own, found_emission, hyper)
+        for place, task in enumerate(tasks.tolist()):
+            states[sequences.steps_of(task)] = found[own.steps_of(place)]
+    return states
 
 
 def _states(

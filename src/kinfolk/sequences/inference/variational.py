@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -83,9 +85,15 @@ def fit_approximately(
 ) -> Mixture:
     """The variational posterior, from clusters that are given or found by agglomeration.
 
-    With many tasks, clusters are those of some of them, whatever is given.
+    With many tasks, clusters are those of some of them, whatever is given, and a warning says so.
     """
     if sequences.n_tasks > MOST_TASKS_TO_AGGLOMERATE:
+        if partition is not None and n_clusters > 1:
+            warnings.warn(
+                f"start is left aside: with more than {MOST_TASKS_TO_AGGLOMERATE} tasks variational inference starts "
+                'from the clusters of some of them; inference="gibbs" starts where it is told',
+                stacklevel=2,
+            )
         return fit_stochastically(sequences, emission, priors, n_clusters=n_clusters, n_states=n_states, seed=seed)
     if partition is None:
         found = find_clusters(sequences, emission, priors, n_states, seed=seed)
