@@ -138,7 +138,7 @@ def test_probabilities_of_being_together_are_calibrated():
     """Of pairs of tasks said to be together with probability p, a share p was drawn together."""
     rng = np.random.default_rng(5)
     bounds, task_bounds = np.arange(13) * 8, np.arange(7) * 2
-    priors = LEARNT._replace(clusters=1.0, stickiness=0.0)
+    priors = LEARNT._replace(eta=1.0, stickiness=0.0)
     emission = Categorical(4)
     first, second = np.triu_indices(6, 1)
     said, was = [], []
