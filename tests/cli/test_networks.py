@@ -128,7 +128,7 @@ def test_inspection_of_one_task_tells_parents_and_confidence(run: Run, fitted: k
 
 
 def test_prediction_gives_the_log_probability_of_every_row(run: Run, fitted: kinfolk.BayesNets) -> None:
-    new = TABLE[["dysp", *TABLE.columns.drop("dysp")]].assign(note="left aside")
+    new = TABLE.assign(note="left aside")[["note", *TABLE.columns]]
     new.loc[0, "xray"], new.loc[1, "task"] = None, "ID"
     new.to_csv("new.csv", index=False)
     result = run("predict", "nets.kin", "new.csv")
