@@ -58,6 +58,7 @@ GROUPS: dict[str, tuple[Fit, ...]] = {
         Fit("ClusteredNB", {**_LEARNT, **_GIBBS}, "some labels"),
         Fit("ClusteredNB", {**_NUMBERS, **_GIBBS}, "some labels"),
         Fit("ClusteredNB", _GIBBS, "weights"),
+        Fit("ClusteredNB", _GIBBS, "some labels and weights"),
         Fit("ClusteredNB", {"partition_per": "feature", **_GIBBS}, "some labels"),
         Fit("ClusteredNB", {"inference": "exact"}),
     ),
@@ -71,6 +72,7 @@ GROUPS: dict[str, tuple[Fit, ...]] = {
     ),
     "clusters by trees": (
         Fit("NoSharingNB"),
+        Fit("NoSharingNB", {"numeric": "auto"}),
         Fit("ClusteredNB"),
         Fit("ClusteredNB", _NUMBERS),
         Fit("ClusteredNB", {}, "weights"),
@@ -88,6 +90,7 @@ GROUPS: dict[str, tuple[Fit, ...]] = {
         Fit("LICAClassifier", {"n_sources": 2, "inference": "map", **_SHORT}, "numbers"),
         Fit("LICARegressor", {"n_sources": 2, "inference": "map", **_SHORT}, "targets"),
         Fit("LICAClassifier", {"sharing": "hierarchical", **_SHORT}, "numbers"),
+        Fit("LICARegressor", {"sharing": "pooled", **_SHORT}, "targets"),
     ),
     "single sequences": (
         Fit("SingleIHMM", _STATES, "symbols"),
@@ -129,6 +132,7 @@ def _tables() -> dict[str, dict[str, Any]]:
     )
     known = {"X": rows, "y": label, "task": task}
     some = np.array([None if i % 12 == 0 else value for i, value in enumerate(label)], dtype=object)
+    weights = rng.uniform(0.5, 2.0, n)
     numbers = rng.normal(size=(n, 5)) + yes[:, np.newaxis]
     arcs = pl.DataFrame({name: rng.integers(0, 2, n) for name in "abcd"}).with_columns(d=pl.col("a"))
     three = np.repeat(["one", "two", "three"], n // 3)
@@ -140,7 +144,8 @@ def _tables() -> dict[str, dict[str, Any]]:
     return {
         "rows": known,
         "some labels": known | {"y": some},
-        "weights": known | {"sample_weight": rng.uniform(0.5, 2.0, n)},
+        "weights": known | {"sample_weight": weights},
+        "some labels and weights": known | {"y": some, "sample_weight": weights},
         "numbers": {"X": numbers, "y": label, "task": task},
         "targets": {"X": numbers, "y": numbers @ np.arange(5.0), "task": task},
         "labels": {"X": numbers, "y": np.column_stack([yes, ~yes, rng.random(n) < 0.5]).astype(float)},
