@@ -43,7 +43,7 @@ def compiled(kernel: Any = None, **options: Any) -> Any:
     """
     if kernel is None:
         return partial(compiled, **options)
-    # No entrance from C, which nothing uses and which takes a fifth of the compiler's time for small kernels.
+    # No entrance from C, which nothing uses: a wrapper less to compile for every kernel.
     dispatcher = numba.njit(nogil=True, **{"no_cfunc_wrapper": True, **options})(kernel)
     if dispatcher is not kernel:  # as it is where NUMBA_DISABLE_JIT is set
         dispatcher._cache = KernelCache(dispatcher)
