@@ -160,8 +160,8 @@ def _logistic(coded: ClusteredNB, problem: Problem, train: Rows, test: Rows, see
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
-    encoded = [coded._encode(problem.data[rows], problem.task[rows]) for rows in (train, test)]
-    columns = [np.column_stack([values.codes, place]) for values, place in encoded]
+    encoded = [coded._predictor().receive(problem.data[rows], problem.task[rows]) for rows in (train, test)]
+    columns = [np.column_stack([rows.codes, rows.place]) for rows in encoded]
     penalties = np.logspace(-3, 2, 11)
     rarer = int(min(problem.target[train].sum(), (~problem.target[train]).sum()))
     if rarer > 1:
