@@ -237,7 +237,7 @@ def test_infinite_numbers():
 
 def test_questions_that_do_not_say_which_task(tmp_path):
     model = BayesNets().fit(TABLES)
-    with pytest.raises(ValueError, match="say with task="):
+    with pytest.raises(ValueError, match="say which task each row belongs to"):
         model.score_samples(TABLES["s"])
     for ask in (lambda: model.sample(3), lambda: model.to_bif(tmp_path / "x.bif"), lambda: model.sample(1, task="u")):
         with pytest.raises(ValueError, match=r"\['s', 't'\]"):

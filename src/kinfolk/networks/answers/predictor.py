@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.networks.answers.bif import MOST_VARIABLES
-from kinfolk.networks.answers.rows import by_task, check_known, encode_part, names_of, score_by_task, score_rows
+from kinfolk.networks.answers.rows import by_task, check_known, encode_part, score_by_task, score_rows
 from kinfolk.networks.model.data import states_of
+from kinfolk.networks.model.elimination import log_probability
 from kinfolk.networks.model.network import Codes, Network, make_network
-from kinfolk.posterior import Archive, names_from, schema_from
+from kinfolk.posterior import Archive, known_from, names_from, schema_from
+from kinfolk.tasks.answering import Known, receive_rows
 from kinfolk.tasks.schema import Column, Schema
 from kinfolk.tasks.table import Table, read_table
-from kinfolk.tasks.values import as_column, as_ids, encode, is_missing
 
 # Rows of saved tables sum to one but for rounding; whatever is further off was not saved by us.
 _ROUNDING = 1e-9
@@ -34,20 +35,18 @@ class NetworksPredictor:
         Variables of all tasks, in order, the task column left out.
     """
 
-    def __init__(
-        self, schema: Schema, tasks: list[Any], networks: dict[Any, Network], task_column: str | int | None
-    ) -> None:
+    def __init__(self, known: Known, schema: Schema, networks: dict[Any, Network]) -> None:
+        self._known = known
         self._schema = schema
-        self._task_column = task_column
-        self.tasks_ = as_ids(tasks)
+        self.tasks_ = known.tasks
         self.networks_ = networks
         self.feature_names_in_ = schema.names
 
     @classmethod
     def from_archive(cls, archive: Archive) -> NetworksPredictor:
         """Rebuild from plain data, checking that its parts fit together."""
-        schema, tasks = variables_from(archive), tasks_from(archive)
-        return cls(schema, tasks, networks_from(archive, schema, tasks), archive.about["params"]["task_column"])
+        schema, known = variables_from(archive), known_from(archive)
+        return cls(known, schema, networks_from(archive, schema, known.tasks.tolist()))
 
     def score_samples(self, X: Any, *, task: Any = None) -> Any:
         """Natural log of the probability of each row under its task's network.
@@ -67,41 +66,9 @@ class NetworksPredictor:
         """
         if by_task(X):
             return {name: self._score_table(read_table(part), name) for name, part in X.items()}
-        table = read_table(X)
-        column = self._task_column
-        if column is not None and task is not None and table.names is not None and column in table.names:
-            raise ValueError(f"task= and task_column={column!r} were both given: one of them is needed")
-        if column is not None and task is None:
-            index = table.position(column)
-            task, table = table.columns[index], table.without(index)
-        codes = self._codes(table)
-        known = self.tasks_.tolist()
-        if task is None:
-            if len(known) > 1:
-                raise ValueError(
-                    f"the model was fitted to {len(known)} tasks: say which task each row belongs to, task=..."
-                )
-            return self._of_task(codes, known[0])
-        given = as_column(task, "task")
-        if len(given) != table.n_rows:
-            raise ValueError(f"task has {len(given)} entries for {table.n_rows} rows")
-        missing = is_missing(given)
-        if missing.any():
-            raise ValueError(f"task, row {int(np.argmax(missing))}: a task is missing, every row needs one")
-        return score_by_task(self.networks_, self._schema.names, codes, encode(given, known), given)
-
-    def _codes(self, table: Table) -> Codes:
-        """Codes of a table that has all variables; others are left aside."""
-        wanted = self._schema.names
-        nameless = table.names is None or all(name.isdecimal() for name in wanted)
-        if nameless and len(table.columns) == len(wanted):
-            # An array has no names, nor has what was learnt from one: columns are known by their order.
-            return encode_part(table._replace(names=wanted), self._schema)[0]
-        place = {name: i for i, name in enumerate(names_of(table))}
-        for name in wanted:
-            if name not in place:
-                raise ValueError(f"column {name!r} is not in the table, and the model needs it")
-        return encode_part(table.take([place[name] for name in wanted])._replace(names=wanted), self._schema)[0]
+        asked = receive_rows(X, self._known, task=task)
+        assert asked.place is not None
+        return score_by_task(self.networks_, self._schema.names, self._schema.encode(asked.table), asked.place)
 
     def _score_table(self, table: Table, task: Any) -> NDArray[np.float64]:
         """Scores of one task's own table, which may lack variables, as the tables learnt from may."""
@@ -138,10 +105,17 @@ class MultinetPredictor:
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Log probability of each label (rows, classes)."""
-        codes = self._nets._codes(read_table(X))
-        of_classes = [self._nets._of_task(codes, label) for label in self.classes_.tolist()]
-        joint = np.stack(of_classes, axis=1) + self._class_log_prior
+        joint = self.log_joint(self.codes(X))
         return np.asarray(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
+
+    def codes(self, X: Any) -> Codes:
+        """Codes of rows over all variables, −1 where a value is missing or was never seen."""
+        return self._nets._schema.encode(receive_rows(X, self._nets._known, needs_task=False).table)
+
+    def log_joint(self, codes: Codes) -> NDArray[np.float64]:
+        """Natural log of p(c) p(x | B_c) of coded rows, of shape (rows, classes)."""
+        of_classes = [log_probability(network, codes) for network in self.networks_.values()]
+        return np.asarray(np.column_stack(of_classes) + self._class_log_prior)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each label (rows, classes)."""

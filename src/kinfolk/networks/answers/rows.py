@@ -54,18 +54,14 @@ def score_by_task(
     networks: Mapping[Any, Network],
     names: list[str],
     codes: NDArray[np.int32],
-    of_row: NDArray[Any],
-    given: NDArray[Any],
+    place: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Log probability of coded rows, each under its task's network; ``of_row`` is −1 for tasks never seen."""
+    """Log probability of coded rows, each under the network of its task's place; that of one never seen is last."""
     known = list(networks)
     scores = np.empty(len(codes))
-    # Tasks never seen come last; all of them are answered alike.
-    place = np.where(of_row < 0, len(known), of_row).astype(np.int64)
     for t, rows in enumerate(rows_of_tasks(place, len(known) + 1)):
         if len(rows):
-            task = known[t] if t < len(known) else given[rows[0]]
-            scores[rows] = score_rows(networks, names, codes[rows], task)
+            scores[rows] = score_rows(networks, names, codes[rows], known[t] if t < len(known) else None)
     return scores
 
 
@@ -81,5 +77,6 @@ def score_rows(
         return under(networks[task])
     whole = [network for network in networks.values() if len(network.variables) == len(names)]
     if not whole:
-        raise ValueError(f"task {task!r} is new, and no known task has all variables: nothing can be said of it")
+        new = "a task" if task is None else f"task {task!r}"
+        raise ValueError(f"{new} is new, and no known task has all variables: nothing can be said of it")
     return np.asarray(np.logaddexp.reduce([under(network) for network in whole], axis=0) - math.log(len(whole)))

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.networks.answers.bif import read_bif, write_bif
 from kinfolk.networks.answers.pgmpy_model import to_pgmpy
-from kinfolk.networks.answers.rows import by_task, check_known, encode_part, score_by_task, score_rows
+from kinfolk.networks.answers.predictor import NetworksPredictor
 from kinfolk.networks.model.network import Network
-from kinfolk.tasks.door import ONE_TASK, receive
+from kinfolk.tasks.answering import Known
+from kinfolk.tasks.door import ONE_TASK
 from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.schema import Column, Schema
-from kinfolk.tasks.table import Backend, read_table
-from kinfolk.tasks.values import as_ids, encode
+from kinfolk.tasks.table import Backend
+from kinfolk.tasks.values import as_ids
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -61,34 +62,39 @@ class Answers:
         Returns
         -------
         ndarray of shape (n_rows,), or a dict of them by task where a mapping was given
-        """
-        check_is_fitted(self)
-        if by_task(X):
-            answers = {}
-            for name, own in X.items():
-                table = read_table(own)
-                check_known(table, self._schema, name)
-                codes, _ = encode_part(table, self._schema)
-                answers[name] = score_rows(self.networks_, self._schema.names, codes, name)
-            return answers
-        self._check_columns(X)
-        table, given = receive(X, task, self.task_column)
-        if given is None and len(self.tasks_) > 1:
-            raise ValueError("the model knows several tasks: say with task= which one each row belongs to")
-        codes = self._schema.encode(table)
-        if given is None:
-            return score_rows(self.networks_, self._schema.names, codes, self.tasks_.tolist()[0])
-        of_row = encode(given, self.tasks_.tolist())
-        return score_by_task(self.networks_, self._schema.names, codes, of_row, given)
 
-    def _check_columns(self, X: Any) -> None:
-        if not isinstance(X, Mapping):
-            validate_data(self, X, skip_check_array=True, reset=False)
-        elif list(X) != list(self.feature_names_in_):
-            raise ValueError(f"the columns should be {list(self.feature_names_in_)}, as in fit, not {list(X)}")
+        See Also
+        --------
+        score : The mean over all rows.
+        """
+        return self._predictor().score_samples(X, task=task)
+
+    def _predictor(self) -> NetworksPredictor:
+        """The object that answers, which is what :func:`kinfolk.load` gives."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        columns = None if names is None else tuple(names)
+        known = Known(type(self).__name__, columns, self.n_features_in_, self.task_column, self.tasks_)
+        return NetworksPredictor(known, self._schema, self.networks_)
 
     def score(self, X: Any, y: None = None, *, task: Any = None) -> float:
-        """Mean of :meth:`score_samples`, over all rows."""
+        """Mean of :meth:`score_samples`, over all rows.
+
+        Parameters
+        ----------
+        X : frame or array, or mapping from tasks to these
+        y : None
+            Not used.
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+
+        See Also
+        --------
+        score_samples : The same of each row.
+        """
         scores = self.score_samples(X, task=task)
         return float(np.mean(np.concatenate(list(scores.values())) if isinstance(scores, dict) else scores))
 

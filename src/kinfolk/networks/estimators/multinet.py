@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kinfolk.networks.answers.archive import from_archive
+from kinfolk.networks.answers.predictor import MultinetPredictor, NetworksPredictor
 from kinfolk.networks.estimators.bayes_nets import BayesNets
-from kinfolk.networks.model.elimination import log_probability
 from kinfolk.posterior import Archive
+from kinfolk.tasks.answering import Known
 from kinfolk.tasks.door import check_labels, receive
 from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.table import backend_of
@@ -178,7 +178,7 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
             raise ValueError(f'class {name!r} has one row: penalty="validate" holds one out and needs at least 2')
         of_nets = {name: value for name, value in self.get_params(deep=False).items() if name != "class_prior"}
         nets = _NetsOfClasses(**of_nets).fit(X, task=labels)
-        self._check_columns(X, reset=True)
+        self._check_columns(X)
         self.nets_, self.classes_ = nets, classes
         self.networks_ = dict(zip(classes.tolist(), nets.networks_.values(), strict=True))
         self.log_score_, self.penalty_, self.strength_ = nets.log_score_, nets.penalty_, nets.strength_
@@ -205,17 +205,15 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Log probability of each class (rows, classes); see :meth:`predict_proba`."""
-        joint = self._log_joint(self._encode(X))
-        return np.asarray(joint - logsumexp(joint, axis=1, keepdims=True))
+        return self._predictor().predict_log_proba(X)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class (rows, classes); a missing value, or one never seen in training, is summed out."""
-        return np.asarray(np.exp(self.predict_log_proba(X)))
+        return self._predictor().predict_proba(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
-        best = self._log_joint(self._encode(X)).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return self._predictor().predict(X)
 
     def explain(self, X: Any, label: Any = None, against: Any = None) -> Any:
         """What each variable, given its parents, added to each row's log odds of one class against another.
@@ -233,9 +231,10 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
             ``(missing)``, from what was summed out: the families with a missing value, which stand at 0 themselves.
             The parts of a row add up to its log odds.
         """
-        codes = self._encode(X)
+        predictor = self._predictor()
+        codes = predictor.codes(X)
         c, other = self._two_classes(label, against)
-        log_odds = np.diff(self._log_joint(codes)[:, [other, c]], axis=1)[:, 0]
+        log_odds = np.diff(predictor.log_joint(codes)[:, [other, c]], axis=1)[:, 0]
         first, second = (list(self.networks_.values())[place] for place in (c, other))
         of_class = self.class_log_prior_[c] - self.class_log_prior_[other]
         parts = {"(class)": np.full(len(codes), of_class)}
@@ -261,25 +260,20 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
             c -= 1
         return c, int(c == 0) if against is None else known.index(against)
 
-    def _log_joint(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Natural log of p(c) p(x | B_c), of shape (rows, classes)."""
-        of_rows = [log_probability(network, codes) for network in self.networks_.values()]
-        return np.asarray(np.column_stack(of_rows) + self.class_log_prior_)
-
-    def _encode(self, X: Any) -> NDArray[np.int32]:
+    def _predictor(self) -> MultinetPredictor:
+        """The object that answers, which is what :func:`kinfolk.load` gives."""
         check_is_fitted(self)
-        table, _ = receive(X, None, None)
-        self._check_columns(X, reset=False)
-        return self.nets_._schema.encode(table)
+        names = getattr(self, "feature_names_in_", None)
+        columns = None if names is None else tuple(names)
+        known = Known(type(self).__name__, columns, self.n_features_in_, None, self.classes_)
+        return MultinetPredictor(NetworksPredictor(known, self.nets_._schema, self.networks_), self.class_log_prior_)
 
-    def _check_columns(self, X: Any, reset: bool) -> None:
-        """Hold columns to scikit-learn's rules: their number and names are those seen at fit."""
+    def _check_columns(self, X: Any) -> None:
+        """Remember number and names of the columns, as scikit-learn does."""
         if not isinstance(X, Mapping):
-            validate_data(self, X, skip_check_array=True, reset=reset)
-        elif reset:
+            validate_data(self, X, skip_check_array=True)
+        else:
             self.n_features_in_, self.feature_names_in_ = len(X), np.array(list(X), dtype=object)
-        elif list(X) != (known := list(getattr(self, "feature_names_in_", range(self.n_features_in_)))):
-            raise ValueError(f"the columns should be {known}, as in fit, not {list(X)}")
 
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
