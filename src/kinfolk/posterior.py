@@ -268,6 +268,8 @@ def known_from(archive: Archive) -> Known:
         raise ValueError(f"its number of columns is {width!r}")
     if names is not None and (len(names) != width or not all(isinstance(name, str) for name in names)):
         raise ValueError("the names of its columns are not text, or not one for each")
+    if not about["params"]:
+        raise ValueError("its parameters are missing")
     column = about["params"].get("task_column")
     columns = None if names is None else tuple(names)
     return Known(_named(archive, "estimator", _ESTIMATORS), columns, width, column, as_ids(tasks))

@@ -20,7 +20,7 @@ def progress_bar(what: str, total: int | None, shown: bool) -> Iterator[Callable
     ``total`` is None where nobody knows how many steps there will be.
     """
     if not shown:
-        yield say_nothing
+        yield no_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -31,7 +31,7 @@ def progress_bar(what: str, total: int | None, shown: bool) -> Iterator[Callable
         yield lambda steps: bar.advance(task, steps)
 
 
-def say_nothing(steps: int) -> None:
+def no_progress(steps: int) -> None:
     """Take no notice of steps."""
 
 
@@ -63,7 +63,7 @@ def told_by_processes(advance: Callable[[int], None]) -> Iterator[Callable[[int]
     >>> sum(told)
     5
     """
-    if advance is say_nothing:
+    if advance is no_progress:
         yield advance
         return
     with TemporaryDirectory(prefix="kinfolk-") as folder:

@@ -186,7 +186,7 @@ def test_what_others_may_write_to_is_not_trusted(family, tmp_path):
     assert not list(tmp_path.rglob("*.kernel"))
 
 
-def test_a_terminal_is_told_and_workers_say_nothing(family):
+def test_a_terminal_is_told_and_workers_no_progress(family):
     script = "from family.inner import inner; inner(1.0)"
     ours, theirs = pty.openpty()
     run(family, script, stderr=theirs)

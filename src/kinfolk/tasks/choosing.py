@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.conjugate import COUNT, GAUSSIAN, log_marginal_of_number, number_groups
 from kinfolk.tasks.numbers import as_numbers, is_count, learn_number
-
-Floats = NDArray[np.float64]
 
 
 def choose_family(

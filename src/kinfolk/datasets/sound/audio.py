@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from kinfolk.datasets.sound.cepstrum import cepstrum, side_by_side
 from kinfolk.datasets.sound.sound_files import RATE, read_sound, sound_files
+from kinfolk.maths.arrays import Floats
 
 __all__ = ["Codebook", "Music", "Recording", "learn_codebook", "read_music", "read_recording", "windows"]
 
-Floats = NDArray[np.float64]
 
 FRAMES_A_SECOND = 40
 N_COEFFICIENTS = 10

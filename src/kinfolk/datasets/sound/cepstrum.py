@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct, rfft
 
-Floats = NDArray[np.float64]
+from kinfolk.maths.arrays import Floats
 
 # Power below which a band counts as silent: that of a 16-bit recording's last digit is far above it.
 SILENCE = 1e-10

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from kinfolk.maths.arrays import Floats
 
 RATE = 22_050
 WAVE = (".wav", ".wave")

@@ -28,6 +28,7 @@ from kinfolk.experiments.sequences.models import (
     seeds_of,
     steps_of,
 )
+from kinfolk.maths.arrays import Floats
 from kinfolk.plots import hinton
 from kinfolk.progress import progress_bar
 from kinfolk.sequences.answers.distances import distances, similarities
@@ -40,7 +41,6 @@ OTHER_STARTS = ("together", "apart")
 N_STATES, N_CLUSTERS = 20, 20
 N_SIMULATED = 100
 
-Floats = NDArray[np.float64]
 
 ABOUT = About(
     PAPER,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.partition.crp import canonical
-from kinfolk.progress import say_nothing, told_by_processes
+from kinfolk.progress import no_progress, told_by_processes
 from kinfolk.sequences.inference.options import Schedule
 from kinfolk.sequences.model.draw import Draw
 from kinfolk.sequences.model.fitted import HYPER_PARAMETERS, Fitted, Traces, judge
@@ -59,7 +59,7 @@ def start_chain(sampler: Sampler, seed: int | np.random.SeedSequence) -> Chain:
     return Chain(sampler.start(rng), rng.bit_generator.state)
 
 
-def go_on(sampler: Sampler, chain: Chain, n_sweeps: int, progress: Callable[[int], None] = say_nothing) -> Chain:
+def go_on(sampler: Sampler, chain: Chain, n_sweeps: int, progress: Callable[[int], None] = no_progress) -> Chain:
     """The chain so many sweeps later."""
     rng = np.random.default_rng()
     rng.bit_generator.state = chain.generator
@@ -83,7 +83,7 @@ def run_chains(
     schedule: Schedule,
     seed: int,
     n_jobs: int | None = None,
-    progress: Callable[[int], None] = say_nothing,
+    progress: Callable[[int], None] = no_progress,
 ) -> Fitted:
     """Run the chains, each with a seed of its own, so that results do not depend on how many run at once."""
     return run_side_by_side([sampler], schedule, seed, n_jobs, progress)[0]
@@ -94,7 +94,7 @@ def run_side_by_side(
     schedule: Schedule,
     seed: int,
     n_jobs: int | None = None,
-    progress: Callable[[int], None] = say_nothing,
+    progress: Callable[[int], None] = no_progress,
 ) -> list[Fitted]:
     """Run the chains of several samplers that know nothing of each other; their draws share the memory there is."""
     seeds = [own.spawn(schedule.n_chains) for own in np.random.SeedSequence(seed).spawn(len(samplers))]
