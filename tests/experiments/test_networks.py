@@ -99,7 +99,7 @@ def test_without_the_networks_one_sentence_says_where_they_should_be(monkeypatch
 def tasks():
     """Cases of five tasks, and the structures that one climb finds for each."""
     draw = draw_tasks(RANDOM, 300, 0, 0, p_delete=0.2)
-    tables = learn_tables_of(draw.tables, None, None, "auto", 8)
+    tables, _ = learn_tables_of(draw.tables, None, None, "auto", 8)
     cases = lay_out(tables.codes, tables.cards, tables.present)
     alone = learn(draw.tables, 0, sharing="none", tabu=0)
     return cases, np.stack([network.adjacency() for network in alone.networks_.values()])

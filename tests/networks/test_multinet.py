@@ -150,8 +150,7 @@ def test_one_class_is_always_predicted():
     model = BayesMultinet().fit(X, ["cat"] * N_ROWS)
     assert set(model.predict(X)) == {"cat"}
     np.testing.assert_array_equal(model.predict_proba(X), 1.0)
-    with pytest.raises(ValueError, match="log odds are between two classes"):
-        model.explain(X)
+    np.testing.assert_array_equal(model.explain(X).log_odds(), 0.0)
 
 
 @pytest.mark.parametrize("labels", [LABEL == "cat", (LABEL == "cat") * 2.0, (LABEL == "cat").astype(object)])
@@ -175,30 +174,30 @@ def test_frames_of_any_library_give_the_same_probabilities_and_hold_columns_to_t
 
 def test_an_explanation_adds_up_to_the_log_odds(fitted):
     log_proba = fitted.predict_log_proba(X)
-    parts = fitted.explain(X)
-    assert list(parts.columns) == ["(class)", "size", "speed", "coat", "(missing)"]
-    np.testing.assert_allclose(parts.sum(axis=1), log_proba[:, 2] - log_proba[:, 0], atol=1e-10)
-    assert (parts["(missing)"] == 0).all()
-    parts = fitted.explain(X, "cat", "dog")
-    np.testing.assert_allclose(parts.sum(axis=1), log_proba[:, 0] - log_proba[:, 1], atol=1e-10)
-    np.testing.assert_allclose(fitted.explain(X, "cat"), parts)
-    np.testing.assert_allclose(fitted.explain(X, against="eel"), -fitted.explain(X, "eel", "dog"))
+    why = fitted.explain(X)
+    assert why.feature_names == ["size", "speed", "coat"]
+    np.testing.assert_allclose(why.log_odds(), log_proba[:, 2] - log_proba[:, 0], atol=1e-10)
+    np.testing.assert_allclose(why.log_odds("cat", "dog"), log_proba[:, 0] - log_proba[:, 1], atol=1e-10)
+    assert (why.remainder == 0).all()
     for label in ("cat", "dog"):
         assert "coat" not in {v for edge in fitted.graphs_[label].edges for v in edge}
     coat = {label: dict(zip(n.states[2], n.tables[2], strict=True)) for label, n in fitted.networks_.items()}
-    np.testing.assert_allclose(parts["coat"], [np.log(coat["cat"][c] / coat["dog"][c]) for c in COAT])
+    added = why.feature_part[:, 2, 0] - why.feature_part[:, 2, 1]
+    np.testing.assert_allclose(added, [np.log(coat["cat"][c] / coat["dog"][c]) for c in COAT])
+    assert set(why.table(0)["feature"]) == {"size", "speed", "coat"}
 
 
-def test_an_explanation_of_a_row_with_gaps_names_what_was_summed_out(fitted):
+def test_an_explanation_of_a_row_with_gaps_leaves_what_was_summed_out_to_the_remainder(fitted):
     (parent, child), *_ = fitted.graphs_["cat"].edges
     gaps = X.astype(object)
     gaps.loc[:4, parent] = None
     log_proba = fitted.predict_log_proba(gaps)
-    parts = fitted.explain(gaps)
-    np.testing.assert_allclose(parts.sum(axis=1), log_proba[:, 2] - log_proba[:, 0], atol=1e-10)
-    assert (parts.loc[:4, [parent, child]] == 0).all(axis=None)
-    assert (parts.loc[:4, "(missing)"].abs() > 1e-6).all()
-    assert (parts.loc[5:, "(missing)"] == 0).all()
+    why = fitted.explain(gaps)
+    np.testing.assert_allclose(why.log_odds(), log_proba[:, 2] - log_proba[:, 0], atol=1e-10)
+    places = [why.feature_names.index(name) for name in (parent, child)]
+    assert (why.feature_part[:5, places] == 0).all()
+    assert (np.abs(why.remainder[:5, 0] - why.remainder[:5, 2]) > 1e-6).all()
+    assert (why.remainder[5:] == 0).all()
 
 
 def test_scikit_learns_model_selection_works():
@@ -242,10 +241,8 @@ def test_bad_input_gets_one_clear_sentence(parameters, rows, labels, message):
 
 
 def test_classes_that_are_not_there_cannot_be_explained(fitted):
-    with pytest.raises(ValueError, match="'cow' is not a class; the classes are"):
-        fitted.explain(X, "cow")
-    with pytest.raises(ValueError, match="log odds are between two classes"):
-        fitted.explain(X, "cat", "cat")
+    with pytest.raises(ValueError, match="'cow' is not a label; the labels are"):
+        fitted.explain(X).log_odds("cow")
 
 
 def test_a_saved_classifier_predicts_the_same_with_numpy_alone_and_as_an_estimator(fitted, tmp_path):

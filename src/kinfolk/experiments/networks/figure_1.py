@@ -56,7 +56,7 @@ def study(
 
     def one(number: int) -> list[dict[str, Any]]:
         draw = draw_tasks(problem, n_rows, number, seed)
-        tables = learn_tables_of(draw.tables, None, None, "auto", 8)
+        tables, _ = learn_tables_of(draw.tables, None, None, "auto", 8)
         cases = lay_out(tables.codes, tables.cards, tables.present)
         alone = learn(draw.tables, draw.seed, sharing="none")
         separate = np.stack([network.adjacency() for network in alone.networks_.values()])

@@ -16,9 +16,10 @@ from kinfolk.networks.answers.bif import read_bif, write_bif
 from kinfolk.networks.answers.pgmpy_model import to_pgmpy
 from kinfolk.networks.answers.predictor import NetworksPredictor
 from kinfolk.networks.model.network import Network
+from kinfolk.parameters import check_whole
 from kinfolk.tasks.answering import Known
-from kinfolk.tasks.door import ONE_TASK
 from kinfolk.tasks.frames import make_frame
+from kinfolk.tasks.membership import ONE_TASK
 from kinfolk.tasks.schema import Column, Schema
 from kinfolk.tasks.table import Backend
 from kinfolk.tasks.values import as_ids
@@ -108,8 +109,7 @@ class Answers:
             May be left out where there is only one.
         random_state : int, RandomState or None
         """
-        if isinstance(n_rows, bool) or not isinstance(n_rows, int | np.integer) or n_rows < 1:
-            raise ValueError(f"n_rows={n_rows!r}: a whole number of at least 1 is needed")
+        check_whole("n_rows", n_rows, 1)
         network = self._network(task)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         codes = network.sample(n_rows, np.random.default_rng(seed))

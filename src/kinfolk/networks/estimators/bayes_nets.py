@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.estimator import TaskRouting
 from kinfolk.networks.answers.archive import from_archive, to_archive
 from kinfolk.networks.answers.rows import by_task
 from kinfolk.networks.estimators.answering import Answers
@@ -41,7 +42,7 @@ _CHOICES = {
 }
 
 
-class BayesNets(Answers, BaseEstimator):
+class BayesNets(TaskRouting, Answers, BaseEstimator):
     """Bayes nets of several related tasks, one a task, whose structures are learnt together.
 
     Parameters
@@ -258,9 +259,7 @@ class BayesNets(Answers, BaseEstimator):
     def _learn(self, X: Any, task: Any) -> None:
         for name in ("arc_confidence_", "penalty_curve_", "n_iter_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        if not isinstance(X, Mapping):
-            validate_data(self, X, skip_check_array=True)
-        tables = learn_tables_of(
+        tables, known = learn_tables_of(
             X,
             task,
             self.task_column,
@@ -269,11 +268,10 @@ class BayesNets(Answers, BaseEstimator):
             self._fewest_rows,
             self._called,
             self._constant_columns,
+            type(self).__name__,
         )
+        self._remember_columns(known)
         self._schema, self.tasks_, self._present = tables.schema, tables.tasks, tables.present
-        if isinstance(X, Mapping):
-            self.n_features_in_ = len(tables.variables)
-            self.feature_names_in_ = np.array(tables.variables, dtype=object)
         self._backend = backend_of(next(iter(X.values())) if by_task(X) else X)
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         gap = first_missing(tables)

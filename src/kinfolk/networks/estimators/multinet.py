@@ -19,19 +19,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.estimator import TaskRouting
+from kinfolk.explanation import Explanation
 from kinfolk.networks.answers.archive import from_archive
 from kinfolk.networks.answers.predictor import MultinetPredictor, NetworksPredictor
 from kinfolk.networks.estimators.bayes_nets import BayesNets
 from kinfolk.posterior import Archive
 from kinfolk.tasks.answering import Known
-from kinfolk.tasks.door import check_labels, receive
-from kinfolk.tasks.frames import make_frame
-from kinfolk.tasks.table import backend_of
-from kinfolk.tasks.values import as_ids, distinct, encode
+from kinfolk.tasks.training import receive_labels, receive_table
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -48,7 +45,7 @@ class _NetsOfClasses(BayesNets):
     _constant_columns: ClassVar[bool] = True
 
 
-class BayesMultinet(ClassifierMixin, BaseEstimator):
+class BayesMultinet(TaskRouting, ClassifierMixin, BaseEstimator):
     """Classifier that has a Bayes net for each class, the structures of all classes learnt together.
 
     Parameters
@@ -167,24 +164,26 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         self
         """
         self._check_parameters()
-        table, _ = receive(X, None, None)
-        if table.n_rows < 2:
+        arrival = receive_table(X, model="BayesMultinet")
+        if arrival.table.n_rows < 2:
             raise ValueError("X has 1 sample (row): networks that tell classes apart need at least 2")
-        labels = _read_labels(X, y, table.n_rows)
-        classes = _distinct_labels(labels)
-        counts = np.bincount(encode(labels, classes.tolist()), minlength=len(classes))
+        classes, codes = receive_labels(X, y, arrival.table.n_rows, model="BayesMultinet")
+        if (codes < 0).any():
+            row = int(np.argmax(codes < 0))
+            raise ValueError(f"y, row {row}: a label is missing; leave rows without one out (Input y contains NaN)")
+        counts = np.bincount(codes, minlength=len(classes))
         if self.penalty == "validate" and counts.min() < 2:
             name = classes.tolist()[int(counts.argmin())]
             raise ValueError(f'class {name!r} has one row: penalty="validate" holds one out and needs at least 2')
         of_nets = {name: value for name, value in self.get_params(deep=False).items() if name != "class_prior"}
-        nets = _NetsOfClasses(**of_nets).fit(X, task=labels)
-        self._check_columns(X)
+        nets = _NetsOfClasses(**of_nets).fit(X, task=classes[codes])
+        self._remember_columns(arrival.known)
         self.nets_, self.classes_ = nets, classes
         self.networks_ = dict(zip(classes.tolist(), nets.networks_.values(), strict=True))
         self.log_score_, self.penalty_, self.strength_ = nets.log_score_, nets.penalty_, nets.strength_
         weights = counts + float(self.class_prior)
         self.class_log_prior_: NDArray[np.float64] = np.log(weights / weights.sum())
-        self._backend = backend_of(X)
+        self._backend = arrival.backend
         return self
 
     def _check_parameters(self) -> None:
@@ -215,50 +214,53 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         """The most probable class of each row."""
         return self._predictor().predict(X)
 
-    def explain(self, X: Any, label: Any = None, against: Any = None) -> Any:
-        """What each variable, given its parents, added to each row's log odds of one class against another.
+    def explain(self, X: Any) -> Explanation:
+        """What each variable, given its parents, added to each row's log probability of every class.
 
         Parameters
         ----------
         X : frame or array
-        label, against : optional
-            The two classes; by default the last and the first (of the others).
 
         Returns
         -------
-        frame
-            For each row the parts ``(class)``, from the classes' own probabilities, one for each variable, and
-            ``(missing)``, from what was summed out: the families with a missing value, which stand at 0 themselves.
-            The parts of a row add up to its log odds.
+        Explanation
+            Its label part comes from the classes' own probabilities. Families with a missing value in any class's
+            network stand at 0, and what was summed out there is in the remainder. All data are the table's own.
+
+        See Also
+        --------
+        predict_proba : The probabilities themselves.
         """
         predictor = self._predictor()
         codes = predictor.codes(X)
-        c, other = self._two_classes(label, against)
-        log_odds = np.diff(predictor.log_joint(codes)[:, [other, c]], axis=1)[:, 0]
-        first, second = (list(self.networks_.values())[place] for place in (c, other))
-        of_class = self.class_log_prior_[c] - self.class_log_prior_[other]
-        parts = {"(class)": np.full(len(codes), of_class)}
-        for v, name in enumerate(first.variables):
-            known = (codes[:, [v, *first.parents[v], *second.parents[v]]] >= 0).all(axis=1)
-            parts[name] = np.zeros(len(codes))
-            for network, sign in ((first, 1), (second, -1)):
+        joint = predictor.log_joint(codes)
+        networks = list(self.networks_.values())
+        parts = np.zeros((len(codes), len(networks[0].variables), len(networks)))
+        for v in range(parts.shape[1]):
+            family = sorted({v, *(parent for network in networks for parent in network.parents[v])})
+            known = (codes[:, family] >= 0).all(axis=1)
+            for c, network in enumerate(networks):
                 cells = tuple(codes[known, u] for u in (*network.parents[v], v))
-                parts[name][known] += sign * np.log(network.tables[v][cells])
-        whole = (codes >= 0).all(axis=1)
-        parts["(missing)"] = np.where(whole, 0.0, log_odds - sum(parts.values()))
-        return make_frame({name: values.tolist() for name, values in parts.items()}, self._backend)
-
-    def _two_classes(self, label: Any, against: Any) -> tuple[int, int]:
-        known = self.classes_.tolist()
-        for given in (label, against):
-            if given is not None and given not in known:
-                raise ValueError(f"{given!r} is not a class; the classes are {known}")
-        if len(known) < 2 or (label is not None and label == against):
-            raise ValueError(f"log odds are between two classes: label={label!r} and against={against!r} of {known}")
-        c = len(known) - 1 if label is None else known.index(label)
-        if label is None and known[c] == against:
-            c -= 1
-        return c, int(c == 0) if against is None else known.index(against)
+                parts[known, v, c] = np.log(network.tables[v][cells])
+        labels = np.tile(self.class_log_prior_, (len(codes), 1))
+        remainder = joint - labels - parts.sum(axis=1)
+        # Where nothing was summed out, only rounding is left.
+        remainder[(codes >= 0).all(axis=1)] = 0.0
+        own = np.ones(parts.shape[:2])
+        schema = self.nets_._schema
+        return Explanation(
+            self.classes_,
+            schema.names,
+            schema.read_back(codes, None),
+            labels,
+            parts,
+            remainder,
+            own,
+            np.zeros_like(own),
+            np.zeros_like(own),
+            np.zeros_like(own),
+            self._backend,
+        )
 
     def _predictor(self) -> MultinetPredictor:
         """The object that answers, which is what :func:`kinfolk.load` gives."""
@@ -267,13 +269,6 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         columns = None if names is None else tuple(names)
         known = Known(type(self).__name__, columns, self.n_features_in_, None, self.classes_)
         return MultinetPredictor(NetworksPredictor(known, self.nets_._schema, self.networks_), self.class_log_prior_)
-
-    def _check_columns(self, X: Any) -> None:
-        """Remember number and names of the columns, as scikit-learn does."""
-        if not isinstance(X, Mapping):
-            validate_data(self, X, skip_check_array=True)
-        else:
-            self.n_features_in_, self.feature_names_in_ = len(X), np.array(list(X), dtype=object)
 
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
@@ -309,25 +304,3 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "networks_")
-
-
-def _read_labels(X: Any, y: Any, n_rows: int) -> NDArray[Any]:
-    """One label for each row, none missing."""
-    if y is None:
-        raise ValueError("This BayesMultinet estimator requires y to be passed, but the target y is None.")
-    if len(getattr(y, "shape", ())) == 2:
-        y = column_or_1d(y, warn=True)
-    labels, missing = check_labels(X, y, n_rows, None)
-    if missing.any():
-        raise ValueError(
-            f"y, row {int(np.argmax(missing))}: a label is missing; leave rows without one out (Input y contains NaN)"
-        )
-    return labels
-
-
-def _distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
-    """The classes, sorted."""
-    if labels.dtype.kind == "f":
-        check_classification_targets(labels)
-        return np.unique(labels)
-    return as_ids(list(distinct(labels, "y")))

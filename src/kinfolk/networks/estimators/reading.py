@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from kinfolk.networks.answers.rows import by_task, encode_part, names_of
 from kinfolk.networks.model.cases import MOST_STATES
 from kinfolk.networks.model.data import Data
-from kinfolk.tasks.door import receive, task_ids
-from kinfolk.tasks.membership import rows_of_tasks
+from kinfolk.tasks.answering import Known
+from kinfolk.tasks.membership import rows_of_tasks, task_ids
 from kinfolk.tasks.schema import learn_schema
 from kinfolk.tasks.table import Table, declared_categories, read_table
-from kinfolk.tasks.values import as_column, encode
+from kinfolk.tasks.training import receive_table
+from kinfolk.tasks.values import as_column
 
 
 def learn_tables_of(
@@ -27,8 +28,9 @@ def learn_tables_of(
     fewest_rows: int = 2,
     called: str = "task",
     constant: bool = False,
-) -> Data:
-    """Read tables and learn the states of every variable from all tasks that have it.
+    model: str = "BayesNets",
+) -> tuple[Data, Known]:
+    """Read tables and learn the states of every variable from all tasks that have it; and what to remember of tables.
 
     A task needs ``fewest_rows``; a column that is the same in every row is refused unless ``constant`` ones may be.
     """
@@ -47,18 +49,18 @@ def learn_tables_of(
             codes.append(coded)
             present[t] = here
             rows.append(np.arange(len(coded)))
+        known = Known(model, tuple(schema.names), len(schema.names), None, tasks)
     else:
-        table, given = receive(X, task, task_column)
-        schema = learn_schema(table, None, categorical_features, bins, declared_categories(X))
-        tasks = task_ids(given)
-        everything = schema.encode(table)
-        of_row = np.zeros(table.n_rows, dtype=np.int64) if given is None else encode(given, tasks.tolist())
-        rows = rows_of_tasks(of_row.astype(np.int64), len(tasks))
+        arrival = receive_table(X, model=model, task=task, task_column=task_column)
+        schema = learn_schema(arrival.table, None, categorical_features, bins, declared_categories(X))
+        known, tasks = arrival.known, arrival.known.tasks
+        everything = schema.encode(arrival.table)
+        rows = rows_of_tasks(arrival.place, len(tasks))
         codes = [np.asfortranarray(everything[its]) for its in rows]
         present = np.ones((len(tasks), len(schema.columns)), dtype=bool)
     tables = Data(tasks, schema, codes, present, rows, called)
     _check_sizes(tables, fewest_rows, constant)
-    return tables
+    return tables, known
 
 
 def _union(parts: Mapping[Any, Table]) -> Table:
