@@ -268,3 +268,16 @@ def test_each_difference_from_an_experts_graph_multiplies_the_score_by_the_facto
     assert model.log_score_ == pytest.approx(bare.total(learnt[None]) + prior, abs=1e-8)
     certain = fitted(codes, cards, sharing="none", structure_prior=(expert, 1e-200))
     assert set(certain.graphs_[0].edges) == set(expert)
+
+
+def test_kernels_from_the_cache_are_looked_for_once():
+    script = (
+        "import numpy as np; from kinfolk import BayesNets; from kinfolk.maths.kernel_cache import KernelCache\n"
+        "rows = np.random.default_rng(0).integers(0, 2, (60, 4)); task = np.arange(60) % 2\n"
+        "BayesNets().fit(rows, task=task)\n"
+        "asked = []; KernelCache.load_overload = lambda self, *rest: asked.append(self._name)\n"
+        "BayesNets().fit(rows, task=task); print(asked)"
+    )
+    for _ in range(2):  # the second process has all kernels from the cache
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "[]"

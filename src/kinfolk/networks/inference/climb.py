@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.networks.inference.joint_states import JOINT_STATES
+from kinfolk.networks.inference.joint_states import best_states, cost_of
 from kinfolk.networks.inference.problem import TIE, Found, Problem
 from kinfolk.networks.model.bits import among, include, n_words
 from kinfolk.networks.model.cases import Cases
 from kinfolk.networks.model.constraints import Constraints, Structures
 from kinfolk.networks.model.family_scores import FamilyScores, Questions, answer, ask, clear, no_questions
 from kinfolk.networks.model.kernels import inner, int64, spliced
-from kinfolk.networks.model.priors import Prior, Terms
+from kinfolk.networks.model.priors import Prior
 
 
 class Workspace(NamedTuple):
@@ -61,8 +61,7 @@ def climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Str
     _take_steps(
         *problem,
         questions,
-        prior.terms,
-        *JOINT_STATES[prior.kind],
+        prior,
         problem.cases.present[members],
         members,
         space,
@@ -133,12 +132,12 @@ def _ask_about(
 
 
 @spliced
-def _take_in(questions: Questions, row: int, terms: Terms, m: int, space: Workspace) -> float:
+def _take_in(questions: Questions, row: int, prior: Prior, m: int, space: Workspace) -> float:
     """Renew the gains of changing one variable's parents; return its family's score, structure prior included."""
     task, child = questions.task[row], questions.child[row]
     odds = 0.0
     for p in range(space.adjacency.shape[1]):
-        weight = terms.exponent[task] * terms.log_odds[p, child]
+        weight = prior.exponent[task] * prior.log_odds[p, child]
         if among(questions.parents, row, p):
             odds += weight
             weight = -weight
@@ -181,9 +180,7 @@ def _take_steps(
     constraints: Constraints,
     scores: FamilyScores,
     questions: Questions,
-    terms: Terms,
-    cost_of: Any,
-    best_states: Any,
+    prior: Prior,
     present: NDArray[np.bool_],
     members: NDArray[np.int64],
     space: Workspace,
@@ -203,7 +200,7 @@ def _take_steps(
         if questions.n_open[0]:
             answer(cases, score, constraints, scores, questions)
         for row in range(questions.n[0]):
-            total += _take_in(questions, row, terms, m, space)
+            total += _take_in(questions, row, prior, m, space)
     # Of the tasks that have a pair: their places among the members, themselves, their states now, and the best ones.
     who, tasks = np.empty(k, np.int64), np.empty(k, np.int64)
     current, states = np.empty(k, np.int64), np.empty(k, np.int64)
@@ -219,7 +216,7 @@ def _take_steps(
                     current[n_who] = 1 if adjacency[m, i, j] else 2 if adjacency[m, j, i] else 0
                     n_who += 1
             if n_who > 1:
-                penalties[i, j] = cost_of(terms, tasks[:n_who], current[:n_who], i, j)
+                penalties[i, j] = cost_of(prior, tasks[:n_who], current[:n_who], i, j)
                 total -= penalties[i, j]
     best.score[0] = total
     since_best, n_steps = 0, 0
@@ -248,7 +245,7 @@ def _take_steps(
                     continue
                 while True:
                     gain = penalties[i, j] + best_states(
-                        terms, tasks[:n_who], state_gains[:n_who], current[:n_who], i, j, states[:n_who]
+                        prior, tasks[:n_who], state_gains[:n_who], current[:n_who], i, j, states[:n_who]
                     )
                     if not closed or total + gain > best.score[0] + TIE:
                         break
@@ -286,9 +283,9 @@ def _take_steps(
         if questions.n_open[0]:
             answer(cases, score, constraints, scores, questions)
         for row in range(questions.n[0]):
-            _take_in(questions, row, terms, asker[row], space)
+            _take_in(questions, row, prior, asker[row], space)
         if n_chosen > 1:
-            penalties[i, j] = cost_of(terms, tasks[:n_chosen], chosen[:n_chosen], i, j)
+            penalties[i, j] = cost_of(prior, tasks[:n_chosen], chosen[:n_chosen], i, j)
         total += best_gain
         since_best += 1
         if total > best.score[0] + TIE:

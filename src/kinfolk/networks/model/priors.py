@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from kinfolk.networks.model.configurations import edit_costs, pair_costs
 
 
-class Terms(NamedTuple):
-    """The numbers of a prior over structures.
+class Prior(NamedTuple):
+    """How strongly structures are held together, and what is believed of each of them; its type says in which way.
 
     ``penalty[i, j]`` is λ = −ln(1 − δ) of the pair (i, j), already divided by n_tasks − 1 with the Paired prior;
     ``between`` multiplies it for each pair of tasks, where these have penalties of their own, and is empty elsewhere;
@@ -33,11 +33,22 @@ class Terms(NamedTuple):
     exponent: NDArray[np.float64]
 
 
-class Prior(NamedTuple):
-    """How structures are held together, "edit", "paired" or "by_tasks", and how strongly."""
+class EditPrior(Prior):
+    """Edits that make the arc between two variables the same in all tasks (eq. 7)."""
 
-    kind: str
-    terms: Terms
+    __slots__ = ()
+
+
+class PairedPrior(Prior):
+    """Differences between every two tasks (eq. 8)."""
+
+    __slots__ = ()
+
+
+class PairedByTasksPrior(Prior):
+    """Differences between every two tasks, with a penalty for each pair of them."""
+
+    __slots__ = ()
 
 
 def strength(penalty: float) -> float:
@@ -64,7 +75,7 @@ def no_sharing(n_tasks: int, log_odds: NDArray[np.float64]) -> Prior:
     """Structures that have nothing to do with each other."""
     n = len(log_odds)
     nothing = np.zeros((0, 0))
-    return Prior("edit", Terms(np.zeros((n, n)), nothing, edit_costs(), log_odds, np.ones(n_tasks)))
+    return EditPrior(np.zeros((n, n)), nothing, edit_costs(), log_odds, np.ones(n_tasks))
 
 
 def joint_prior(
@@ -98,14 +109,13 @@ def joint_prior(
         np.fill_diagonal(between, 0.0)
         # Eq. 8's exponent with one δ for each other task; all equal, it is 1 / (1 + (k − 1) δ) again.
         exponent = 1.0 / (1.0 + between.sum(axis=1))
-        terms = Terms(np.ones((n, n)), task_strengths / others, pair_costs(**costs), log_odds, exponent)
-        return Prior("by_tasks", terms)
+        return PairedByTasksPrior(np.ones((n, n)), task_strengths / others, pair_costs(**costs), log_odds, exponent)
     # A penalty of its own for each pair of variables gives each pair's arcs an exponent of their own.
     weakened = log_odds / (1.0 + (n_tasks - 1) * -np.expm1(-strengths))
     ones, nothing = np.ones(n_tasks), np.zeros((0, 0))
     if kind == "edit":
-        return Prior("edit", Terms(strengths, nothing, edit_costs(**costs), weakened, ones))
-    return Prior("paired", Terms(strengths / others, nothing, pair_costs(**costs), weakened, ones))
+        return EditPrior(strengths, nothing, edit_costs(**costs), weakened, ones)
+    return PairedPrior(strengths / others, nothing, pair_costs(**costs), weakened, ones)
 
 
 def structure_log_odds(prior: Any, variables: Sequence[str]) -> NDArray[np.float64]:
