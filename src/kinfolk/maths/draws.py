@@ -13,7 +13,7 @@ def draw_index(log_weights, n, uniform):  # type: ignore[no-untyped-def]
 
     Examples
     --------
-    >>> draw_index(np.log(np.array([0.5, 0.0, 0.5])), 3, 0.51)
+    >>> draw_index(np.array([0.0, -np.inf, 0.0]), 3, 0.51)
     2
     """
     highest = -np.inf

@@ -41,6 +41,12 @@ def loaded(model: TeamModel, folder: Path) -> Any:
     return kinfolk.load(path, estimator=True)
 
 
+def tempered(estimator: Any, power: float) -> Any:
+    """The estimator with one power for all features."""
+    fit = estimator._result
+    return estimator._keep(fit._replace(hyper=fit.hyper._replace(temper=np.full(len(MEETING_FEATURES), power))))
+
+
 def temper_of(user: str, rows: pl.DataFrame) -> float:
     return float(temper_after(len(rows.filter(pl.col("user") == user)["answer"].drop_nulls())))
 
@@ -100,7 +106,7 @@ def test_probabilities_are_those_of_kinfolks_own_estimator_for_members_and_newco
     estimator = loaded(model, tmp_path)
     some = team[::10].select(*MEETING_FEATURES)
     for user in [*model.users, "newcomer@example.org"]:
-        estimator.temper_ = np.full(len(MEETING_FEATURES), temper_of(user, team))
+        tempered(estimator, temper_of(user, team))
         expected = estimator.predict_proba(some, task=[user] * len(some))[:, 0]
         found = [model.probability(row, user) for row in some.iter_rows(named=True)]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -112,7 +118,7 @@ def test_reasons_are_the_weightiest_of_kinfolks_own_explanation(
     estimator = loaded(model, tmp_path)
     some = team[::40]
     for row, user in enumerate(some["user"].to_list()):
-        estimator.temper_ = np.full(len(MEETING_FEATURES), temper_of(user, team))
+        tempered(estimator, temper_of(user, team))
         request_alone = some[row].select(*MEETING_FEATURES)
         values = request_alone.row(0, named=True)
         table = estimator.explain(request_alone, task=[user]).table(label="accept").head(3)
