@@ -103,6 +103,7 @@ def test_sampled_concentrations_agree_with_those_learnt_by_em():
     assert sampled.posterior_.concentrations.std() > 0.0
 
 
+@pytest.mark.filterwarnings("ignore:.*had not settled:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "model", [NoSharingNB, CompleteSharingNB, PrototypeNB, ClusteredNB], ids=lambda model: model.__name__
 )

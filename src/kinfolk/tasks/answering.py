@@ -83,8 +83,11 @@ def receive_rows(X: Any, known: Known, *, task: Any = None, needs_task: bool = T
 
 
 def receive_sequences(X: Any, known: Known, *, lengths: Any = None, task: Any = None, needs_task: bool = True) -> Asked:
-    """Sequences that a fitted model is asked about: as :func:`receive_rows`, with a task for each sequence."""
-    table = read_table(X, flat=True, only=known.columns)
+    """Sequences that a fitted model is asked about: as :func:`receive_rows`, with a task for each sequence.
+
+    A column without a table around it is taken by a model of one column alone.
+    """
+    table = read_table(X, flat=known.n_columns == 1, only=known.columns)
     steps = check_lengths(lengths, table.n_rows)
     table, given = _features_and_tasks(table, known, task, steps)
     return Asked(table, _places(given, known, len(steps), "sequence", needs_task), steps)
