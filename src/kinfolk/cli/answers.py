@@ -77,7 +77,7 @@ def _told(rows: Rows) -> dict[str, Any]:
 
 def read_rows(predictor: Any, table: Path, task: str | None) -> Rows:
     """Read a table, with text where the model was fitted to text: task 07 and task 7 are not the same."""
-    known = _known(predictor)
+    known: Known = predictor.known
     own = known.task_column
     column = own if task is None else task
     columns = predictor._schema.columns if hasattr(predictor, "_schema") else ()
@@ -95,15 +95,6 @@ def read_rows(predictor: Any, table: Path, task: str | None) -> Rows:
     if isinstance(column, int) and -frame.width <= column < frame.width:  # fitted to an array, which has no names
         column = frame.columns[column]
     return Rows(frame, frame[column] if column in frame.columns else None, None)
-
-
-def _known(predictor: Any) -> Known:
-    """What the model remembers of tables."""
-    known: Known | None = getattr(predictor, "known", None) or getattr(predictor, "_known", None)
-    if known is not None:
-        return known
-    names = tuple(predictor.feature_names_in_)
-    return Known(type(predictor).__name__, names, len(names), predictor._task_column, predictor.tasks_)
 
 
 def _is_text(values: Sequence[Any]) -> bool:

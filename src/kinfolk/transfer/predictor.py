@@ -27,7 +27,7 @@ class AveragedPredictor:
         self._members = members
         self._weights = weights
         first = members[0]
-        self._schema, self._known = first._schema, first._known
+        self._schema, self.known = first._schema, first.known
         self.classes_, self.tasks_, self.feature_names_in_ = first.classes_, first.tasks_, first.feature_names_in_
 
     @classmethod
@@ -35,10 +35,6 @@ class AveragedPredictor:
         """Rebuild from plain data, checking that its parts fit together."""
         parts, weights = member_archives(archive)
         return cls([NaiveBayesPredictor.from_archive(part) for part in parts], weights)
-
-    @property
-    def _task_column(self) -> str | int | None:
-        return self._known.task_column
 
     @task_by_keyword
     def predict_log_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:

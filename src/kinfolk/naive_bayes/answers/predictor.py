@@ -44,7 +44,7 @@ class NaiveBayesPredictor:
         temper: NDArray[np.float64],
         averaged: bool,
     ) -> None:
-        self._known, self._schema, self._mixture = known, schema, mixture
+        self.known, self._schema, self._mixture = known, schema, mixture
         self._averaged = averaged
         # A mixture has features with codes first, then columns of numbers.
         self._powers = temper[schema.coded_first]
@@ -65,13 +65,9 @@ class NaiveBayesPredictor:
             bool(about["averaged"]),
         )
 
-    @property
-    def _task_column(self) -> str | int | None:
-        return self._known.task_column
-
     def receive(self, X: Any, task: Any) -> CodedRows:
         """Take rows to be answered through the door, and code them."""
-        asked = receive_rows(X, self._known, task=task)
+        asked = receive_rows(X, self.known, task=task)
         assert asked.place is not None
         return CodedRows(self._schema.encode(asked.table), self._schema.encode_numbers(asked.table), asked.place)
 

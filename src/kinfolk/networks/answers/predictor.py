@@ -36,7 +36,7 @@ class NetworksPredictor:
     """
 
     def __init__(self, known: Known, schema: Schema, networks: dict[Any, Network]) -> None:
-        self._known = known
+        self.known = known
         self._schema = schema
         self.tasks_ = known.tasks
         self.networks_ = networks
@@ -66,7 +66,7 @@ class NetworksPredictor:
         """
         if by_task(X):
             return {name: self._score_table(read_table(part), name) for name, part in X.items()}
-        asked = receive_rows(X, self._known, task=task)
+        asked = receive_rows(X, self.known, task=task)
         assert asked.place is not None
         return score_by_task(self.networks_, self._schema.names, self._schema.encode(asked.table), asked.place)
 
@@ -93,7 +93,7 @@ class MultinetPredictor:
     """
 
     def __init__(self, nets: NetworksPredictor, class_log_prior: NDArray[np.float64]) -> None:
-        self._nets = nets
+        self._nets, self.known = nets, nets.known
         self._class_log_prior = class_log_prior
         self.classes_, self.networks_, self.feature_names_in_ = nets.tasks_, nets.networks_, nets.feature_names_in_
 
@@ -110,7 +110,7 @@ class MultinetPredictor:
 
     def codes(self, X: Any) -> Codes:
         """Codes of rows over all variables, −1 where a value is missing or was never seen."""
-        return self._nets._schema.encode(receive_rows(X, self._nets._known, needs_task=False).table)
+        return self._nets._schema.encode(receive_rows(X, self._nets.known, needs_task=False).table)
 
     def log_joint(self, codes: Codes) -> NDArray[np.float64]:
         """Natural log of p(c) p(x | B_c) of coded rows, of shape (rows, classes)."""
