@@ -1,4 +1,4 @@
-"""Arguments that are given by keyword since version 0.2, and are still taken by their place for a while."""
+"""Arguments that are to be given by keyword, and are still taken by their place for one version."""
 
 from __future__ import annotations
 

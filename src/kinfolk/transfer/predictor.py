@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.answers.predictor import NaiveBayesPredictor
 from kinfolk.posterior import Archive
-from kinfolk.tasks.keywords import task_by_keyword
+from kinfolk.predictor import LabelPredictor
 
 
-class AveragedPredictor:
+class AveragedPredictor(LabelPredictor):
     """A fitted average of naive Bayes models reduced to what prediction needs; made by :func:`kinfolk.load`.
 
     Attributes
@@ -36,68 +36,11 @@ class AveragedPredictor:
         parts, weights = member_archives(archive)
         return cls([NaiveBayesPredictor.from_archive(part) for part in parts], weights)
 
-    @task_by_keyword
-    def predict_log_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
-        """Log probability of each label.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one, or a column holds it.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-
-        See Also
-        --------
-        predict_proba : The probabilities themselves.
-        """
+    def _log_proba(self, X: Any, task: Any) -> NDArray[np.float64]:
         log_p = np.array([member.predict_log_proba(X, task=task) for member in self._members])
         with np.errstate(divide="ignore"):
             log_weights = np.log(self._weights)
         return np.asarray(np.logaddexp.reduce(log_p + log_weights[:, None, None], axis=0))
-
-    @task_by_keyword
-    def predict_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
-        """Probability of each label, in the order of ``classes_``.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one, or a column holds it.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-
-        See Also
-        --------
-        predict : The most probable label alone.
-        """
-        return np.asarray(np.exp(self.predict_log_proba(X, task=task)))
-
-    @task_by_keyword
-    def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
-        """The most probable label of each row.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one, or a column holds it.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-
-        See Also
-        --------
-        predict_proba : How probable each label is.
-        """
-        return np.asarray(self.classes_[self.predict_log_proba(X, task=task).argmax(axis=1)])
 
 
 def member_archives(archive: Archive) -> tuple[list[Archive], NDArray[np.float64]]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from kinfolk.naive_bayes.model.densities import Densities
 from kinfolk.naive_bayes.model.mixture import MAX_TEMPER, Mixture
 from kinfolk.posterior import Archive, known_from, names_from, schema_from
+from kinfolk.predictor import LabelPredictor
 from kinfolk.tasks.answering import Known, receive_rows
-from kinfolk.tasks.keywords import task_by_keyword
 from kinfolk.tasks.schema import Schema
 from kinfolk.tasks.values import as_ids
 
@@ -24,7 +24,7 @@ class CodedRows(NamedTuple):
     place: NDArray[np.int64]
 
 
-class NaiveBayesPredictor:
+class NaiveBayesPredictor(LabelPredictor):
     """A fitted model reduced to what prediction needs; made by :func:`kinfolk.load` and by every fit.
 
     Attributes
@@ -75,66 +75,8 @@ class NaiveBayesPredictor:
         """Log probability of each label (rows, classes); a task never seen has the place after the last."""
         return self._mixture.log_predictive(rows.codes, rows.place, self._powers, self._averaged, rows.numbers)
 
-    @task_by_keyword
-    def predict_log_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
-        """Log probability of each label.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one, or a column holds it.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-
-        See Also
-        --------
-        predict_proba : The probabilities themselves.
-        """
+    def _log_proba(self, X: Any, task: Any) -> NDArray[np.float64]:
         return self.log_predictive(self.receive(X, task))
-
-    @task_by_keyword
-    def predict_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
-        """Probability of each label, in the order of ``classes_``.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one, or a column holds it.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-
-        See Also
-        --------
-        predict : The most probable label alone.
-        """
-        return np.asarray(np.exp(self.log_predictive(self.receive(X, task))))
-
-    @task_by_keyword
-    def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
-        """The most probable label of each row.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one, or a column holds it.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-
-        See Also
-        --------
-        predict_proba : How probable each label is.
-        """
-        best = self.log_predictive(self.receive(X, task)).argmax(axis=1)
-        return np.asarray(self.classes_[best])
 
 
 def temper_from(archive: Archive) -> NDArray[np.float64]:

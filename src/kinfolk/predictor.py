@@ -1,0 +1,79 @@
+"""What a loaded classifier answers, all of it from the log probabilities of labels; with numpy alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.tasks.keywords import task_by_keyword
+
+
+class LabelPredictor:
+    """Base class; a subclass says how probable each label is, by ``_log_proba``."""
+
+    classes_: NDArray[Any]
+
+    def _log_proba(self, X: Any, task: Any) -> NDArray[np.float64]:
+        raise NotImplementedError  # abstract
+
+    @task_by_keyword
+    def predict_log_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
+        """Log probability of each label.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+
+        See Also
+        --------
+        predict_proba : The probabilities themselves.
+        """
+        return self._log_proba(X, task)
+
+    @task_by_keyword
+    def predict_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
+        """Probability of each label, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+
+        See Also
+        --------
+        predict : The most probable label alone.
+        """
+        return np.asarray(np.exp(self._log_proba(X, task)))
+
+    @task_by_keyword
+    def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
+        """The most probable label of each row.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+
+        See Also
+        --------
+        predict_proba : How probable each label is.
+        """
+        return np.asarray(self.classes_[self._log_proba(X, task).argmax(axis=1)])
