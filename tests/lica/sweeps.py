@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kinfolk.lica.inference.layout import PER_ROW, Layout, TaskStates
+from kinfolk.lica.inference.expectation import PER_ROW, TaskStates
+from kinfolk.lica.inference.layout import Layout
 
 
 def each(layout: Layout, states: TaskStates) -> list[Any]:

@@ -240,6 +240,15 @@ def test_running_out_of_iterations_is_warned_of():
         assert not model.converged_
 
 
+@pytest.mark.parametrize("inference", ["eb", "map"])
+def test_a_task_that_has_not_converged_is_warned_of(inference, monkeypatch):
+    monkeypatch.setattr(infer, "_EB_ROUNDS", 1)
+    monkeypatch.setattr(infer, "_MAP_ROUNDS", 1)
+    model, its = fitted(n_sources=2, inference=inference), MADE.task == 0
+    with pytest.warns(ConvergenceWarning, match="the task did not converge within max_iter=1"):
+        model.fit_task(MADE.X[its], MADE.y[its], task="new")
+
+
 def test_a_hierarchy_that_has_not_settled_is_warned_of(monkeypatch):
     monkeypatch.setattr(infer, "HIERARCHY_ROUNDS", 1)
     with pytest.warns(ConvergenceWarning, match="did not converge within max_iter=1"):

@@ -32,7 +32,7 @@ def alike():
 @pytest.mark.parametrize("isotropic", [True, False])
 @pytest.mark.parametrize("shape", [WIDE, TALL])
 def test_m_step_of_the_mean_is_a_regression_on_the_sources_and_a_constant(shape, isotropic):
-    problem = related_tasks(*shape, "gaussian").compact()
+    problem = related_tasks(*shape, "gaussian")
     mean = np.random.default_rng(4).normal(size=shape[1])
     prior, family = a_prior(shape[1], isotropic)._replace(mean=mean, intercept_mean=0.3), Family("gaussian")
     layout, tau_squared, mean_variance = lay_out(problem, isotropic), 0.7, 2.5
@@ -78,7 +78,7 @@ def test_without_sources_the_bound_of_a_regression_is_its_evidence_and_the_prior
         exact += multivariate_normal(X @ prior.mean + prior.intercept_mean, covariance).logpdf(y)
     # The mean is as variable as weights of tasks fitted one by one, and the intercepts' variance has its mode at the
     # spread of the targets.
-    variance = fit_alone(problem, link="gaussian").prior.noise[0]
+    variance = fit_alone(problem, Family("gaussian")).prior.noise[0]
     exact += norm(0.0, np.sqrt(variance)).logpdf(prior.mean).sum()
     exact -= 0.5 * (np.log(prior.intercept_variance) + np.var(np.concatenate(problem.y)) / prior.intercept_variance)
     assert fit.objective[-1] == pytest.approx(exact, rel=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +26,6 @@ from kinfolk.tasks.matrix import as_matrix
 from kinfolk.tasks.table import column_names
 from kinfolk.tasks.training import check_weights, need_some, receive_table
 from kinfolk.tasks.values import as_ids, encode, n_rows
-from kinfolk.tasks.whole_fits import all_or_nothing
 
 _CHOICES = {
     "inference": ("eb", "map"),
@@ -98,40 +98,38 @@ class SharedWeights(TaskRouting, BaseEstimator):
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         self._check_parameters()
-        with all_or_nothing(self):
-            name, named = type(self).__name__, task is not None or self.task_column is not None
-            arrival = receive_table(
-                X, model=name, task=task, task_column=self.task_column, sample_weight=sample_weight, sparse=True
+        named = task is not None or self.task_column is not None
+        arrival = receive_table(
+            X,
+            model=type(self).__name__,
+            task=task,
+            task_column=self.task_column,
+            sample_weight=sample_weight,
+            sparse=True,
+        )
+        features, known = as_matrix(arrival.table), arrival.known
+        kind = {"classification": self._classification, "named": named}
+        targets = receive_targets(y, arrival.place, known.tasks, **kind)
+        check_tasks(targets)
+        data = lay_out(features, targets, arrival.weights, self.class_weight)
+        before: FittedModel | None = getattr(self, "_model", None) if self.warm_start else None
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        learnt = None if before is None else before.prior, None if before is None else before.fitted
+        with progress_bar("Learning", None, True) if self.verbose else nullcontext() as advance:
+            prior, fitted = infer(data, learnt[0], self._options(), seed, learnt[1], advance)
+        self._keep(
+            FittedModel(
+                known._replace(tasks=targets.tasks),
+                prior,
+                fitted,
+                self.link,
+                targets.classes,
+                targets.is_matrix,
+                arrival.table.names,
+                arrival.backend,
+                seed,
             )
-            features, known = as_matrix(arrival.table), arrival.known
-            kind = {"classification": self._classification, "named": named}
-            targets = receive_targets(y, arrival.place, known.tasks, **kind)
-            check_tasks(targets)
-            data = lay_out(features, targets, arrival.weights, self.class_weight)
-            before: FittedModel | None = getattr(self, "_model", None) if self.warm_start else None
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            with progress_bar("Learning", None, bool(self.verbose)) as advance:
-                prior, fitted = infer(
-                    data,
-                    None if before is None else before.prior,
-                    self._options(),
-                    seed,
-                    None if before is None else before.fitted,
-                    advance,
-                )
-            self._keep(
-                FittedModel(
-                    known._replace(tasks=targets.tasks),
-                    prior,
-                    fitted,
-                    self.link,
-                    targets.classes,
-                    targets.is_matrix,
-                    arrival.table.names,
-                    arrival.backend,
-                    seed,
-                )
-            )
+        )
         return self
 
     def _options(self) -> Options:

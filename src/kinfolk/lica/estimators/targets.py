@@ -149,7 +149,7 @@ def lay_out(X: Any, targets: Targets, weights: Floats | None, class_weight: Any)
             own = own * _class_weights(values, own, targets.classes, class_weight, name)
         of_tasks.append(own)
     signed = targets.values if targets.classes is None else tuple(_signs(v, targets.classes) for v in targets.values)
-    return make_linear_tasks(X, targets.rows, signed, of_tasks).compact()
+    return make_linear_tasks(X, targets.rows, signed, of_tasks)
 
 
 def _signs(values: Floats, classes: NDArray[Any]) -> Floats:

@@ -1,10 +1,9 @@
 """Learning what tasks have in common and what is known of each; ``infer`` chooses by what the user typed.
 
-- ``eb``: empirical Bayes (section 3.1 of Zhang, Ghahramani and Yang 2005), by ``em``, whose steps are ``expectation``
-  and ``maximisation``; a ``layout`` has the rows of all tasks as sweeps need them, ``rotation`` turns sources.
+- ``eb``: empirical Bayes (section 3.1 of Zhang, Ghahramani and Yang 2005), by EM, whose steps are ``expectation`` and
+  ``maximisation``; a ``layout`` has the rows of all tasks as sweeps need them.
 - ``map``: point estimates (section 3.2), by ``alternation``; ``weight_solver`` finds all tasks' weights, together
   (``map_shared_rows``) or one by one (``map_weights``, ``newton``).
 - ``individual``, ``pooled``, ``hierarchical`` (by ``common_mean``): what LICA is compared with.
 - ``number_of_sources``, ``noise_level``, ``residual_level``: what rows held out (``held_out``) decide.
-- ``convergence``: what to say of a fit that ended too soon.
 """

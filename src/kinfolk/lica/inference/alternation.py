@@ -86,7 +86,7 @@ def alternate(
     n_held: int,
     max_iter: int,
     tol: float,
-    advance: Callable[[int], None],
+    advance: Callable[[int], None] | None,
 ) -> Course:
     """Improve a state until a round lowers the objective by less than ``tol`` of it.
 
@@ -110,7 +110,8 @@ def alternate(
             new = _with_weights(solver, variances, *balance(loadings, sources, variances), fit.solved, INEXACT)
         else:
             reach *= GROWTH
-        advance(1)
+        if advance is not None:
+            advance(1)
         fell = fit.objective - new.objective
         fit = new
         course.append(fit.objective)

@@ -1,7 +1,12 @@
 """Empirical Bayes for LICA: expectation–maximisation for Λ and Ψ (Zhang, Ghahramani and Yang 2005, §3.1).
 
 Tasks are first fitted one by one under a variance of the weights that they share; their weights give Λ and the sources
-a start, and EM goes on from there (``em``). The bound on log p(y, Λ, Ψ | X) never falls.
+a start, and EM goes on from there. The bound on log p(y, Λ, Ψ | X) never falls.
+
+One iteration is an M-step and one sweep over every task's posterior. Plain EM crawls where tasks have many more
+features than rows, because nearly all of a weight's posterior is then its prior. Each iteration therefore tries in
+turn, and keeps the first that does not lower the bound: a longer step with the sources turned (now and then; see
+``maximisation``), a longer step (Salakhutdinov and Roweis 2003 for Λ, MacKay 1992 for Ψ), and EM's own.
 """
 
 from __future__ import annotations
@@ -11,19 +16,23 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kinfolk.lica.inference.convergence import warn_of_convergence
-from kinfolk.lica.inference.em import run_em
-from kinfolk.lica.inference.expectation import Family, Sweeps, fresh_states, update_tasks, variances_of_weights
-from kinfolk.lica.inference.layout import Layout, TaskStates, lay_out
-from kinfolk.lica.inference.maximisation import Shrinkage, weights_of_tasks
-from kinfolk.lica.inference.rotation import sources_of_weights
+from kinfolk.lica.inference.expectation import (
+    ONE_SWEEP,
+    Family,
+    Sweeps,
+    TaskStates,
+    fresh_states,
+    update_tasks,
+    variances_of_weights,
+)
+from kinfolk.lica.inference.layout import Layout, lay_out
+from kinfolk.lica.inference.maximisation import Shrinkage, maximise, sources_of_weights, unmix, weights_of_tasks
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.fitted import Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, UNIT_SCALE, Reach, TaskPosterior, TaskPrior
 from kinfolk.lica.model.sites import LikelihoodBound
 from kinfolk.lica.model.source_posterior import SourceKind
 from kinfolk.maths.arrays import Floats
-from kinfolk.maths.blas import one_blas_thread
 
 Noise: TypeAlias = Literal["isotropic", "diagonal"]
 
@@ -36,6 +45,22 @@ _FLOOR = 1e-4  # least ψ_j, relative to the variance of a weight
 # 0.104 and 0.110 on RCV1; on the sets with few features they hardly differ.
 _NOISE_STRENGTH = 2.1
 _RESIDUAL_FLOOR = 1e-5  # least σ² of a regression, relative to the variance of the targets
+_FIRST_SWEEPS = 10  # over tasks of which nothing is known yet
+_SURE = Sweeps(10, 1e-6)  # where one sweep has not followed the prior far enough
+_STRETCH = 1.3  # growth of Λ's step after each longer step that raised the bound
+_LONGEST = 20.0  # longest step of Λ, in steps of EM
+_TURNS = (0, 1, 3, 7, 15, 31, 63)  # iterations that turn the sources
+_WIDEST = 3.0  # most that one longer step multiplies or divides a ψ_j by, where each feature has its own
+_SMALL_GAINS = 2  # in a row, after which there is nothing left to gain
+
+
+class EMResult(NamedTuple):
+    """Where EM ended: the states belong to the prior; ``bounds`` are those at the start and after each iteration."""
+
+    prior: TaskPrior
+    states: TaskStates
+    bounds: Floats
+    converged: bool
 
 
 class Alone(NamedTuple):
@@ -135,50 +160,43 @@ def fit_empirical_bayes(
             f"The start has {start.n_features} features and {start.n_sources} sources; "
             f"{data.n_features} features and {n_sources} sources are needed."
         )
-    data = data.compact()
-    with one_blas_thread():
-        family = Family(link, sources, likelihood_bound)
-        layout = lay_out(data, noise == "isotropic")
-        if start is not None:
-            nothing = np.zeros(data.n_features)
-            prior = start._replace(mean=(nothing if start.mean is None else start.mean) if shared_mean else None)
-            states = fresh_states(layout, prior, family)
-            own_variance = weight_variance = float(np.mean(prior.noise) + np.mean(np.sum(prior.loadings**2, axis=1)))
-        else:
-            if alone is None:
-                alone = _fit_alone(data, family, source_scale, intercept_variance, tol, n_jobs)
-            weight_variance = float(alone.prior.noise[0])
-            prior, states, own = _with_sources(layout, alone, n_sources, seed, sources, shared_mean)
-            own_variance = own * weight_variance
-        tau_squared = loading_variance or _SHARE * weight_variance / max(n_sources, 1)
-        if residual_variance is not None:
-            prior = prior._replace(residual_variance=residual_variance)
-        strength = 0.0 if noise == "isotropic" else _NOISE_STRENGTH
-        shrinkage = Shrinkage(
-            tau_squared,
-            _FLOOR * weight_variance,
-            own_variance,
-            strength,
-            _RESIDUAL_FLOOR * _spread_of_targets(data),
-            weight_variance if shared_mean else None,
-            (_spread_of_targets(data) if link == "gaussian" else 1.0) if shared_intercepts else None,
-            residual_variance is not None,
-        )
-        found = run_em(
-            layout, family, prior, states, shrinkage, max_iter=max_iter, tol=tol, n_jobs=n_jobs, advance=advance
-        )
-        tasks = _posteriors(layout, found.prior, found.states, weight_variances, n_jobs)
+    family = Family(link, sources, likelihood_bound)
+    spread = _spread_of_targets(data)
+    layout = lay_out(data, noise == "isotropic")
+    if start is not None:
+        nothing = np.zeros(len(start.noise))
+        prior = start._replace(mean=(nothing if start.mean is None else start.mean) if shared_mean else None)
+        states = fresh_states(layout, prior, family)
+        own_variance = weight_variance = float(np.mean(prior.noise) + np.mean(np.sum(prior.loadings**2, axis=1)))
+    else:
+        if alone is None:
+            alone = fit_alone(data, family, source_scale, intercept_variance, tol, n_jobs)
+        weight_variance = float(alone.prior.noise[0])
+        prior, states, own = _with_sources(layout, alone, n_sources, seed, sources, shared_mean)
+        own_variance = own * weight_variance
+    tau_squared = loading_variance or _SHARE * weight_variance / max(n_sources, 1)
+    if residual_variance is not None:
+        prior = prior._replace(residual_variance=residual_variance)
+    shrinkage = Shrinkage(
+        tau_squared,
+        _FLOOR * weight_variance,
+        own_variance,
+        0.0 if noise == "isotropic" else _NOISE_STRENGTH,
+        _RESIDUAL_FLOOR * spread,
+        weight_variance if shared_mean else None,
+        (spread if link == "gaussian" else 1.0) if shared_intercepts else None,
+        residual_variance is not None,
+    )
+    found = _run_em(layout, family, prior, states, shrinkage, max_iter, tol, n_jobs, advance)
+    tasks = _posteriors(layout, found.prior, found.states, weight_variances, n_jobs)
     return Learnt(found.prior, tuple(tasks), found.bounds, found.converged, tau_squared)
 
 
 def fit_alone(
     data: LinearTasks,
-    *,
-    link: Link,
-    sources: SourceKind = "laplace",
+    family: Family,
     source_scale: float = UNIT_SCALE,
     intercept_variance: float = INTERCEPT_VARIANCE,
-    likelihood_bound: LikelihoodBound = "average",
     tol: float = 1e-4,
     n_jobs: int | None = None,
 ) -> Alone:
@@ -186,25 +204,11 @@ def fit_alone(
 
     Parameters are those of ``fit_empirical_bayes``.
     """
-    family = Family(link, sources, likelihood_bound)
-    with one_blas_thread():
-        return _fit_alone(data.compact(), family, source_scale, intercept_variance, tol, n_jobs)
-
-
-def _fit_alone(
-    data: LinearTasks,
-    family: Family,
-    source_scale: float,
-    intercept_variance: float,
-    tol: float,
-    n_jobs: int | None,
-) -> Alone:
-    prior = _plain_prior(data, family.link, source_scale, intercept_variance)
-    floors = _FLOOR * float(prior.noise[0]), _RESIDUAL_FLOOR * _spread_of_targets(data)
-    shrinkage = Shrinkage(1.0, floors[0], residual_floor=floors[1])
+    spread = _spread_of_targets(data)
+    prior = _plain_prior(data, family.link, spread, source_scale, intercept_variance)
+    shrinkage = Shrinkage(1.0, _FLOOR * float(prior.noise[0]), residual_floor=_RESIDUAL_FLOOR * spread)
     layout = lay_out(data, True)
-    states = fresh_states(layout, prior, family)
-    found = run_em(layout, family, prior, states, shrinkage, max_iter=_ALONE, tol=tol, n_jobs=n_jobs)
+    found = _run_em(layout, family, prior, fresh_states(layout, prior, family), shrinkage, _ALONE, tol, n_jobs)
     return Alone(found.prior, found.states)
 
 
@@ -218,8 +222,8 @@ def fit_task(
     max_iter: int = 200,
     tol: float = 1e-7,
     weight_variances: bool = False,
-) -> TaskPosterior:
-    """Fit a new task with Λ and Ψ held, to convergence.
+) -> tuple[TaskPosterior, bool]:
+    """Fit a new task with Λ and Ψ held, to convergence; the second result is whether it was reached.
 
     Parameters
     ----------
@@ -234,18 +238,15 @@ def fit_task(
     weight_variances : bool
         Give ``weight_variance`` too.
     """
-    if data.n_tasks != 1:
-        raise ValueError(f"The data have {data.n_tasks} tasks; a fit under a prior that is held takes one.")
-    data = data.compact()
-    with one_blas_thread():
-        family = Family(link, sources, likelihood_bound)
-        layout = lay_out(data, bool(np.all(prior.noise == prior.noise[0])))
-        states = fresh_states(layout, prior, family)
-        states = update_tasks(layout, prior, states, family, Sweeps(max_iter, tol), n_jobs=1)
-        more = update_tasks(layout, prior, states, family, Sweeps(same_prior=True), n_jobs=1)
-        if more.bound[0] - states.bound[0] > tol * float(np.sum(layout.weights)):
-            warn_of_convergence("the task", max_iter)
-        return _posteriors(layout, prior, states, weight_variances, 1)[0]
+    if len(data.rows) != 1:
+        raise ValueError(f"The data have {len(data.rows)} tasks; a fit under a prior that is held takes one.")
+    family = Family(link, sources, likelihood_bound)
+    layout = lay_out(data, bool(np.all(prior.noise == prior.noise[0])))
+    states = fresh_states(layout, prior, family)
+    states = update_tasks(layout, prior, states, family, Sweeps(max_iter, tol), n_jobs=1)
+    more = update_tasks(layout, prior, states, family, Sweeps(same_prior=True), n_jobs=1)
+    converged = bool(more.bound[0] - states.bound[0] <= tol * float(np.sum(layout.weights)))
+    return _posteriors(layout, prior, states, weight_variances, 1)[0], converged
 
 
 def _posteriors(
@@ -273,17 +274,17 @@ def _posteriors(
     return found
 
 
-def _plain_prior(data: LinearTasks, link: Link, source_scale: float, intercept_variance: float) -> TaskPrior:
+def _plain_prior(
+    data: LinearTasks, link: Link, spread: float, source_scale: float, intercept_variance: float
+) -> TaskPrior:
     """A prior without sources, under which the linear predictors are of a size that the targets ask for."""
     squares = data.X.multiply(data.X).sum(axis=1) if hasattr(data.X, "multiply") else np.sum(data.X**2, axis=1)
     places, weights = np.concatenate(data.rows), np.concatenate(data.weights)
-    size = float(weights @ np.asarray(squares).ravel()[places]) / (data.counted or 1.0) or 1.0
-    spread = _spread_of_targets(data) if link == "gaussian" else 4.0
-    residual = 0.5 * spread if link == "gaussian" else 1.0
+    size = float(weights @ np.asarray(squares).ravel()[places]) / (float(np.sum(weights)) or 1.0) or 1.0
+    wanted, residual = (spread, 0.5 * spread) if link == "gaussian" else (4.0, 1.0)
     n_features = data.X.shape[1]
-    return TaskPrior(
-        np.zeros((n_features, 0)), np.full(n_features, spread / size), source_scale, intercept_variance, residual
-    )
+    noise = np.full(n_features, wanted / size)
+    return TaskPrior(np.zeros((n_features, 0)), noise, source_scale, intercept_variance, residual)
 
 
 def _spread_of_targets(data: LinearTasks) -> float:
@@ -312,3 +313,70 @@ def _with_sources(
     prior = alone.prior._replace(loadings=loadings, noise=alone.prior.noise * max(left, _LEAST_LEFT), mean=mean)
     begun = alone.states._replace(mean=means, spread=np.full(means.shape, prior.source_scale))
     return prior, begun, own
+
+
+def _run_em(
+    layout: Layout,
+    family: Family,
+    prior: TaskPrior,
+    states: TaskStates,
+    shrinkage: Shrinkage,
+    max_iter: int,
+    tol: float,
+    n_jobs: int | None,
+    advance: Callable[[int], None] | None = None,
+) -> EMResult:
+    """Iterate until an iteration gains too little."""
+    counted, isotropic = float(np.sum(layout.weights)), layout.isotropic
+
+    def expect(at: TaskPrior, known: TaskStates, sweeps: Sweeps = ONE_SWEEP) -> tuple[TaskStates, float]:
+        found = update_tasks(layout, at, known, family, sweeps, want_variances=not isotropic, n_jobs=n_jobs)
+        return found, float(np.sum(found.bound)) + shrinkage.log_density(at)
+
+    states, bound = expect(prior, states, Sweeps(_FIRST_SWEEPS, tol))
+    bounds = [bound]
+    stretch, small_gains = 1.0, 0
+    can_turn = family.sources == "laplace" and prior.loadings.size > 0
+    for iteration in range(max_iter):
+        best, ahead = maximise(layout, prior, states, link=family.link, shrinkage=shrinkage)
+        longer = _longer_step(prior, best, ahead, stretch, isotropic)
+        stretch = min(stretch * _STRETCH, _LONGEST)
+        at, found, bound = prior, states, -np.inf
+        if can_turn and iteration in _TURNS:
+            at, moved = _turned(longer, states, shrinkage.loading_variance)
+            found, bound = expect(at, moved)
+        if not bound >= bounds[-1]:
+            at = longer
+            found, bound = expect(longer, states)
+        if not bound >= bounds[-1]:
+            at, stretch = best, 1.0
+            found, bound = expect(best, states, _SURE)
+        if not bound >= bounds[-1]:
+            # A task had not followed its last prior yet, and lost by following the new one: let it do so first.
+            at = prior
+            found, bound = expect(prior, states, _SURE._replace(same_prior=True))
+        prior, states = at, found
+        bounds.append(bound)
+        if advance is not None:
+            advance(1)
+        small_gains = small_gains + 1 if bounds[-1] - bounds[-2] < tol * counted else 0
+        if small_gains == _SMALL_GAINS:
+            return EMResult(prior, states, np.array(bounds), True)
+    return EMResult(prior, states, np.array(bounds), False)
+
+
+def _longer_step(prior: TaskPrior, best: TaskPrior, ahead: Floats, stretch: float, isotropic: bool) -> TaskPrior:
+    if not isotropic:
+        ahead = np.clip(ahead, prior.noise / _WIDEST, prior.noise * _WIDEST)
+    longer = best._replace(loadings=prior.loadings + stretch * (best.loadings - prior.loadings), noise=ahead)
+    if prior.mean is not None and best.mean is not None:
+        longer = longer._replace(mean=prior.mean + stretch * (best.mean - prior.mean))
+    return longer
+
+
+def _turned(prior: TaskPrior, states: TaskStates, loading_variance: float) -> tuple[TaskPrior, TaskStates]:
+    """Turn the sources to where they are independent, and Λ with them."""
+    spread = float(np.median(states.spread))
+    turn = unmix(states.mean, spread, prior.loadings, prior.source_scale, loading_variance)
+    loadings = np.asarray(np.linalg.solve(turn.T, prior.loadings.T).T, dtype=np.float64)
+    return prior._replace(loadings=loadings), states._replace(mean=states.mean @ turn.T)

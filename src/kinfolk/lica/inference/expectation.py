@@ -14,16 +14,17 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from kinfolk.lica.inference.layout import Batch, Layout, TaskStates, end_to_end, side_by_side
+from kinfolk.lica.inference.layout import Batch, Layout
 from kinfolk.lica.model.data import Link
 from kinfolk.lica.model.prior import TaskPrior
-from kinfolk.lica.model.sites import LikelihoodBound, Likelihoods, Sites, match
+from kinfolk.lica.model.sites import LikelihoodBound, Likelihoods, match
 from kinfolk.lica.model.source_posterior import SourceKind, fit_sources
 from kinfolk.lica.model.sparse_forms import sparse_column_forms
 from kinfolk.lica.model.task_posterior import Conditioned, column_forms, condition_by_features, condition_by_rows
 from kinfolk.maths.arrays import Floats
 
 _HALVINGS = 8  # of a step towards the matched sites, before the sites are taken as they are
+PER_ROW = 7  # the first fields of states have a number for each row, the others for each task
 _GROWTH = 1.2  # of a step that did not lower the bound
 
 Item = TypeVar("Item")
@@ -37,9 +38,88 @@ class Family(NamedTuple):
     sources: SourceKind = "laplace"
     bound: LikelihoodBound = "average"
 
-    def match(self, y: Floats, weights: Floats, residual_variance: float, mean: Floats, variance: Floats) -> Sites:
-        """The sites of some rows that belong to q(f) of some mean and variance."""
-        return match(Likelihoods(self.link, y, weights, residual_variance, self.bound), mean, variance)
+
+class TaskStates(NamedTuple):
+    """Tasks' posteriors between two sweeps, in the space of their rows.
+
+    E[θ] = μ + Λ mean + ΨXᵀ dual, and E[intercept] = m₀ + v₀ Σ dual. Fields of rows have all
+    tasks' rows end to end; for tasks side by side, an axis for tasks before that of rows.
+
+    Parameters
+    ----------
+    precision, shift : ndarrays of shape (n_rows,)
+        The sites that θ was conditioned on.
+    matched_precision, matched_shift : ndarrays of shape (n_rows,)
+        The sites that belong to what came out.
+    dual : ndarray of shape (n_rows,)
+        a.
+    predictor, predictor_variance : ndarrays of shape (n_rows,)
+        Mean and variance of f.
+    mean, spread : ndarrays of shape (n_tasks, n_sources)
+        Of q(s): E[s], and b.
+    weight_variance : ndarray of shape (n_tasks, n_features), or (n_tasks, 0) where not asked for
+        Var[θ_j].
+    squared_distance : ndarray of shape (n_tasks,)
+        (E[θ] − Λ mean)ᵀ Ψ⁻¹ (E[θ] − Λ mean).
+    weights_effective : ndarray of shape (n_tasks,)
+        The number of weights that the rows decide: Σ_j Var[θ_j]/ψ_j falls short of n_features by it.
+    intercept_effective : ndarray of shape (n_tasks,)
+        How far the rows decide the intercept, from 0 to 1: Var[intercept] = v₀ (1 − intercept_effective).
+    bound : ndarray of shape (n_tasks,)
+        The task's part of the bound on the log evidence.
+    step : ndarray of shape (n_tasks,)
+        How far the sites may move towards the matched ones, between 0 and 1.
+    """
+
+    precision: Floats
+    shift: Floats
+    matched_precision: Floats
+    matched_shift: Floats
+    dual: Floats
+    predictor: Floats
+    predictor_variance: Floats
+    mean: Floats
+    spread: Floats
+    weight_variance: Floats
+    squared_distance: Floats
+    weights_effective: Floats
+    intercept_effective: Floats
+    bound: Floats
+    step: Floats
+
+    def of(self, tasks: NDArray[Any]) -> TaskStates:
+        """Some of the tasks side by side."""
+        return TaskStates(*(field[tasks] for field in self))
+
+    def having(self, tasks: NDArray[Any], others: TaskStates) -> TaskStates:
+        """The same with others in the place of some of the tasks side by side."""
+        if len(tasks) == len(self.bound):
+            return others
+        fields = [field.copy() for field in self]
+        for field, new in zip(fields, others, strict=True):
+            field[tasks] = new
+        return TaskStates(*fields)
+
+
+def side_by_side(states: TaskStates, batch: Batch) -> TaskStates:
+    """The states of a batch's tasks side by side; zeros for rows that are not here."""
+    of_rows = (np.where(batch.here, field[batch.at], 0.0) for field in states[:PER_ROW])
+    return TaskStates(*of_rows, *(field[batch.tasks] for field in states[PER_ROW:]))
+
+
+def end_to_end(batches: Sequence[Batch], found: Sequence[TaskStates]) -> TaskStates:
+    """The states of all tasks, from those of every batch."""
+    n_rows, n_tasks = sum(int(batch.here.sum()) for batch in batches), sum(len(batch.tasks) for batch in batches)
+    fields = [np.empty(n_rows) for _ in range(PER_ROW)]
+    fields += [np.empty((n_tasks, *field.shape[1:])) for field in found[0][PER_ROW:]]
+    for batch, states in zip(batches, found, strict=True):
+        places = batch.at[batch.here]
+        for i, (field, values) in enumerate(zip(fields, states, strict=True)):
+            if i < PER_ROW:
+                field[places] = values[batch.here]
+            else:
+                field[batch.tasks] = values
+    return TaskStates(*fields)
 
 
 class Sweeps(NamedTuple):
@@ -66,7 +146,8 @@ ONE_SWEEP = Sweeps()
 def fresh_states(layout: Layout, prior: TaskPrior, family: Family) -> TaskStates:
     """Tasks of which nothing is known yet."""
     n_tasks, n_sources, nothing = len(layout.ends) - 1, prior.loadings.shape[1], np.zeros(len(layout.y))
-    sites = family.match(layout.y, layout.weights, prior.residual_variance, nothing, np.ones(len(nothing)))
+    rows = Likelihoods(family.link, layout.y, layout.weights, prior.residual_variance, family.bound)
+    sites = match(rows, nothing, np.ones(len(nothing)))
     return TaskStates(
         *(sites.precision, sites.shift, sites.precision, sites.shift),
         *(nothing, nothing, nothing),
@@ -115,7 +196,8 @@ def update_tasks(
     if prior.mean is not None:
         offset += np.asarray(X @ prior.mean)
     rigidity = np.einsum("jh,jh->h", loadings, loadings / prior.noise[:, None])
-    held = _Held(prior, family, np.asarray(X @ loadings), offset, rigidity, layout.kernel_of_all(prior.noise))
+    of_all = layout.kernel_of_all(prior.noise) if layout.shares_kernel else None
+    held = _Held(prior, family, np.asarray(X @ loadings), offset, rigidity, of_all)
 
     def update(batch: Batch) -> TaskStates:
         rows = _rows_of(layout, batch, held, want_variances)
@@ -127,7 +209,8 @@ def update_tasks(
 def variances_of_weights(layout: Layout, prior: TaskPrior, states: TaskStates, n_jobs: int | None = None) -> Floats:
     """Var[θ_j] of every task, which isotropic noise does not need on the way."""
     nothing = np.zeros((layout.data.X.shape[0], 0))
-    held = _Held(prior, Family("gaussian"), nothing, nothing, nothing, layout.kernel_of_all(prior.noise))
+    of_all = layout.kernel_of_all(prior.noise) if layout.shares_kernel else None
+    held = _Held(prior, Family("gaussian"), nothing, nothing, nothing, of_all)
 
     def variance(batch: Batch) -> Floats:
         rows = _rows_of(layout, batch, held, True)
@@ -190,8 +273,9 @@ class _Rows(NamedTuple):
 
 def _rows_of(layout: Layout, batch: Batch, held: _Held, want_variances: bool) -> _Rows:
     places = layout.places[batch.at]
-    densely = batch.by_features or (want_variances and batch.tables is None)
-    columns = batch.columns
+    features, columns = batch.features, batch.columns
+    if features is None and (batch.by_features or (want_variances and batch.tables is None)):
+        features = layout.features(batch)
     if want_variances and columns is None and batch.tables is not None:
         columns = tuple(table.tocsc() for table in batch.tables)
     return _Rows(
@@ -201,7 +285,7 @@ def _rows_of(layout: Layout, batch: Batch, held: _Held, want_variances: bool) ->
         held.shared[places],
         held.offset[places],
         None if batch.by_features else layout.kernel(batch, held.prior.noise, held.kernel),
-        layout.features(batch) if densely else None,
+        features,
         columns,
         want_variances,
     )
@@ -273,11 +357,10 @@ def _sweep(rows: _Rows, held: _Held, precision: Floats, shift: Floats, start: Ta
     dual = known.pull - (known.damped @ mean)[..., 0]
     moved = known.pull_spread - (known.damped_spread @ mean)[..., 0]
     predictor = rows.offset + (shared @ mean)[..., 0] + moved
-    here = rows.here
-    residual = prior.residual_variance
-    sites = held.family.match(rows.y[here], rows.weights[here], residual, predictor[here], known.variance[here])
+    here, family = rows.here, held.family
+    seen = Likelihoods(family.link, rows.y[here], rows.weights[here], prior.residual_variance, family.bound)
     matched = np.zeros((3, *here.shape))
-    matched[:, here] = sites
+    matched[:, here] = match(seen, predictor[here], known.variance[here])
     distance = np.einsum("ki,ki->k", dual, moved)
     return TaskStates(
         precision,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from kinfolk.lica.inference.convergence import warn_of_convergence
 from kinfolk.lica.inference.eb import fit_empirical_bayes, fit_task
 from kinfolk.lica.inference.hierarchical import HIERARCHY_ROUNDS, fit_hierarchical_gaussian
 from kinfolk.lica.inference.individual import fit_individual
@@ -19,6 +19,9 @@ from kinfolk.lica.inference.residual_level import choose_residual_variance
 from kinfolk.lica.model.data import LinearTasks
 from kinfolk.lica.model.fitted import Choice, Fitted, Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, TaskPosterior, TaskPrior
+from kinfolk.maths.blas import one_blas_thread
+
+_EB_ROUNDS, _MAP_ROUNDS = 200, 1000  # at most, of the fit of one task
 
 
 class Options(NamedTuple):
@@ -45,7 +48,7 @@ def infer(
     options: Options,
     seed: int,
     before: Fitted | None = None,
-    advance: Callable[[int], None] = lambda iterations: None,
+    advance: Callable[[int], None] | None = None,
 ) -> tuple[TaskPrior, Fitted]:
     """Learn what tasks have in common, and each task.
 
@@ -69,21 +72,20 @@ def infer(
     # Intercepts have a prior around zero: targets far from it would be drawn there.
     centre = _mean_target(data) if options.link == "gaussian" else 0.0
     data = _moved(data, -centre)
-    choice = None
+    choice, rises = None, False
     if options.sharing != "sources":
         learnt = _baseline(data, options, seed)
     else:
-        start = None
+        start, rises = None, options.inference == "eb"
         if hyper is not None and before is not None and len(hyper.noise) == data.X.shape[1]:
             start = Learnt(hyper, before.tasks, before.objective, before.converged, before.loading_variance)
         n_sources, choice = _number_of_sources(data, options, seed, start)
         if start is not None and start.prior.n_sources != n_sources:
             start = None
-        learnt = (_by_eb if options.inference == "eb" else _by_map)(data, options, seed, n_sources, start, advance)
+        learnt = (_by_eb if rises else _by_map)(data, options, seed, n_sources, start, advance)
     if not learnt.converged:
-        warn_of_convergence("the fit", len(learnt.objective) - 1)
-    tasks = tuple(_moved_back(task, centre) for task in learnt.tasks)
-    rises = options.sharing == "sources" and options.inference == "eb"
+        warnings.warn(_not_converged("the fit", len(learnt.objective) - 1), ConvergenceWarning, stacklevel=3)
+    tasks = tuple(task._replace(intercept=task.intercept + centre) for task in learnt.tasks)
     objective = learnt.objective if rises else -learnt.objective
     return learnt.prior, Fitted(tasks, objective, learnt.converged, learnt.loading_variance, choice, centre)
 
@@ -92,12 +94,19 @@ def infer_task(data: LinearTasks, hyper: TaskPrior, options: Options, target_mea
     """Learn one task, with all that tasks share held."""
     data = _moved(data, -target_mean)
     if options.sharing == "sources" and options.inference == "eb":
-        found = fit_task(
-            hyper, data, options.link, sources=options.source_prior, weight_variances=options.weight_variances
-        )
+        settings = {"sources": options.source_prior, "weight_variances": options.weight_variances}
+        with one_blas_thread():
+            found, converged = fit_task(hyper, data, options.link, max_iter=_EB_ROUNDS, **settings)
     else:
-        found = fit_point_task(data, 0, hyper, link=options.link)
-    return _moved_back(found, target_mean)
+        found, converged = fit_point_task(data, 0, hyper, link=options.link, max_iter=_MAP_ROUNDS)
+    if not converged:
+        rounds = _EB_ROUNDS if options.inference == "eb" else _MAP_ROUNDS
+        warnings.warn(_not_converged("the task", rounds), ConvergenceWarning, stacklevel=3)
+    return found._replace(intercept=found.intercept + target_mean)
+
+
+def _not_converged(what: str, rounds: int) -> str:
+    return f"{what} did not converge within max_iter={rounds} iterations: allow more, or a larger tol"
 
 
 def _number_of_sources(
@@ -112,22 +121,23 @@ def _number_of_sources(
                 f"n_sources={n_sources} is no fewer than the {n_tasks} tasks: each can have a source of its own, "
                 "and hardly anything is shared; a number well below is better, or None to choose it",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         return n_sources, None
     if start is not None and start.prior.n_sources:
         return start.prior.n_sources, None
-    choice = choose_n_sources(
-        data,
-        options.link,
-        noise=options.noise,
-        sources=options.source_prior,
-        shared_mean=options.shared_mean,
-        shared_intercepts=_shares_intercepts(data, options),
-        intercept_variance=options.intercept_variance or INTERCEPT_VARIANCE,
-        seed=seed,
-        n_jobs=options.n_jobs,
-    )
+    with one_blas_thread():
+        choice = choose_n_sources(
+            data,
+            options.link,
+            noise=options.noise,
+            sources=options.source_prior,
+            shared_mean=options.shared_mean,
+            shared_intercepts=_shares_intercepts(data, options),
+            intercept_variance=options.intercept_variance or INTERCEPT_VARIANCE,
+            seed=seed,
+            n_jobs=options.n_jobs,
+        )
     return choice.n_sources, choice
 
 
@@ -142,7 +152,7 @@ def _by_eb(
     seed: int,
     n_sources: int,
     start: Learnt | None,
-    advance: Callable[[int], None],
+    advance: Callable[[int], None] | None,
 ) -> Learnt:
     hyper = None if start is None else start.prior
     if hyper is not None and options.intercept_variance is not None:
@@ -157,21 +167,23 @@ def _by_eb(
         "intercept_variance": options.intercept_variance or INTERCEPT_VARIANCE,
         "n_jobs": options.n_jobs,
     }
-    residual = None
-    if options.link == "gaussian":
-        residual = choose_residual_variance(data, seed, **settings) if hyper is None else hyper.residual_variance
-    return fit_empirical_bayes(
-        data,
-        link=options.link,
-        **settings,
-        residual_variance=residual,
-        max_iter=options.max_iter,
-        tol=options.tol,
-        start=hyper,
-        seed=seed,
-        weight_variances=options.weight_variances,
-        advance=advance,
-    )
+    # Threads over tasks have one BLAS thread each: more would wait for one another.
+    with one_blas_thread():
+        residual = None
+        if options.link == "gaussian":
+            residual = choose_residual_variance(data, seed, **settings) if hyper is None else hyper.residual_variance
+        return fit_empirical_bayes(
+            data,
+            link=options.link,
+            **settings,
+            residual_variance=residual,
+            max_iter=options.max_iter,
+            tol=options.tol,
+            start=hyper,
+            seed=seed,
+            weight_variances=options.weight_variances,
+            advance=advance,
+        )
 
 
 def _by_map(
@@ -180,7 +192,7 @@ def _by_map(
     seed: int,
     n_sources: int,
     start: Learnt | None,
-    advance: Callable[[int], None],
+    advance: Callable[[int], None] | None,
 ) -> Learnt:
     return fit_point_estimate(
         data,
@@ -194,7 +206,7 @@ def _by_map(
         # The alternation stops by a share of its objective, which falls by far more than nats per row.
         tol=max(10 * options.tol, 1e-6),
         n_jobs=options.n_jobs,
-        start=start if start is not None and len(start.tasks) == data.n_tasks else None,
+        start=start if start is not None and len(start.tasks) == len(data.rows) else None,
         seed=seed,
         advance=advance,
     )
@@ -224,7 +236,3 @@ def _mean_target(data: LinearTasks) -> float:
 
 def _moved(data: LinearTasks, by: float) -> LinearTasks:
     return data._replace(y=tuple(targets + by for targets in data.y)) if by else data
-
-
-def _moved_back(task: TaskPosterior, by: float) -> TaskPosterior:
-    return task._replace(intercept=task.intercept + by)

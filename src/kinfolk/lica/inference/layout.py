@@ -6,7 +6,6 @@ costs a hundred times its arithmetic. A layout is made before the first sweep an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +14,10 @@ from scipy import sparse
 
 from kinfolk.lica.model.data import LinearTasks
 from kinfolk.lica.model.row_products import row_products
-from kinfolk.lica.model.task_posterior import by_features
 from kinfolk.maths.arrays import Floats
 
-PER_ROW = 7  # the first fields of states have a number for each row, the others for each task
 _MAX_KERNEL = 1 << 28  # cells of row kernels kept in memory (2 GiB)
+_MAX_FEATURES = 1 << 26  # cells of tasks' features kept side by side (half a GiB)
 _CELLS = 1 << 17  # of the largest table of tasks side by side
 _LARGE = 512  # rows beyond which a task is not filled up to the size of others
 
@@ -39,6 +37,8 @@ class Batch(NamedTuple):
         Features of each task, where the table is sparse; by columns where the variance of each weight is needed.
     gram : ndarray of shape (n_tasks, n_rows, n_rows) or None
         XXᵀ of each task, where it is worth keeping.
+    features : ndarray of shape (n_tasks, n_rows, n_features) or None
+        Features of each task with all their zeros, where sweeps need them and they are few enough to keep.
     """
 
     tasks: NDArray[np.int64]
@@ -48,6 +48,7 @@ class Batch(NamedTuple):
     tables: tuple[Any, ...] | None = None
     columns: tuple[Any, ...] | None = None
     gram: Floats | None = None
+    features: Floats | None = None
 
 
 class Layout(NamedTuple):
@@ -80,10 +81,8 @@ class Layout(NamedTuple):
     shares_kernel: bool
     gram: Floats | None
 
-    def kernel_of_all(self, noise: Floats) -> Floats | None:
+    def kernel_of_all(self, noise: Floats) -> Floats:
         """XΨXᵀ over all rows of the table, where tasks share it."""
-        if not self.shares_kernel:
-            return None
         return row_products(self.data.X, noise, self.data.X) if self.gram is None else self.gram * noise[0]
 
     def kernel(self, batch: Batch, noise: Floats, of_all: Floats | None) -> Floats:
@@ -97,97 +96,16 @@ class Layout(NamedTuple):
             return np.asarray(batch.gram * noise[0])
         if batch.tables is not None:
             return np.array([row_products(table, noise, table) for table in batch.tables])
-        features = self.data.X[self.places[batch.at]]
+        features = self.features(batch)
         return np.asarray((features * noise) @ np.swapaxes(features, 1, 2))
 
     def features(self, batch: Batch) -> Floats:
         """Features of every task of a batch, with all their zeros."""
+        if batch.features is not None:
+            return batch.features
         if batch.tables is not None:
             return np.array([table.toarray() for table in batch.tables])
         return np.asarray(self.data.X[self.places[batch.at]])
-
-
-class TaskStates(NamedTuple):
-    """Tasks' posteriors between two sweeps, in the space of their rows.
-
-    E[θ] = μ + Λ mean + ΨXᵀ dual, and E[intercept] = m₀ + v₀ Σ dual. Fields of rows have all
-    tasks' rows end to end; for tasks side by side, an axis for tasks before that of rows.
-
-    Parameters
-    ----------
-    precision, shift : ndarrays of shape (n_rows,)
-        The sites that θ was conditioned on.
-    matched_precision, matched_shift : ndarrays of shape (n_rows,)
-        The sites that belong to what came out.
-    dual : ndarray of shape (n_rows,)
-        a.
-    predictor, predictor_variance : ndarrays of shape (n_rows,)
-        Mean and variance of f.
-    mean, spread : ndarrays of shape (n_tasks, n_sources)
-        Of q(s): E[s], and b.
-    weight_variance : ndarray of shape (n_tasks, n_features), or (n_tasks, 0) where not asked for
-        Var[θ_j].
-    squared_distance : ndarray of shape (n_tasks,)
-        (E[θ] − Λ mean)ᵀ Ψ⁻¹ (E[θ] − Λ mean).
-    weights_effective : ndarray of shape (n_tasks,)
-        The number of weights that the rows decide: Σ_j Var[θ_j]/ψ_j falls short of n_features by it.
-    intercept_effective : ndarray of shape (n_tasks,)
-        How far the rows decide the intercept, from 0 to 1: Var[intercept] = v₀ (1 − intercept_effective).
-    bound : ndarray of shape (n_tasks,)
-        The task's part of the bound on the log evidence.
-    step : ndarray of shape (n_tasks,)
-        How far the sites may move towards the matched ones, between 0 and 1.
-    """
-
-    precision: Floats
-    shift: Floats
-    matched_precision: Floats
-    matched_shift: Floats
-    dual: Floats
-    predictor: Floats
-    predictor_variance: Floats
-    mean: Floats
-    spread: Floats
-    weight_variance: Floats
-    squared_distance: Floats
-    weights_effective: Floats
-    intercept_effective: Floats
-    bound: Floats
-    step: Floats
-
-    def of(self, tasks: NDArray[Any]) -> TaskStates:
-        """Some of the tasks side by side."""
-        return TaskStates(*(field[tasks] for field in self))
-
-    def having(self, tasks: NDArray[Any], others: TaskStates) -> TaskStates:
-        """The same with others in the place of some of the tasks side by side."""
-        if len(tasks) == len(self.bound):
-            return others
-        fields = [field.copy() for field in self]
-        for field, new in zip(fields, others, strict=True):
-            field[tasks] = new
-        return TaskStates(*fields)
-
-
-def side_by_side(states: TaskStates, batch: Batch) -> TaskStates:
-    """The states of a batch's tasks side by side; zeros for rows that are not here."""
-    of_rows = (np.where(batch.here, field[batch.at], 0.0) for field in states[:PER_ROW])
-    return TaskStates(*of_rows, *(field[batch.tasks] for field in states[PER_ROW:]))
-
-
-def end_to_end(batches: Sequence[Batch], found: Sequence[TaskStates]) -> TaskStates:
-    """The states of all tasks, from those of every batch."""
-    n_rows, n_tasks = sum(int(batch.here.sum()) for batch in batches), sum(len(batch.tasks) for batch in batches)
-    fields = [np.empty(n_rows) for _ in range(PER_ROW)]
-    fields += [np.empty((n_tasks, *field.shape[1:])) for field in found[0][PER_ROW:]]
-    for batch, states in zip(batches, found, strict=True):
-        places = batch.at[batch.here]
-        for i, (field, values) in enumerate(zip(fields, states, strict=True)):
-            if i < PER_ROW:
-                field[places] = values[batch.here]
-            else:
-                field[batch.tasks] = values
-    return TaskStates(*fields)
 
 
 def lay_out(data: LinearTasks, isotropic: bool) -> Layout:
@@ -203,7 +121,7 @@ def lay_out(data: LinearTasks, isotropic: bool) -> Layout:
     n_all, n_features = data.X.shape
     sizes = np.array([len(rows) for rows in data.rows], dtype=np.int64)
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    of_features = np.array([by_features(int(size), n_features) for size in sizes], dtype=np.bool_)
+    of_features = sizes > n_features + 1
     cells = int(np.sum(sizes[~of_features] ** 2))
     shares_kernel = 0 < n_all**2 <= min(2 * cells, _MAX_KERNEL)
     layout = Layout(
@@ -220,6 +138,13 @@ def lay_out(data: LinearTasks, isotropic: bool) -> Layout:
     batches = [_batch(tasks, ends, bool(of_features[tasks[0]])) for tasks in _alike(sizes, of_features, n_features)]
     if sparse.issparse(data.X):
         batches = _with_tables(layout, batches)
+    if n_features * len(layout.y) <= _MAX_FEATURES:
+        # By rows, sparse features never have to be spread out, and dense ones only where each has its own noise.
+        spread = [batch.by_features or not (isotropic or batch.tables) for batch in batches]
+        batches = [
+            batch._replace(features=layout.features(batch)) if needed else batch
+            for batch, needed in zip(batches, spread, strict=True)
+        ]
     if isotropic and not shares_kernel and cells <= _MAX_KERNEL:
         ones = np.ones(n_features)
         batches = [

@@ -15,11 +15,10 @@ from scipy import sparse
 
 from kinfolk.lica.inference.alternation import Course, Variances, alternate, begin
 from kinfolk.lica.inference.common_mean import common_mean, rough_hierarchy
-from kinfolk.lica.inference.convergence import warn_of_convergence
 from kinfolk.lica.inference.held_out import judge, thin
 from kinfolk.lica.inference.map_weights import fit_map_weights, make_design
+from kinfolk.lica.inference.maximisation import sources_of_weights
 from kinfolk.lica.inference.noise_level import choose_noise, individual_weights, noise_by_feature
-from kinfolk.lica.inference.rotation import sources_of_weights
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.fitted import Learnt
@@ -49,7 +48,7 @@ def fit_point_estimate(
     n_jobs: int | None = None,
     start: Learnt | None = None,
     seed: int = 0,
-    advance: Callable[[int], None] = lambda rounds: None,
+    advance: Callable[[int], None] | None = None,
 ) -> Learnt:
     """Fit weights, sources and loadings of related tasks.
 
@@ -81,7 +80,7 @@ def fit_point_estimate(
         An earlier fit of the same tasks; its variances are kept where none are given.
     seed : int
         Which rows are held out.
-    advance : callable
+    advance : callable, optional
         Told of each round done.
 
     Returns
@@ -144,7 +143,7 @@ def fit_point_estimate(
 
 def fit_point_task(
     data: LinearTasks, task: int, prior: TaskPrior, *, link: Link, max_iter: int = 1000, tol: float = 1e-9
-) -> TaskPosterior:
+) -> tuple[TaskPosterior, bool]:
     """Fit weights and sources of one task, what tasks have in common being given: a convex problem.
 
     Parameters
@@ -161,26 +160,24 @@ def fit_point_task(
 
     Returns
     -------
-    TaskPosterior
+    TaskPosterior, and whether the last round lowered the objective by less than that
     """
     design = make_design(data.X)
     mean = np.zeros(prior.n_features) if prior.mean is None else prior.mean
     sources = np.zeros((1, prior.n_sources))
     found = fit_map_weights(data, task, prior, sources[0], link=link, design=design)
-    last = found.objective
-    for _ in range(max_iter if prior.n_sources else 0):
+    last, converged = found.objective, not prior.n_sources
+    for _ in range(0 if converged else max_iter):
         sources = fit_lasso_sources(prior, (found.weights - mean)[:, None], start=sources)
         found = fit_map_weights(
             data, task, prior, sources[0], link=link, design=design, start=(found.weights, found.intercept)
         )
         objective = found.objective + float(np.sum(np.abs(sources))) / prior.source_scale
-        if last - objective <= tol * abs(objective):
+        converged = last - objective <= tol * abs(objective)
+        if converged:
             break
         last = objective
-    else:
-        if prior.n_sources:
-            warn_of_convergence("the task", max_iter)
-    return TaskPosterior(found.weights, found.intercept, sources[0], np.zeros(prior.n_sources))
+    return TaskPosterior(found.weights, found.intercept, sources[0], np.zeros(prior.n_sources)), converged
 
 
 def break_even_loading_variance(weights: Floats, noise: Floats, source_scale: float) -> float:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from kinfolk.lica.inference.eb import Noise, fit_alone, fit_empirical_bayes
+from kinfolk.lica.inference.expectation import Family
 from kinfolk.lica.inference.held_out import Fold, make_folds, thin
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.fitted import Choice, Learnt
@@ -73,24 +74,21 @@ def choose_n_sources(
     >>> choice.n_sources, choice.tried[:2]
     (1, (1, 2))
     """
-    data = thin(data.compact(), _MOST_ROWS, seed)
+    data = thin(data, _MOST_ROWS, seed)
     tried = _growing(max(data.n_tasks // 2, 1)) if candidates is None else list(candidates)
-    folds = make_folds(data, seed)
+    folds = [fold._replace(fitted=fold.fitted.compact()) for fold in make_folds(data, seed)]
     if not folds or len(tried) == 1:
         return Choice(tried[0], tuple(tried[:1]), (0.0,))
-    settings: dict[str, Any] = {
-        "link": link,
-        "sources": sources,
-        "intercept_variance": intercept_variance,
-        "n_jobs": n_jobs,
-    }
-    alone = [fit_alone(fold.fitted, **settings) for fold in folds]
+    settings: dict[str, Any] = {"intercept_variance": intercept_variance, "n_jobs": n_jobs}
+    alone = [fit_alone(fold.fitted, Family(link, sources), **settings) for fold in folds]
     scores: list[float] = []
     for n_sources in tried:
         score = 0.0
         for fold, without in zip(folds, alone, strict=True):
             fit = fit_empirical_bayes(
                 fold.fitted,
+                link=link,
+                sources=sources,
                 n_sources=n_sources,
                 noise=noise,
                 shared_mean=shared_mean,

@@ -47,8 +47,9 @@ def choose_residual_variance(data: LinearTasks, seed: int, **settings: Any) -> f
     True
     """
     errors = explained = counted = 0.0
-    for fold in make_folds(data.compact(), seed):
-        fit = fit_empirical_bayes(fold.fitted, link="gaussian", max_iter=_MAX_ITER, tol=_TOLERANCE, **settings)
+    for fold in make_folds(data, seed):
+        fitted = fold.fitted.compact()
+        fit = fit_empirical_bayes(fitted, link="gaussian", max_iter=_MAX_ITER, tol=_TOLERANCE, **settings)
         for k, task in enumerate(fit.tasks):
             rows, weights = fold.judged.rows[k], fold.judged.weights[k]
             if len(rows):

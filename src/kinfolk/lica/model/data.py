@@ -46,11 +46,6 @@ class LinearTasks(NamedTuple):
         return int(self.X.shape[1])
 
     @property
-    def counted(self) -> float:
-        """How many rows all tasks have together, each counted by its weight."""
-        return sum(float(np.sum(weights)) for weights in self.weights)
-
-    @property
     def shares_rows(self) -> bool:
         """Whether all tasks have the same rows, in the same order."""
         first = self.rows[0]
@@ -85,7 +80,7 @@ class LinearTasks(NamedTuple):
 def make_linear_tasks(
     X: Any, rows: Sequence[ArrayLike], y: Sequence[ArrayLike], weights: Sequence[ArrayLike] | None = None
 ) -> LinearTasks:
-    """Lay out the data of related tasks.
+    """Lay out the data of related tasks; rows of weight zero, and rows of ``X`` that no task has, are left out.
 
     Parameters
     ----------
@@ -129,4 +124,4 @@ def make_linear_tasks(
                 f"Task {k} has {place.size} rows, {target.size} targets and {power.size} weights; "
                 "it needs as many of each."
             )
-    return LinearTasks(features, places, targets, powers)
+    return LinearTasks(features, places, targets, powers).compact()
