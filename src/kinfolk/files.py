@@ -9,6 +9,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 
+def check_target(path: Path) -> None:
+    """Refuse a place that cannot be written to, before any work is done for it."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise ValueError(f"{path} cannot be written: there is no folder {folder}")
+    if path.is_dir():
+        raise ValueError(f"{path} cannot be written: it is a folder")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} cannot be written: it is a device or a pipe, not a file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"{path} cannot be written: permission denied in folder {folder}")
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file to write; it takes its place when all is written, and leaves no trace if that fails.

@@ -1,14 +1,13 @@
 """The command line, a file for each command; their functions import what they work with when they run.
 
-- ``app``: all commands put together; ``commands``: the group, with those that other packages add; ``errors``: how a
-  command ends; ``options``: arguments and options that several commands share, and options as dataclasses
-- ``fit`` and the table of its models; ``fit_naive_bayes``, ``fit_networks``: each family, with its options in
-  ``naive_bayes_options``, ``network_options``
-- ``predict``, ``decide``: rows answered by a saved model, by ``answers``
+- ``app``: all commands put together; ``commands``: their group, with those that other packages add, options as
+  dataclasses, and how a command ends; ``options``: arguments and options that several commands share
+- ``tables``: tables in, tables and JSON out
+- ``fit`` and the table of its models; ``fit_naive_bayes``, ``fit_networks``: each family with its options
+- ``predict``, ``decide``: rows answered by a saved model
 - ``inspection``: what a saved model found; ``description``, ``network_structures``: as plain data and in words
 - ``bif``, ``sample``: networks; ``music`` and its page, ``music_page``: sound files
-- ``demo``, ``reproduce``: the experiments; ``warm_up``: kernels compiled beforehand
-- ``tables``, ``results``: tables in, tables and JSON out
+- ``demo``, ``reproduce``: the experiments; ``warm_up``: kernels compiled beforehand, by ``small_fits``
 """
 
 from __future__ import annotations

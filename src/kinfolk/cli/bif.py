@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from kinfolk.cli.options import AsJson, ModelFile
+from kinfolk.cli.tables import json_text, shown, text_table
+from kinfolk.files import check_target
 
 EXAMPLE = """\b
 Example:
@@ -35,8 +37,6 @@ def bif(
     Says which file holds which task's network. If one of them cannot be written, none is.
     """
     from kinfolk.cli.network_structures import load_networks
-    from kinfolk.cli.results import json_text, text_table
-    from kinfolk.cli.tables import shown
 
     _check_folder(output)
     networks = load_networks(model, task)
@@ -76,7 +76,6 @@ def file_names(tasks: Sequence[str]) -> list[str]:
 
 
 def _check_folder(folder: Path) -> None:
-    from kinfolk.cli.results import check_target
 
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} cannot be written to: it is not a folder")

@@ -1,4 +1,4 @@
-"""The group of all commands: kinfolk's own, and those that other packages add.
+"""The program's frame: the group of all commands, options as dataclasses, and how a command ends.
 
 A package adds a command by an entry point of the group ``kinfolk.commands`` that names a function or a ``typer.Typer``.
 It is imported when its command is called and not before, so that a slow or broken one harms no other command.
@@ -6,20 +6,25 @@ It is imported when its command is called and not before, so that a slow or brok
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import MISSING, fields
+from functools import cached_property, wraps
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-
-from kinfolk.cli.errors import run, say
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "kinfolk.commands"
+BAD_INPUT = 2
+INTERRUPTED = 130
 
 
 class Commands(TyperGroup):
@@ -72,7 +77,7 @@ class Commands(TyperGroup):
 
         if not standalone_mode:
             return command()
-        sys.exit(run(command))
+        sys.exit(_status(command))
 
 
 class PanelledCommand(TyperCommand):
@@ -91,6 +96,45 @@ class PanelledCommand(TyperCommand):
                 formatter.write_dl(records)
 
 
+def with_options(**groups: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take frozen dataclasses, each field of which is an argument or an option on the command line.
+
+    Parameters
+    ----------
+    **groups : dataclass types
+        By the names under which the command takes them. ``PANEL``, where a type has it, heads its options in the help.
+
+    Returns
+    -------
+    callable
+        A decorator. The decorated function has the signature that typer reads.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def called(**given: Any) -> None:
+            command(
+                **{
+                    name: group(**{field.name: given[field.name] for field in fields(group)})
+                    for name, group in groups.items()
+                }
+            )
+
+        parameters = []
+        for group in groups.values():
+            kinds = get_type_hints(group, include_extras=True)
+            for field in fields(group):
+                default = Parameter.empty if field.default is MISSING else field.default
+                kind = kinds[field.name]
+                kind.__metadata__[0].rich_help_panel = getattr(group, "PANEL", None)
+                parameters.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+        called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return called
+
+    return decorate
+
+
 def _load(entry: EntryPoint) -> Any:
     """Import another package's command."""
     try:
@@ -102,3 +146,79 @@ def _load(entry: EntryPoint) -> Any:
     except Exception as error:
         say(f"the command {entry.name!r}, which is {entry.value}, cannot be loaded ({type(error).__name__}: {error})")
         raise typer.Exit(1) from None
+
+
+def say(sentence: str) -> None:
+    """Print a note or an error on standard error, as one line."""
+    print(f"kinfolk: {' '.join(sentence.split())}", file=sys.stderr)
+
+
+def told_by(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """What warnings say to a user, each once."""
+    meant = [warning for warning in caught if not issubclass(warning.category, DeprecationWarning)]
+    return list(dict.fromkeys(str(warning.message) for warning in meant))
+
+
+def _status(command: Callable[[], Any]) -> int:
+    """Run a command and give its exit status.
+
+    Warnings are told once all has gone well. Input that cannot be used gives status 2 and one sentence on standard
+    error; what is a fault of the program stays an exception. A reader that has closed the pipe, as ``head`` does, has
+    got what it wanted.
+    """
+    _write_utf8()
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            outcome = command()
+        sys.stdout.flush()
+        for warning in told_by(caught):
+            say(warning)
+    except (BrokenPipeError, SystemExit) as stop:
+        if isinstance(stop, SystemExit) and not isinstance(stop.__context__, BrokenPipeError):
+            raise
+        _discard_output()
+        return 0
+    except (KeyboardInterrupt, typer.Abort):
+        outcome = INTERRUPTED
+    except Exception as error:
+        sentence = _sentence(error)
+        if sentence is None or os.environ.get("KINFOLK_TRACEBACK"):
+            raise
+        say(sentence)
+        return BAD_INPUT
+    if outcome == INTERRUPTED:
+        say("interrupted before the work was done")
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _sentence(error: Exception) -> str | None:
+    """What was wrong with the input; None for errors that have another cause."""
+    # Typer's own errors are known by this method: their classes have moved from version to version.
+    if hasattr(error, "format_message"):
+        context = getattr(error, "ctx", None)
+        place = "kinfolk" if context is None else context.command_path
+        return f"{error.format_message().rstrip('.')} (see {place} --help)"
+    if isinstance(error, OSError):
+        where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
+        return f"{where}{error.strerror or error}"
+    # An ImportError of our own says which optional package is missing; Python's own are of a subclass.
+    if type(error) is ImportError:
+        return str(error)
+    return str(error) if isinstance(error, ValueError | TypeError) else None
+
+
+def _write_utf8() -> None:
+    """Make files and pipes UTF-8 wherever the program runs; a terminal keeps its encoding, but never fails."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError):  # a stream that stands in for the real one
+            if stream.isatty():
+                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            else:
+                stream.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+
+
+def _discard_output() -> None:
+    """Let what is still buffered vanish, instead of failing once more when Python exits."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

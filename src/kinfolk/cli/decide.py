@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kinfolk.cli.options import AsJson, ModelFile, NewTable, ResultFile, TaskColumn
+from kinfolk.cli.predict import as_table, ask
+from kinfolk.cli.tables import check_table_target, named, read_table, shown, write_rows
 
 if TYPE_CHECKING:
     from kinfolk.decisions import Loss
@@ -52,9 +54,6 @@ def decide(
     of each action and the probability of each label, in the order of the rows.
     """
     import kinfolk
-    from kinfolk.cli.answers import as_table, ask
-    from kinfolk.cli.results import check_table_target, write_rows
-    from kinfolk.cli.tables import shown
     from kinfolk.decisions import decide as choose
     from kinfolk.decisions import expected_loss
 
@@ -82,7 +81,6 @@ def decide(
 
 def _price(classes: list[Any], file: Path | None, asymmetric: float | None, positive: str | None) -> Loss:
     """The loss that the options ask for."""
-    from kinfolk.cli.tables import named
     from kinfolk.decisions import Loss
 
     if asymmetric is not None:
@@ -97,7 +95,6 @@ def _read_loss(file: Path, classes: list[Any]) -> Loss:
     """A loss from a table whose first column names the true label and whose other columns are actions."""
     import polars as pl
 
-    from kinfolk.cli.tables import named, read_table, shown
     from kinfolk.decisions import Loss
 
     frame = read_table(file)

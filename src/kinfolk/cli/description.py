@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kinfolk.cli.tables import shown
 from kinfolk.naive_bayes.estimators.fitted_attributes import MAX_SIMILARITY_TASKS
 
 if TYPE_CHECKING:
@@ -68,6 +69,23 @@ def describe(estimator: Any, partition: list[int] | None = None) -> dict[str, An
 def _error(evidence: Any) -> dict[str, float | None]:
     """The standard error of an estimate; JSON has no infinity, which a single run gives."""
     return {"error": evidence.error if np.isfinite(evidence.error) else None}
+
+
+def describe_fit(estimator: Any, n_rows: int, n_unlabelled: int) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """What was learnt, as plain data and as facts to be read."""
+    about = {"rows": n_rows, "unlabelled_rows": n_unlabelled, **describe(estimator)}
+    unlabelled = f", {n_unlabelled:,} of them without a label" if n_unlabelled else ""
+    facts = [
+        ("model", model_text(about)),
+        ("rows", f"{n_rows:,}{unlabelled}"),
+        ("tasks", f"{len(about['tasks']):,}"),
+        ("labels", ", ".join(map(shown, about["labels"]))),
+        ("features", ", ".join(about["features"])),
+        ("clusters", f"{len(about['clusters']):,}"),
+        *weight_facts(about),
+        ("log evidence", evidence_text(about)),
+    ]
+    return about, facts
 
 
 def weight_facts(about: dict[str, Any]) -> list[tuple[str, str]]:

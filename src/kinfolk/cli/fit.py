@@ -14,9 +14,12 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from kinfolk.cli.naive_bayes_options import NaiveBayesOptions
-from kinfolk.cli.network_options import NetworkOptions
-from kinfolk.cli.options import AsJson, with_options
+from kinfolk.cli.commands import with_options
+from kinfolk.cli.fit_naive_bayes import NaiveBayesOptions
+from kinfolk.cli.fit_networks import NetworkOptions
+from kinfolk.cli.options import AsJson
+from kinfolk.cli.tables import TableOptions, fact_lines, json_text
+from kinfolk.files import check_target
 
 EXAMPLE = """\b
 Example:
@@ -61,31 +64,6 @@ MODELS: dict[Model, Kind] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """A table to learn from, and which of its columns is what."""
-
-    table: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TABLE", help="Rows to learn from: .csv, .csv.gz, .tsv or .parquet, or - for CSV on standard input."
-        ),
-    ]
-    task: Annotated[str, typer.Option(metavar="COL", help="Column that tells which task a row belongs to.")]
-    label: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="Column to be predicted; empty where it is unknown. All models need one, except Bayes nets.",
-        ),
-    ] = None
-    feature: Annotated[
-        list[str] | None, typer.Option(metavar="COL", help="A column to learn from; repeatable. Default: all others.")
-    ] = None
-    drop: Annotated[list[str] | None, typer.Option(metavar="COL", help="A column to leave out; repeatable.")] = None
-    bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8
-
-
-@dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """What to fit, where to save it, and how to go about it."""
 
@@ -105,12 +83,11 @@ class RunOptions:
 
 
 class Learnt(NamedTuple):
-    """A fitted estimator, what was found as plain data and as facts to be read, and what else is worth a note."""
+    """A fitted estimator, and what was found as plain data and as facts to be read."""
 
     estimator: Any
     about: dict[str, Any]
     facts: list[tuple[str, str]]
-    notes: list[str]
 
 
 @with_options(table=TableOptions, run=RunOptions, naive_bayes=NaiveBayesOptions, networks=NetworkOptions)
@@ -122,20 +99,15 @@ def fit(table: TableOptions, run: RunOptions, **families: Any) -> None:
     """
     from importlib import import_module
 
-    import kinfolk
-    from kinfolk.cli.errors import say, telling
-    from kinfolk.cli.results import check_target, fact_lines, json_text
+    from kinfolk.posterior import save
 
     _refuse_options_of_others(run.model, [table, *families.values()])
     check_target(run.output)
     kind = MODELS[run.model]
     family = import_module(f"kinfolk.cli.fit_{kind.family}")
-    with telling():
-        learnt: Learnt = family.learn(kind.estimator, table, run, families[kind.family])
-        learnt.estimator.set_params(verbose=False)
-        kinfolk.save(learnt.estimator, run.output)
-    for note in learnt.notes:
-        say(note)
+    learnt: Learnt = family.learn(kind.estimator, table, run, families[kind.family])
+    learnt.estimator.set_params(verbose=False)
+    save(learnt.estimator, run.output)
     if run.as_json:
         text = json_text({"file": str(run.output), **learnt.about})
     else:

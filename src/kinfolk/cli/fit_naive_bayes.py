@@ -1,27 +1,25 @@
-"""Naive Bayes models for ``kinfolk fit``; tables too large to be read whole are counted, batch by batch."""
+"""Naive Bayes models for ``kinfolk fit``: their options, and how they learn from a table.
+
+Tables too large to be read whole are counted, batch by batch.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
-import polars as pl
+import typer
 
-import kinfolk
-from kinfolk.cli.description import describe, evidence_text, model_text, weight_facts
-from kinfolk.cli.fit import Learnt
-from kinfolk.cli.naive_bayes_options import Inference, Numeric
-from kinfolk.cli.tables import STANDARD_INPUT, read_training, roles_of, shown
-from kinfolk.tasks.streaming.roles import check_mark
-from kinfolk.tasks.streaming.scanning import scan
-from kinfolk.tasks.values import unlabelled_rows
+from kinfolk.cli.tables import STANDARD_INPUT, TableOptions, read_training, roles_of
 
 if TYPE_CHECKING:
-    from kinfolk.cli.fit import RunOptions, TableOptions
-    from kinfolk.cli.naive_bayes_options import NaiveBayesOptions
+    import polars as pl
+
+    from kinfolk.cli.fit import Learnt, RunOptions
 
 Build = Callable[..., Any]
 
@@ -32,8 +30,94 @@ LARGE_BYTES = 100 << 20
 _NUMBERS = ("concentration", "label_prior", "feature_prior", "temper")
 
 
+class Numeric(StrEnum):
+    """What columns of numbers are taken for."""
+
+    bin = "bin"
+    gaussian = "gaussian"
+    poisson = "count"
+    auto = "auto"
+
+
+class Inference(StrEnum):
+    """How kin tasks are found."""
+
+    bhc = "bhc"
+    randomised_bhc = "randomised-bhc"
+    gibbs = "gibbs"
+    exact = "exact"
+    variational = "variational"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaiveBayesOptions:
+    """What was asked for; None where nothing was said."""
+
+    PANEL: ClassVar[str] = "Options of naive Bayes models"
+
+    inference: Annotated[
+        Inference | None,
+        typer.Option(
+            help="How to find kin: by a tree of merges (bhc, the default), by sampling (gibbs; learns from rows "
+            "without a label too), by all partitions (exact; up to 10 tasks), or, for very many tasks, by a tree built "
+            "from random parts (randomised-bhc) or variationally."
+        ),
+    ] = None
+    weight: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of weights: a row of weight 2 counts as two rows.")
+    ] = None
+    unlabelled: Annotated[
+        str | None, typer.Option(metavar="VALUE", help="A label that means 'none', such as -1, beside empty fields.")
+    ] = None
+    numeric: Annotated[
+        Numeric | None,
+        typer.Option(
+            help="Put columns of numbers into bins, or take them as Gaussian or as Poisson counts, or column by column "
+            "whatever makes the rows most probable (auto).  [default: bin]"
+        ),
+    ] = None
+    concentration: Annotated[
+        str | None, typer.Option(metavar="A", help="Readiness to start new clusters, or 'learn'.  [default: 1]")
+    ] = None
+    label_prior: Annotated[
+        str | None, typer.Option(metavar="X", help="Pseudo-count of every label, or 'learn'.  [default: learn]")
+    ] = None
+    feature_prior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X",
+            help="Pseudo-count of every feature value, or 'learn'.  [default: learn; 1 for clustered and prototype]",
+        ),
+    ] = None
+    temper: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P",
+            help="Power from 0 to 1 on the features in predictions, below 1 being more careful, or 'learn'.  "
+            "[default: learn]",
+        ),
+    ] = None
+    share_labels: Annotated[
+        bool | None,
+        typer.Option(
+            "--share-labels/--own-labels",
+            help="With complete sharing: whether label rates are shared too.  [default: share-labels]",
+        ),
+    ] = None
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Estimate the evidence even where that takes a long run of its own.")
+    ] = False
+
+
 def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOptions) -> Learnt:
     """Fit the estimator of this name, and tell what it found."""
+    import warnings
+    from functools import partial
+
+    import kinfolk
+    from kinfolk.cli.description import describe_fit
+    from kinfolk.cli.fit import Learnt
+
     if table.label is None:
         raise ValueError("--label is needed, the column to be predicted: only --model bayesnets goes without")
     given: dict[str, Any] = {option: getattr(options, option) for option in ("inference", "numeric", "share_labels")}
@@ -55,7 +139,9 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOp
     fitted = getattr(estimator, "posterior_", None)
     if options.evidence or (fitted is not None and fitted.log_joint is None):
         estimator.log_evidence_  # noqa: B018 - computed here in order to be saved
-    return _tell(estimator, n_rows, n_unlabelled)
+    if len(estimator.classes_) == 1:
+        warnings.warn(f"every label is {estimator.classes_[0]!s}: there is nothing to tell apart", stacklevel=2)
+    return Learnt(estimator, *describe_fit(estimator, n_rows, n_unlabelled))
 
 
 def _number_or_learn(option: str, given: str | None) -> float | str | None:
@@ -83,11 +169,14 @@ def _fit_rows(build: Build, table: TableOptions, label: str, options: NaiveBayes
     mark = _mark(options.unlabelled, label, labels.dtype)
     weights = None if roles.weight is None else frame[roles.weight]
     estimator = build(unlabelled=mark).fit(frame.select(roles.learnt), labels, sample_weight=weights)
-    return _Fit(estimator, frame.height, int(unlabelled_rows(labels, mark).sum()))
+    n_unlabelled = labels.null_count() + (0 if mark is None else int((labels == mark).sum()))
+    return _Fit(estimator, frame.height, n_unlabelled)
 
 
 def _whole(labels: pl.Series) -> pl.Series:
     """Labels that are whole numbers with gaps, floats in many a file, as whole numbers."""
+    import polars as pl
+
     if labels.dtype.is_float() and (labels.fill_nan(0.0).fill_null(0.0) % 1.0 == 0.0).all():
         return labels.fill_nan(None).cast(pl.Int64)
     return labels.cast(pl.String) if labels.dtype in (pl.Categorical, pl.Enum) else labels
@@ -95,6 +184,8 @@ def _whole(labels: pl.Series) -> pl.Series:
 
 def _mark(given: str | None, label: str, kind: pl.DataType) -> Any:
     """The mark of rows without a label, in the type of the labels."""
+    from kinfolk.tasks.streaming.scanning import check_mark
+
     if given is None:
         return None
     whole = kind.is_integer() and given.lstrip("+-").isdecimal()
@@ -105,7 +196,10 @@ def _mark(given: str | None, label: str, kind: pl.DataType) -> Any:
 
 def _fit_counts(build: Build, table: TableOptions, label: str, options: NaiveBayesOptions) -> _Fit | None:
     """Fit to the counts of a large table; None where the model needs its rows."""
+    import polars as pl
+
     from kinfolk.tasks.streaming.counting import count_rows
+    from kinfolk.tasks.streaming.scanning import scan
 
     schema = scan(table.table).schema
     roles = roles_of(list(schema), table, label, options.weight)
@@ -132,28 +226,7 @@ def is_large(path: Path) -> bool:
     if str(path) == STANDARD_INPUT or not path.is_file():
         return False
     if path.suffix.lower() == ".parquet":
+        from kinfolk.tasks.streaming.scanning import scan
+
         return (scan(path).n_rows or 0) >= LARGE_ROWS
     return path.stat().st_size >= LARGE_BYTES
-
-
-def _tell(estimator: Any, n_rows: int, n_unlabelled: int) -> Learnt:
-    about = describe(estimator)
-    model, weights, evidence = model_text(about), weight_facts(about), evidence_text(about)
-    unlabelled = f", {n_unlabelled:,} of them without a label" if n_unlabelled else ""
-    facts = [
-        ("model", model),
-        ("rows", f"{n_rows:,}{unlabelled}"),
-        ("tasks", f"{len(about['tasks']):,}"),
-        ("labels", ", ".join(map(shown, about["labels"]))),
-        ("features", ", ".join(about["features"])),
-        ("clusters", f"{len(about['clusters']):,}"),
-        *weights,
-        ("log evidence", evidence),
-    ]
-    alone = [f"every label is {estimator.classes_[0]!s}: there is nothing to tell apart"]
-    return Learnt(
-        estimator,
-        {"rows": n_rows, "unlabelled_rows": n_unlabelled, **about},
-        facts,
-        alone if len(estimator.classes_) == 1 else [],
-    )

@@ -1,32 +1,146 @@
-"""Learning Bayes nets from a table for ``kinfolk fit``."""
+"""Bayes nets for ``kinfolk fit``: their options, and how they learn from a table."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import kinfolk
-from kinfolk.cli.fit import Learnt
-from kinfolk.cli.network_structures import describe_networks, penalty_text
-from kinfolk.cli.tables import read_training, shown
-from kinfolk.networks.answers.bif import read_bif
+import typer
+
+from kinfolk.cli.tables import TableOptions, read_training
 
 if TYPE_CHECKING:
-    from kinfolk.cli.fit import RunOptions, TableOptions
-    from kinfolk.cli.network_options import NetworkOptions
-
-Arcs = list[tuple[str, str]]
+    from kinfolk.cli.fit import Learnt, RunOptions
 
 EXPERT_FACTOR = 0.5
-# With more tasks than this, their numbers of arcs are told as a range.
-_MOST_TASKS_TOLD = 8
+
+
+class Sharing(StrEnum):
+    """How structures of tasks hang together."""
+
+    joint = "joint"
+    none = "none"
+    identical = "identical"
+    pooled = "pooled"
+
+
+class Prior(StrEnum):
+    """How differences between structures are counted."""
+
+    edit = "edit"
+    paired = "paired"
+
+
+class Criterion(StrEnum):
+    """Score of one structure."""
+
+    bdeu = "bdeu"
+    k2 = "k2"
+    bic = "bic"
+
+
+class Search(StrEnum):
+    """Where each task's own search begins."""
+
+    auto = "auto"
+    classes = "classes"
+    climb = "climb"
+
+
+class Missing(StrEnum):
+    """What to do about empty fields."""
+
+    error = "error"
+    em = "em"
+
+
+class Tables(StrEnum):
+    """Whether probabilities are shared as well as structures."""
+
+    independent = "independent"
+    shared = "shared"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkOptions:
+    """What was asked for; None where nothing was said."""
+
+    PANEL: ClassVar[str] = "Options of Bayes nets"
+
+    sharing: Annotated[
+        Sharing | None,
+        typer.Option(
+            help="Structures that differ no more than the data ask for, each task for itself, one structure "
+            "for all, or all rows as one table.  [default: joint]"
+        ),
+    ] = None
+    prior: Annotated[
+        Prior | None,
+        typer.Option(help="Differences from what tasks have in common, or between pairs.  [default: edit]"),
+    ] = None
+    penalty: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DELTA",
+            help="Penalty of a difference between structures, from 0 (separate) to 1 (identical); or learn, or "
+            "validate on rows held out.  [default: learn]",
+        ),
+    ] = None
+    criterion: Annotated[Criterion | None, typer.Option(help="Score of structures.  [default: bdeu]")] = None
+    ess: Annotated[float | None, typer.Option(metavar="X", help="Equivalent sample size.  [default: 1]")] = None
+    max_parents: Annotated[
+        int | None, typer.Option(metavar="N", help="Most parents of a variable.  [default: any number]")
+    ] = None
+    tabu: Annotated[int | None, typer.Option(metavar="N", help="Steps to go on past an optimum.  [default: 10]")] = None
+    restarts: Annotated[
+        int | None, typer.Option(metavar="N", help="How often to disturb and search again.  [default: 0]")
+    ] = None
+    search: Annotated[
+        Search | None,
+        typer.Option(help="Search equivalence classes first, or climb at once.  [default: auto]"),
+    ] = None
+    missing: Annotated[
+        Missing | None,
+        typer.Option(help="Refuse empty fields, or learn by structural EM.  [default: error]"),
+    ] = None
+    tables: Annotated[
+        Tables | None,
+        typer.Option(help="Whether tasks share probabilities too.  [default: independent]"),
+    ] = None
+    bootstrap: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Resamples to find every arc's confidence with.  [default: 0]"),
+    ] = None
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A->B", help="An arc that every structure must have; repeatable."),
+    ] = None
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A->B", help="An arc that no structure may have; repeatable."),
+    ] = None
+    start: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A BIF file whose structure the search starts from.")
+    ] = None
+    expert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A BIF file whose structure is thought near the truth.")
+    ] = None
+    expert_factor: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="How much less likely each difference from --expert is.  [default: 0.5]"),
+    ] = None
 
 
 def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptions) -> Learnt:
     """Learn a network for every task of a table, and tell what was found."""
+    import kinfolk
+    from kinfolk.cli.fit import Learnt
+    from kinfolk.cli.network_structures import describe_fit
+
     graphs = _graphs(options)
     frame, roles = read_training(table)
     estimator = getattr(kinfolk, name)(
@@ -39,8 +153,7 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptio
         verbose=sys.stderr.isatty(),
     )
     estimator.fit(frame.select(roles.learnt))
-    about = describe_networks(estimator)
-    return Learnt(estimator, {"rows": frame.height, **about}, _facts(about, frame.height), [])
+    return Learnt(estimator, *describe_fit(estimator, frame.height))
 
 
 def _parameters(options: NetworkOptions, variables: Sequence[str]) -> dict[str, Any]:
@@ -103,27 +216,9 @@ def _graphs(options: NetworkOptions) -> dict[str, Any]:
     return graphs
 
 
-def _arcs_of(file: Path) -> Arcs:
+def _arcs_of(file: Path) -> list[tuple[str, str]]:
+    from kinfolk.networks.answers.bif import read_bif
+
     network = read_bif(file)
     names = network.variables
     return [(names[p], names[v]) for v, parents in enumerate(network.parents) for p in parents]
-
-
-def _facts(about: dict[str, Any], n_rows: int) -> list[tuple[str, str]]:
-    """What was learnt, to be read."""
-    tasks = about["tasks"]
-    numbers = [task["arcs"] for task in tasks]
-    if len(tasks) <= _MOST_TASKS_TOLD:
-        arcs = ", ".join(f"{shown(task['task'])} {task['arcs']:,}" for task in tasks)
-    else:
-        arcs = f"{min(numbers):,} to {max(numbers):,} per task, {sum(numbers) / len(numbers):,.1f} on average"
-    return [
-        ("model", f"{about['model']} ({about['sharing']})"),
-        ("rows", f"{n_rows:,}"),
-        ("tasks", f"{len(tasks):,}"),
-        ("variables", ", ".join(about["variables"])),
-        ("arcs", arcs),
-        ("common arcs", f"{about['common_arcs']:,} of {len(about['arcs']):,} different ones"),
-        ("penalty", penalty_text(about)),
-        ("log score", f"{about['log_score']:,.3f}"),
-    ]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kinfolk.cli.options import AsJson, ModelFile, was_given
+from kinfolk.cli.options import AsJson, ModelFile
+from kinfolk.cli.tables import fact_lines, json_text, named, shown, text_table
 
 if TYPE_CHECKING:
     from kinfolk.naive_bayes.estimators.base import SharingNB
@@ -39,12 +40,11 @@ def inspect(
     """
     import kinfolk
     from kinfolk.cli.description import believed_most, describe
-    from kinfolk.cli.results import json_text
-    from kinfolk.cli.tables import named
 
     estimator = kinfolk.load(model, estimator=True)
     if hasattr(estimator, "networks_"):
-        if was_given(context, "features"):
+        given = context.get_parameter_source("features")
+        if given is not None and given.name == "COMMANDLINE":  # be it with its default
             raise ValueError(f"--features was given, but {model} holds Bayes nets, which have no labels to tell apart")
         typer.echo(_networks(estimator, task, as_json), nl=False)
         return
@@ -68,8 +68,6 @@ def inspect(
 def _networks(estimator: BayesNets, task: str | None, as_json: bool) -> str:
     """Arcs of all tasks, or of one."""
     from kinfolk.cli.network_structures import describe_network, describe_networks, network_text, networks_text
-    from kinfolk.cli.results import json_text
-    from kinfolk.cli.tables import named
 
     if task is None:
         about = describe_networks(estimator)
@@ -93,7 +91,6 @@ def _all(estimator: Any, member: SharingNB, about: dict[str, Any], n_features: i
 def _one(estimator: Any, member: SharingNB, about: dict[str, Any], task: Any, n_features: int) -> dict[str, Any]:
     """One task: its rows, label rates, kin and features."""
     from kinfolk.cli.description import kin_of, strongest_ratios
-    from kinfolk.cli.tables import shown
 
     own = next(entry for entry in about["tasks"] if entry["task"] == task)
     rates = [row for row in member.label_rates().rows() if row[0] == task]
@@ -107,8 +104,6 @@ def _one(estimator: Any, member: SharingNB, about: dict[str, Any], task: Any, n_
 
 def _all_text(document: dict[str, Any]) -> str:
     from kinfolk.cli.description import evidence_text, model_text, weight_facts
-    from kinfolk.cli.results import fact_lines, text_table
-    from kinfolk.cli.tables import shown
 
     facts = [
         ("model", model_text(document)),
@@ -140,8 +135,6 @@ def _all_text(document: dict[str, Any]) -> str:
 
 
 def _one_text(document: dict[str, Any]) -> str:
-    from kinfolk.cli.results import fact_lines, text_table
-    from kinfolk.cli.tables import shown
 
     unlabelled = document["unlabelled_rows"]
     facts = [
@@ -176,9 +169,6 @@ def _any_unlabelled(tasks: list[dict[str, Any]]) -> bool:
 
 def _ratio_text(ratios: list[dict[str, Any]]) -> str:
     """Ratios as a table; which labels they compare stands in the title where it is always the same."""
-    from kinfolk.cli.results import text_table
-    from kinfolk.cli.tables import shown
-
     pairs = [f"{shown(entry['label'])} against {shown(entry['against'])}" for entry in ratios]
     if len(set(pairs)) == 1:
         rows = [[entry["feature"], entry["value"], entry["log_ratio"]] for entry in ratios]

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kinfolk.cli.commands import say, told_by
 from kinfolk.cli.options import AsJson
+from kinfolk.cli.tables import fact_lines, json_text, text_table
+from kinfolk.files import check_target
 
 if TYPE_CHECKING:
     from kinfolk.datasets.sound.audio import Music
@@ -67,8 +70,6 @@ def music(
     kin if their models share what the hidden states sound like; tells how probable that is for each pair.
     """
     import kinfolk
-    from kinfolk.cli.errors import say
-    from kinfolk.cli.results import check_target, json_text
 
     if output is not None:
         check_target(output)
@@ -96,7 +97,6 @@ def music(
 
 
 def _read(folder: Path, frames: Frames, codes: int, longest: float, seed: int, skip: bool) -> Music:
-    from kinfolk.cli.errors import say
     from kinfolk.datasets.sound.audio import read_music
     from kinfolk.datasets.sound.sound_files import sound_files
     from kinfolk.progress import progress_bar
@@ -117,8 +117,6 @@ def _read(folder: Path, frames: Frames, codes: int, longest: float, seed: int, s
 def _fit(model: Any, read: Music) -> list[str]:
     """Fit; give what warnings say."""
     import warnings
-
-    from kinfolk.cli.errors import told_by
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -184,7 +182,6 @@ def kin_text(kin: list[dict[str, Any]], most: int = 4) -> str:
 
 
 def _text(about: dict[str, Any], output: Path | None) -> str:
-    from kinfolk.cli.results import fact_lines, text_table
 
     what = "cepstra" if about["codes"] is None else f"{about['codes']} codes"
     facts = [

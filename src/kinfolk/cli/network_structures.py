@@ -6,12 +6,14 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kinfolk.cli.results import fact_lines, text_table
-from kinfolk.cli.tables import named, shown
+from kinfolk.cli.tables import fact_lines, named, shown, text_table
 
 if TYPE_CHECKING:
     from kinfolk.networks.estimators.bayes_nets import BayesNets
     from kinfolk.networks.model.network import Network
+
+# With more tasks than this, their numbers of arcs are told as a range.
+_MOST_TASKS_TOLD = 8
 
 
 def load_networks(model: Path, task: str | None = None) -> dict[Any, Network]:
@@ -101,9 +103,32 @@ def _confidence(estimator: BayesNets, task: Any) -> dict[tuple[str, str], float]
     return {(parent, child): share for of, parent, child, share in rows if of in (task, str(task))}
 
 
-def penalty_text(about: dict[str, Any]) -> str:
+def describe_fit(estimator: BayesNets, n_rows: int) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """What was learnt, as plain data and as facts to be read."""
+    about = {"rows": n_rows, **describe_networks(estimator)}
+    tasks = about["tasks"]
+    if len(tasks) <= _MOST_TASKS_TOLD:
+        arcs = ", ".join(f"{shown(task['task'])} {task['arcs']:,}" for task in tasks)
+    else:
+        numbers = [task["arcs"] for task in tasks]
+        arcs = f"{min(numbers):,} to {max(numbers):,} per task, {sum(numbers) / len(numbers):,.1f} on average"
+    model, *others = _facts(about)
+    return about, [model, ("rows", f"{n_rows:,}"), *others, ("arcs", arcs)]
+
+
+def _facts(about: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("model", f"{about['model']} ({about['sharing']})"),
+        ("variables", ", ".join(about["variables"])),
+        ("tasks", f"{len(about['tasks']):,}"),
+        ("common arcs", f"{about['common_arcs']:,} of {len(about['arcs']):,} different ones"),
+        ("penalty", _penalty_text(about["penalty"])),
+        ("log score", f"{about['log_score']:,.3f}"),
+    ]
+
+
+def _penalty_text(penalty: dict[str, Any] | None) -> str:
     """The penalty, and where it comes from."""
-    penalty = about["penalty"]
     if penalty is None:
         return "none: structures were not learnt jointly"
     strength = "infinite" if penalty["strength"] is None else f"{penalty['strength']:.3f}"
@@ -113,17 +138,12 @@ def penalty_text(about: dict[str, Any]) -> str:
 
 def networks_text(about: dict[str, Any]) -> str:
     """All tasks and arcs, to be read."""
-    n_tasks = len(about["tasks"])
-    facts = [
-        ("model", f"{about['model']} ({about['sharing']})"),
-        ("variables", ", ".join(about["variables"])),
-        ("tasks", f"{n_tasks:,}"),
-        ("common arcs", f"{about['common_arcs']:,} of {len(about['arcs']):,} different ones"),
-        ("penalty", penalty_text(about)),
-        ("log score", f"{about['log_score']:,.3f}"),
-    ]
     tasks = [[shown(task["task"]), task["variables"], task["arcs"]] for task in about["tasks"]]
-    parts = [fact_lines(facts), text_table(["task", "variables", "arcs"], tasks), _arc_table(about["arcs"], n_tasks)]
+    parts = [
+        fact_lines(_facts(about)),
+        text_table(["task", "variables", "arcs"], tasks),
+        _arc_table(about["arcs"], len(tasks)),
+    ]
     return "\n".join(parts)
 
 

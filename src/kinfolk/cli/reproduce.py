@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kinfolk.cli.options import Quick, Seed
+from kinfolk.cli.tables import text_table
 
 EXAMPLE = """\b
 Example:
@@ -32,8 +33,6 @@ def reproduce(
     from kinfolk.experiments.registry import EXPERIMENTS, find
 
     if show_list or name is None:
-        from kinfolk.cli.results import text_table
-
         rows = [[known, each.title] for known, each in EXPERIMENTS.items()]
         typer.echo(text_table(["name", "study"], rows), nl=False)
         return

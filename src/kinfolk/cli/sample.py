@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kinfolk.cli.options import AsJson, ResultFile
+from kinfolk.cli.tables import check_table_target, listed, series, write_rows
 
 if TYPE_CHECKING:
     from kinfolk.networks.model.network import Network
@@ -36,9 +37,6 @@ def sample(
     import numpy as np
     import polars as pl
 
-    from kinfolk.cli.answers import series
-    from kinfolk.cli.results import check_table_target, write_rows
-
     check_table_target(output, as_json)
     network = _network(source, task)
     codes = network.sample(n_rows, np.random.default_rng(seed))
@@ -51,7 +49,6 @@ def sample(
 
 def _network(source: Path, task: str | None) -> Network:
     from kinfolk.cli.network_structures import load_networks
-    from kinfolk.cli.tables import listed
     from kinfolk.networks.answers.bif import read_bif
 
     with source.open("rb") as file:

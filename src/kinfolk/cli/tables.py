@@ -1,20 +1,51 @@
-"""Names of labels, tasks and columns as people write and read them; tables from files or standard input."""
+"""Tables in, tables and JSON out, and names of labels, tasks and columns as people write and read them."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kinfolk.files import check_target, whole_file
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from kinfolk.cli.fit import TableOptions
-    from kinfolk.tasks.streaming.roles import Roles
+    from kinfolk.tasks.streaming.scanning import Roles
 
 STANDARD_INPUT = "-"
+ENDINGS = (".csv", ".tsv", ".parquet", ".json")
 _LONGEST_LIST = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """A table to learn from, and which of its columns is what."""
+
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE", help="Rows to learn from: .csv, .csv.gz, .tsv or .parquet, or - for CSV on standard input."
+        ),
+    ]
+    task: Annotated[str, typer.Option(metavar="COL", help="Column that tells which task a row belongs to.")]
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column to be predicted; empty where it is unknown. All models need one, except Bayes nets.",
+        ),
+    ] = None
+    feature: Annotated[
+        list[str] | None, typer.Option(metavar="COL", help="A column to learn from; repeatable. Default: all others.")
+    ] = None
+    drop: Annotated[list[str] | None, typer.Option(metavar="COL", help="A column to leave out; repeatable.")] = None
+    bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8
 
 
 def read_table(path: Path, text: Collection[str] = ()) -> pl.DataFrame:
@@ -34,7 +65,7 @@ def read_training(
 
 def roles_of(columns: Sequence[str], table: TableOptions, label: str | None, weight: str | None) -> Roles:
     """Which of these columns is what, features in the order in which they stand there."""
-    from kinfolk.tasks.streaming.roles import assign_roles
+    from kinfolk.tasks.streaming.scanning import assign_roles
 
     if table.feature and table.drop:
         raise ValueError("--feature and --drop were both given: name the features, or those to leave out")
@@ -80,3 +111,96 @@ def named(given: str, known: Sequence[Any], what: str) -> Any:
         if shown(value) == given:
             return value
     raise ValueError(f"{what} {given!r} is not one of {listed(known)}")
+
+
+def series(name: str, values: list[Any]) -> pl.Series:
+    """A column; of text where values differ in type, as labels 0 and 1 do from "ask"."""
+    import polars as pl
+
+    if len({type(value) for value in values}) > 1:
+        values = [shown(value) for value in values]
+    return pl.Series(name, values)
+
+
+def check_table_target(path: Path | None, as_json: bool) -> None:
+    """Refuse a file for results whose ending says nothing, or something else than ``--json``."""
+    if path is None:
+        return
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise ValueError(f"{path} cannot be written: its name must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    if as_json and ending != ".json":
+        raise ValueError(f"{path} cannot hold what --json asks for: give it the ending .json, or leave --json out")
+    check_target(path)
+
+
+def write_rows(frame: pl.DataFrame, about: dict[str, Any], path: Path | None, as_json: bool) -> None:
+    """Write rows as a table, or, with what is known about all of them, as a JSON document."""
+    ending = ".json" if as_json else ".csv" if path is None else path.suffix.lower()
+    if path is None:
+        sys.stdout.write(_text(frame, about, ending))
+        return
+    with whole_file(path) as file:
+        if ending == ".parquet":
+            frame.write_parquet(file)
+        else:
+            file.write(_text(frame, about, ending).encode())
+
+
+def _text(frame: pl.DataFrame, about: dict[str, Any], ending: str) -> str:
+    if ending == ".json":
+        return json_text({**about, "rows": frame.to_dicts()})
+    return frame.write_csv(separator="\t" if ending == ".tsv" else ",")
+
+
+def json_text(document: Any) -> str:
+    """One JSON document, readable for people too."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table for reading: columns side by side, numbers to the right, nothing cut off.
+
+    Examples
+    --------
+    >>> print(text_table(["task", "rows"], [["ann", 12], ["bob", 7]]), end="")
+    task  rows
+    ann     12
+    bob      7
+    """
+    from rich.cells import cell_len
+
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(header, *cells, strict=True)]
+    to_right = [bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(header))]
+
+    def line(texts: Sequence[str]) -> str:
+        padded = []
+        for text, width, right in zip(texts, widths, to_right, strict=True):
+            space = " " * (width - cell_len(text))
+            padded.append(space + text if right else text + space)
+        return "  ".join(padded).rstrip() + "\n"
+
+    return "".join(line(texts) for texts in [list(header), *cells])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    # A line break or tab within a name would break the table.
+    return " ".join(str(value).split()) if isinstance(value, str) else str(value)
+
+
+def fact_lines(facts: Sequence[tuple[str, str]]) -> str:
+    """Facts with their names, one a line.
+
+    Examples
+    --------
+    >>> print(fact_lines([("rows", "12"), ("tasks", "3")]), end="")
+    rows   12
+    tasks  3
+    """
+    width = max(len(name) for name, _ in facts)
+    return "".join(f"{name:<{width}}  {' '.join(fact.split())}\n" for name, fact in facts)

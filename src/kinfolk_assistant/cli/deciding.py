@@ -55,7 +55,7 @@ def decide(
     need_extra()
     from datetime import UTC, datetime
 
-    from kinfolk.cli.results import json_text
+    from kinfolk.cli.tables import json_text
     from kinfolk_assistant.cli.reading import read_messages
     from kinfolk_assistant.features.past import Past, SeenObject
     from kinfolk_assistant.features.people import People
@@ -156,7 +156,7 @@ def _judged(
 
 
 def _in_words(found: dict[str, Any]) -> str:
-    from kinfolk.cli.results import text_table
+    from kinfolk.cli.tables import text_table
 
     asked = f"{found['summary'] or 'A meeting'}, from {found['organiser'] or 'an unknown organiser'}, {found['start']}"
     lines = [asked]

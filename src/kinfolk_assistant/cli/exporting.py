@@ -32,7 +32,7 @@ def export(
     need_extra()
     import polars as pl
 
-    from kinfolk.cli.results import check_table_target, write_rows
+    from kinfolk.cli.tables import check_table_target, write_rows
     from kinfolk.datasets.meetings import MEETING_FEATURES
     from kinfolk_assistant.ledger.tables import Request, User
     from kinfolk_assistant.ledger.users import mail_address

@@ -36,7 +36,7 @@ def import_(
     need_extra()
     from datetime import UTC, datetime
 
-    from kinfolk.cli.errors import say
+    from kinfolk.cli.commands import say
     from kinfolk_assistant.features.people import People
     from kinfolk_assistant.importing.history import import_history
     from kinfolk_assistant.importing.sources import read_history

@@ -57,7 +57,7 @@ def read_settings(path: Path | None, ledger: Path | None) -> Configuration:
     """What the settings file says, or the defaults where there is none; a ledger that is named counts more."""
     from dataclasses import replace
 
-    from kinfolk.cli.errors import say
+    from kinfolk.cli.commands import say
     from kinfolk_assistant.delivery.configuration import Configuration, read_configuration
 
     if path is None:

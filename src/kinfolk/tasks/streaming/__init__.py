@@ -2,11 +2,11 @@
 
 - ``counting``: `count_rows`, the one way in; passes over the table and what they end in.
 - ``counts``: what comes out, `Counts`, which ``fit_statistics`` of the naive Bayes models takes.
-- ``scanning``: files and queries of polars, read whole (`read_file`) or as batches of columns.
-- ``roles``: which column is the task, the label, the weight, and which are features.
+- ``scanning``: files and queries of polars, read whole (`read_file`) or as batches of columns; which column is the
+  task, the label, the weight, and which are features.
 - ``reading``: batches as coded rows, and a sample of them.
-- ``coding``: values as codes in the order in which they turn up.
-- ``columns``: what becomes of a column; the rules are those of ``tasks.schema``.
+- ``columns``: values as codes in the order in which they turn up, and what becomes of a column, by the rules of
+  ``tasks.schema``.
 - ``growing``: tables of counts that grow with the codes.
 - ``quantiles``: exact quantiles of a column in a few passes.
 """

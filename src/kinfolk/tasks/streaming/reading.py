@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from kinfolk.tasks.membership import no_task
 from kinfolk.tasks.schema import Schema
 from kinfolk.tasks.statistics import Layout, Rows, no_rows
-from kinfolk.tasks.streaming.coding import NamedValues, NumberValues, Values
+from kinfolk.tasks.streaming.columns import NamedValues, NumberValues, Values
 from kinfolk.tasks.streaming.growing import CodedBatch
-from kinfolk.tasks.streaming.roles import check_mark
-from kinfolk.tasks.streaming.scanning import Scan
+from kinfolk.tasks.streaming.scanning import Scan, check_mark
 from kinfolk.tasks.table import read_table
 from kinfolk.tasks.values import encode, refuse_wrong_weights
 
