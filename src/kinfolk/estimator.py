@@ -14,8 +14,8 @@ from sklearn.metrics import accuracy_score
 
 from kinfolk.tasks.answering import Known
 from kinfolk.tasks.keywords import task_by_keyword
+from kinfolk.tasks.schema import encode
 from kinfolk.tasks.training import check_labels, check_weights, flat_labels
-from kinfolk.tasks.values import encode
 
 _ROUTED = ("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function", "score")
 _PASSED_ON = ("task", "lengths")

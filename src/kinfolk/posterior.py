@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from kinfolk.files import whole_file
 from kinfolk.tasks.answering import Known
-from kinfolk.tasks.numbers import FAMILIES, Number
-from kinfolk.tasks.schema import Column, Schema
-from kinfolk.tasks.values import as_ids
+from kinfolk.tasks.columns import as_ids
+from kinfolk.tasks.schema import FAMILIES, Column, Number, Schema
 
 FORMAT_VERSION = 1
 _MODEL_FILE = "model.json"

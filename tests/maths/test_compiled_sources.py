@@ -8,7 +8,7 @@ from numba import types
 from numba.extending import intrinsic, overload
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.maths.kernel_sources import fingerprint
+from kinfolk.maths.kernel_cache import fingerprint
 
 
 def made(source, **names):

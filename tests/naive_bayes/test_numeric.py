@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
-from kinfolk.tasks.numbers import Number
+from kinfolk.tasks.schema import Number
 from tests.oracle import log_crp, partitions
 
 # Short chains serve where only their bookkeeping is looked at.

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kinfolk.tasks.numbers import Number, learn_number
-from kinfolk.tasks.schema import learn_schema
+from kinfolk.tasks.columns import learn_number, learn_schema
+from kinfolk.tasks.schema import Number
 from kinfolk.tasks.statistics import Layout, Rows, count
 from kinfolk.tasks.table import declared_categories, read_table
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinfolk.tasks.schema import Column, learn_schema
+from kinfolk.tasks.columns import distinct, learn_schema, sort_values
+from kinfolk.tasks.schema import Column, encode
 from kinfolk.tasks.table import declared_categories, read_table
-from kinfolk.tasks.values import distinct, encode, sort_values
 
 quick = settings(deadline=None, max_examples=60)
 whole_weights = st.integers(0, 4)

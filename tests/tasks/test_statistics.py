@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.statistics import Layout, Rows, count, positions, union
-from kinfolk.tasks.values import as_ids
 
 quick = settings(deadline=None, max_examples=40)
 N_VALUES = (3, 2)

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinfolk.tasks.membership import tasks_of_rows
-from kinfolk.tasks.values import as_column, in_order, is_missing, n_rows, unlabelled_rows
+from kinfolk.tasks.columns import in_order
+from kinfolk.tasks.selection.splitting import tasks_of_rows
+from kinfolk.tasks.table import as_column, is_missing, n_rows, unlabelled_rows
 
 NAN = float("nan")
 

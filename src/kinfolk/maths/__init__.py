@@ -1,7 +1,7 @@
 """Pure functions and compiled kernels that more than one part of kinfolk uses.
 
 arrays       the kinds of arrays that functions take and give
-compiled     the one decorator of all kernels; kernel_cache, kernel_sources: what it keeps, and for how long
+compiled     the one decorator of all kernels; kernel_cache: what it keeps, and for how long
 dirichlet    marginals of Dirichlet-multinomial counts laid side by side, with numbers beside them
 conjugate    marginals and predictive densities of numbers: Gaussian, and Poisson counts
 draws        draws from discrete distributions, for kernels

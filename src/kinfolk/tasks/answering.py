@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.lengths import check_lengths
-from kinfolk.tasks.membership import places_of, take_tasks
-from kinfolk.tasks.table import Table, read_table
+from kinfolk.tasks.schema import places_of
+from kinfolk.tasks.table import Table, check_lengths, read_table, take_tasks
 
 _MOST_NAMES_SHOWN = 5
 

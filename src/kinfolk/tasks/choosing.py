@@ -17,7 +17,8 @@ from scipy.special import gammaln
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.conjugate import COUNT, GAUSSIAN, log_marginal_of_number, number_groups
-from kinfolk.tasks.numbers import as_numbers, is_count, learn_number
+from kinfolk.tasks.columns import learn_number
+from kinfolk.tasks.schema import as_numbers, is_count
 
 
 def choose_family(

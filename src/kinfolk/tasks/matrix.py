@@ -26,7 +26,7 @@ def as_matrix(table: Table) -> Any:
         return _sparse_floats(table.sparse)
     values = np.empty((table.n_rows, len(table.columns)))
     for i, column in enumerate(table.columns):
-        values[:, i] = _finite(column, table.label(i))
+        values[:, i] = _finite(column, table.labels[i])
     return values
 
 

@@ -1,37 +1,74 @@
 """What a model remembers of a table: the categories, bin edges or units of every column, in the user's names.
 
-Only numpy is imported here (see ``table``). A schema is learnt once, at fit; from then on it turns tables into codes,
-−1 standing for a missing value or one never seen, and into numbers, NaN where missing: the models leave both out of
-their products.
+From then on a schema turns tables into codes, −1 standing for a missing value or one never seen, and into numbers, NaN
+where missing: the models leave both out of their products. Only numpy is imported here: a saved model answers without
+anything else installed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.numbers import Number, as_numbers, learn_number
 from kinfolk.tasks.table import Coded, Table
-from kinfolk.tasks.values import (
-    MAX_CATEGORIES,
-    MAX_SPAN,
-    Codes,
-    check_finite,
-    distinct,
-    encode_alike,
-    few_enough,
-    from_zero,
-    is_missing,
-)
 
-MAX_INTEGER_CATEGORIES = 64
-# Whole numbers of at most so many values are never weighed against Gaussians, whose density between so few points says
-# nothing about probabilities.
-FEW_CATEGORIES = 16
+Codes = NDArray[np.int32]
+
+# Whole numbers that span no more are looked up in a table.
+MAX_SPAN = 1 << 20
+
+FAMILIES = ("gaussian", "count")
+
+# A standardised number is cut here, so that sums of squares stay finite whatever a later row holds.
+_FARTHEST = 1e100
+
+# Counts above this are not told apart by whole steps in floating point.
+_LARGEST_COUNT = 2.0**53
+
+# Pseudo-rows behind the prior of a Gaussian's mean (κ), half those behind its variance (a), and a prior variance b/a in
+# standard units; pseudo-events behind the prior of a count's rate.
+_MEAN_ROWS = 2.0
+
+_VARIANCE_SHAPE = 2.0
+
+_VARIANCE = 1.0
+
+_RATE_EVENTS = 1.0
+
+
+class Number(NamedTuple):
+    """What a column is as a number: its family, and the centre and scale of its training rows.
+
+    A "gaussian" column is standardised by them; of a "count" column the scale is the mean, and values stay as they are.
+    """
+
+    family: str
+    centre: float
+    scale: float
+
+    def standardised(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """The values in standard units, NaN where missing, text, or nothing that the family can hold."""
+        numbers = as_numbers(values).astype(np.float64)
+        if self.family == "count":
+            return np.where(is_count(numbers), numbers, np.nan)
+        half = 0.5 * numbers - 0.5 * self.centre
+        with np.errstate(over="ignore"):
+            return np.clip(half / self.scale * 2.0, -_FARTHEST, _FARTHEST)
+
+    def raw(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Standardised values in the column's own units."""
+        return numbers if self.family == "count" else self.centre + self.scale * numbers
+
+    @property
+    def prior(self) -> tuple[float, float, float, float]:
+        """The prior of ``maths.conjugate`` in the column's units: weak, and centred where the training rows are."""
+        if self.family == "count":
+            return _RATE_EVENTS, _RATE_EVENTS / self.scale, 0.0, 0.0
+        return _MEAN_ROWS, _VARIANCE_SHAPE, _VARIANCE_SHAPE * _VARIANCE, float(np.log(self.scale))
 
 
 class Column(NamedTuple):
@@ -109,9 +146,8 @@ class Schema:
         codes = np.empty((table.n_rows, len(self.n_values)), dtype=np.int32, order="F")
         place = 0
         for i, (column, values) in enumerate(zip(self.columns, table.columns, strict=True)):
-            check_finite(values, table.label(i))
             if column.number is None:
-                codes[:, place] = encode_column(column, values, table.codes_of(i))
+                codes[:, place] = encode_column(column, values, table.coded[i])
                 place += 1
         return codes
 
@@ -145,171 +181,137 @@ def encode_column(column: Column, values: NDArray[Any], coded: Coded | None) -> 
     return np.append(places, np.int32(-1))[coded.codes]
 
 
-def learn_schema(
-    table: Table,
-    weights: NDArray[np.float64] | None,
-    categorical_features: str | Sequence[Any],
-    bins: int | Mapping[Any, Any],
-    declared: Mapping[int, Sequence[Any]],
-    numeric: str | Mapping[Any, str] = "bin",
-    labels: NDArray[np.int32] | None = None,
-) -> Schema:
-    """Learn categories, bin edges and units from a table whose rows of weight zero are already gone.
+def encode(values: NDArray[Any], categories: Sequence[Any]) -> Codes:
+    """Position of every value among the categories; −1 where it is missing or not one of them.
 
-    ``declared`` holds the categories that categorical columns declare, by the columns' places; ``numeric`` says what to
-    do with numbers, and ``labels`` (codes, −1 unlabelled) help where it says "auto".
+    Examples
+    --------
+    >>> encode(np.array(["b", None, "z"], dtype=object), ("a", "b")).tolist()
+    [1, -1, -1]
     """
-    chosen = _chosen_columns(table, categorical_features)
-    own_bins = {table.position(key): value for key, value in bins.items()} if isinstance(bins, Mapping) else {}
-    default_bins = DEFAULT_BINS if isinstance(bins, Mapping) else bins
-    if not _is_number_of_bins(default_bins):
-        raise ValueError(f"bins={bins!r}: a whole number of at least 1 is needed, or a mapping from columns to bins")
-    named = {table.position(key): value for key, value in numeric.items()} if isinstance(numeric, Mapping) else {}
-    columns = []
-    for i, values in enumerate(table.columns):
-        place = table.places[i]
-        name = str(place) if table.names is None else table.names[i]
-        label = table.label(i)
-        check_finite(values, label)
-        its_bins = own_bins.get(i, default_bins)
-        if i in own_bins and named.get(i, "bin") != "bin":
-            raise ValueError(f"{label} has bins= of its own and numeric={named[i]!r}: one of them is needed")
-        if i in named and chosen is not None and i in chosen:
-            raise ValueError(f"{label} is named in categorical_features and in numeric=: one of them is needed")
-        wanted = named.get(i, numeric if isinstance(numeric, str) else "bin")
-        kinds = ["bin"]
-        if i not in own_bins:
-            categorical = _is_categorical(i, values, place in declared, chosen)
-            certain = place in declared or chosen is not None
-            kinds = _kinds(values, categorical, certain, wanted, i in named)
-        if kinds != ["category"] and values.dtype == object and not is_missing(values).all():
-            wish = "it has no bins" if kinds == ["bin"] else f"numeric={wanted!r} is for numbers"
-            raise ValueError(f"{label} holds text: {wish}, name it in categorical_features")
-        kind = kinds[0]
-        if len(kinds) > 1:
-            # Weighing families takes scipy, which a saved model does without.
-            from kinfolk.tasks.choosing import choose_family
-
-            kind = choose_family(values, weights, labels, _bin_edges(values, weights, its_bins, label), kinds)
-        if kind == "category":
-            coded = table.codes_of(i)
-            if place in declared:
-                categories = tuple(declared[place])
-            else:
-                categories = distinct(values, label) if coded is None else few_enough(sorted(coded.used()), label)
-            if len(categories) > MAX_CATEGORIES:
-                raise ValueError(f"{label} declares {len(categories):,} categories: at most {MAX_CATEGORIES:,} fit")
-            columns.append(Column(name, categories, None))
-        elif kind == "bin":
-            columns.append(Column(name, None, _bin_edges(values, weights, its_bins, label)))
-        else:
-            columns.append(Column(name, None, None, learn_number(values, weights, kind, label)))
-    return Schema(tuple(columns))
+    if not len(categories):
+        return np.full(len(values), -1, dtype=np.int32)
+    if values.dtype.kind in "iuf" and all(isinstance(c, int | float) for c in categories):
+        known = np.asarray(categories)
+        return _encode_numbers(values, known.astype(np.int64) if known.dtype == bool else known)
+    place = {category: code for code, category in enumerate(categories)}
+    try:
+        return np.array([place.get(value, -1) for value in values.tolist()], dtype=np.int32)
+    except TypeError:  # an unhashable value
+        return np.array([place.get(value, -1) if _hashable(value) else -1 for value in values], dtype=np.int32)
 
 
-NUMERIC = ("bin", "gaussian", "count", "auto")
+def encode_alike(values: NDArray[Any], categories: Sequence[Any]) -> Codes:
+    """Positions as by :func:`encode`; a value of another type than all categories is known by how it is written.
 
-
-def check_numeric(numeric: Any) -> None:
-    """Hold ``numeric`` to what it may be."""
-    for value in numeric.values() if isinstance(numeric, Mapping) else [numeric]:
-        if not isinstance(value, str) or value not in NUMERIC:
-            known = ", ".join(f'"{kind}"' for kind in NUMERIC)
-            raise ValueError(f"numeric={numeric!r}: give one of {known}, or a mapping from columns to these")
-
-
-def _kinds(values: NDArray[Any], categorical: bool, certain: bool, wanted: str, named: bool) -> list[str]:
-    """What a column may be taken as, of which the most probable will be chosen.
-
-    ``certain`` says that the user, not the values, made it categorical or not; ``named`` that ``wanted`` was asked for
-    this very column.
+    Examples
+    --------
+    >>> encode_alike(np.array([2, 3]), ("1", "2")).tolist()
+    [1, -1]
+    >>> encode_alike(np.array(["2", "two"], dtype=object), (1, 2)).tolist()
+    [1, -1]
     """
-    if wanted == "auto" and values.dtype.kind in "iuf":
-        if not categorical:
-            return ["bin", "gaussian", "count"]
-        if not certain and _n_distinct(values) > FEW_CATEGORIES:
-            return ["category", "bin", "gaussian", "count"]
-    if categorical and (not named or wanted == "auto"):
-        return ["category"]
-    return ["bin" if wanted == "auto" else wanted]
+    codes = encode(values, categories)
+    lost = codes < 0
+    kind = _one_kind(categories) if lost.any() else None
+    if kind is None:
+        return codes
+    place = {category: code for code, category in enumerate(categories)}
+    strange = [value if _hashable(value) else None for value in values[lost].tolist()]
+    found = {value: place.get(_written_as(kind, value), -1) for value in set(strange)}
+    codes[lost] = [found[value] for value in strange]
+    return codes
 
 
-def _n_distinct(values: NDArray[Any]) -> int:
-    return len(np.unique(values[~np.isnan(values)] if values.dtype.kind == "f" else values))
+def _one_kind(categories: Sequence[Any]) -> str | None:
+    """What all categories are: text, truth values or numbers; None where they differ."""
+    for kind, types in (("text", str), ("truth", bool), ("number", int | float)):
+        if categories and all(isinstance(category, types) for category in categories):
+            return kind
+    return None
 
 
-DEFAULT_BINS = 8
+def _written_as(kind: str, value: Any) -> Any:
+    """A value of another type as one of a kind; None where it cannot be written so, or is of that kind already."""
+    if kind == "text" and isinstance(value, int | float):
+        if isinstance(value, bool):
+            return str(value).lower()
+        return str(int(value)) if value == np.floor(value) and abs(value) < 2**53 else str(value)
+    if kind == "truth" and isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().lower())
+    if kind == "number" and isinstance(value, str) and value.strip().lstrip("+-").replace(".", "", 1).isdecimal():
+        return float(value)
+    return None
 
 
-def _is_number_of_bins(bins: Any) -> bool:
-    return isinstance(bins, int | np.integer) and not isinstance(bins, bool) and int(bins) >= 1
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
-def _chosen_columns(table: Table, categorical_features: str | Sequence[Any]) -> set[int] | None:
-    """Indices of the columns that the user calls categorical; None for "auto"."""
-    if isinstance(categorical_features, str) and categorical_features == "auto":
-        return None
-    check_listed(categorical_features)
-    given = list(categorical_features)
-    if given and all(isinstance(flag, bool | np.bool_) for flag in given):
-        if len(given) != table.width:
-            raise ValueError(f"categorical_features has {len(given)} flags for {table.width} columns")
-        return {i for i, place in enumerate(table.places) if given[place]}
-    return {table.position(column) for column in given}
+def _encode_numbers(values: NDArray[Any], known: NDArray[Any]) -> Codes:
+    order = np.argsort(known, kind="stable")
+    ordered = known[order]
+    whole = values.dtype.kind in "iu" and ordered.dtype.kind in "iu"
+    span = int(ordered[-1]) - int(ordered[0]) + 1 if whole else MAX_SPAN + 1
+    if span <= MAX_SPAN:
+        # A table of all integers in range is several times faster than a binary search.
+        low, high = ordered[0], ordered[-1]
+        table = np.full(span, -1, dtype=np.int32)
+        table[(ordered - low).astype(np.int64)] = order
+        inside = (values >= low) & (values <= high)
+        codes = table[(np.where(inside, values, low) - low).astype(np.int64)]
+        return np.where(inside, codes, np.int32(-1))
+    place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return np.where(ordered[place] == values, order[place], -1).astype(np.int32)
 
 
-def check_listed(categorical_features: Any) -> None:
-    """Refuse what is no list of columns."""
-    if isinstance(categorical_features, str) or not hasattr(categorical_features, "__iter__"):
-        raise ValueError(f'categorical_features={categorical_features!r}: give "auto" or a list of columns')
+def as_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """A column as numbers; NaN for text, of which nothing is known where numbers were seen in training."""
+    if values.dtype != object:
+        return values
+    return np.array([_number(value) for value in values], dtype=np.float64)
 
 
-def _is_categorical(index: int, values: NDArray[Any], declares: bool, chosen: set[int] | None) -> bool:
-    if chosen is not None:
-        return index in chosen
-    if declares or values.dtype == object:
-        return True
-    if values.dtype.kind == "f":
-        # Integers with missing values arrive as floats.
-        present = values[~np.isnan(values)]
-        if not bool((present == np.floor(present)).all()):
-            return False
-        # Halves, because the whole span of the largest floats overflows.
-        if len(present) and present.max() / 2 - present.min() / 2 >= MAX_SPAN / 2:
-            return len(np.unique(present)) <= MAX_INTEGER_CATEGORIES
-        values = present.astype(np.int64)
-    if not len(values):
-        return True
-    span = int(values.max()) - int(values.min())
-    if span < MAX_INTEGER_CATEGORIES:
-        return True
-    if span < MAX_SPAN:
-        found = np.count_nonzero(np.bincount(from_zero(values)))
-        return int(found) <= MAX_INTEGER_CATEGORIES
-    return len(np.unique(values)) <= MAX_INTEGER_CATEGORIES
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
 
 
-def _bin_edges(values: NDArray[Any], weights: NDArray[np.float64] | None, bins: Any, label: str) -> NDArray[np.float64]:
-    """Inner edges: the user's own, or weighted quantiles, in which a row of weight 2 counts as two rows."""
-    if not _is_number_of_bins(bins):
-        try:
-            edges = np.asarray(bins, dtype=np.float64)
-        except (TypeError, ValueError):
-            edges = np.array(np.nan)
-        if edges.ndim != 1 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
-            raise ValueError(f"{label}: bins={bins!r} is neither a number of at least 1 nor edges, finite and rising")
-        return edges
-    if values.dtype == object:
-        return np.empty(0)
-    present = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), dtype=bool)
-    if not present.any():
-        return np.empty(0)
-    kept = values[present].astype(np.float64)
-    order = np.argsort(kept, kind="stable")
-    ordered = kept[order]
-    mass = np.cumsum(np.ones(len(kept)) if weights is None else weights[present][order])
-    wanted = mass[-1] * np.arange(1, int(bins)) / int(bins)
-    # A hair of slack keeps ties at a quantile on the same side whether weights are sums of ones or one number.
-    place = np.searchsorted(mass, wanted * (1.0 - 1e-12), side="left")
-    edges = np.unique(ordered[np.minimum(place, len(ordered) - 1)])
-    return np.asarray(edges[edges < ordered[-1]])
+def is_count(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each number is one that a count can be."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray((numbers >= 0.0) & (numbers == np.floor(numbers)) & (numbers <= _LARGEST_COUNT))
+
+
+def places_of(task: NDArray[Any], tasks: NDArray[Any]) -> NDArray[np.int64]:
+    """Place of each row's task among known ones, the number of these for one never seen.
+
+    A task that is written in another type is found all the same: "7" where tasks were numbers, 7 where they were text.
+
+    Examples
+    --------
+    >>> places_of(np.array(["7", "8", "x"], dtype=object), np.array([7, 8])).tolist()
+    [0, 1, 2]
+    """
+    known = tasks.tolist()
+    place = encode_alike(task, known).astype(np.int64)
+    return np.where(place < 0, len(known), place)
+
+
+def rows_of_tasks(place: NDArray[np.int64], n_tasks: int) -> list[NDArray[np.int64]]:
+    """Rows of every task, in their order, a new task's left out. O(rows log rows), whatever the number of tasks.
+
+    Examples
+    --------
+    >>> [rows.tolist() for rows in rows_of_tasks(np.array([1, 0, 1, 3]), 3)]
+    [[1], [0, 2], []]
+    """
+    order = np.argsort(place, kind="stable")
+    ends = np.searchsorted(place[order], np.arange(n_tasks + 1))
+    return [order[start:end] for start, end in pairwise(ends)]

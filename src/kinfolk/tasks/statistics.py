@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import COUNT, GAUSSIAN, N_CELLS, number_groups, third_cell
-from kinfolk.tasks.numbers import Number
-from kinfolk.tasks.schema import Schema
-from kinfolk.tasks.values import as_ids, sort_values
+from kinfolk.tasks.columns import as_ids, sort_values
+from kinfolk.tasks.schema import Number, Schema
 
 # 4 GiB of 4-byte counts; beyond it a dense table of counts is the wrong tool.
 MAX_CELLS = 1 << 30

@@ -1,11 +1,12 @@
-"""A user's table as plain numpy columns, from pandas, polars, pyarrow, a mapping or an array.
+"""A user's table, tasks and labels as plain numpy columns, from pandas, polars, pyarrow, a mapping or an array.
 
-Only numpy is imported here: a saved model predicts without anything else installed. What a frame knows beyond its
+Only numpy is imported here: a saved model answers without anything else installed. What a frame knows beyond its
 values, the declared categories of a categorical column, is asked for at fit time, by :func:`declared_categories`.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
@@ -13,9 +14,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.values import as_column, plain_column, unmasked
-
 Backend = Literal["pandas", "polars", "pyarrow"]
+
+_WHOLE_NUMBERS = (int, np.integer)
+_NUMBERS = (*_WHOLE_NUMBERS, float, np.floating)
+_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
 class Coded(NamedTuple):
@@ -28,38 +31,30 @@ class Coded(NamedTuple):
         """The text itself, None where it is missing."""
         return np.array([*self.categories, None], dtype=object)[self.codes]
 
-    def used(self) -> list[str]:
-        """Categories that some row has."""
-        seen = np.zeros(len(self.categories) + 1, dtype=bool)
-        seen[self.codes] = True
-        return [category for category, here in zip(self.categories, seen, strict=False) if here]
-
 
 class Table(NamedTuple):
     """Columns of equal length, each of numbers (NaN where missing) or of objects (None where missing).
 
-    ``names`` is None for arrays, which have no names; ``places`` are the columns' places among the ``width`` columns of
-    the table that was given, which may have had a task column too. ``coded`` has, for columns of text that their frame
-    keeps as codes, these codes as well: going through text value by value takes a hundred times longer. A scipy sparse
-    matrix stays as it is, in ``sparse``, and then ``columns`` is empty.
+    ``names`` is None for arrays, which have no names; ``labels`` are what to call columns when speaking to their owner;
+    ``places`` are the columns' places among the ``width`` columns of the table that was given, which may have had a
+    task column too. ``coded`` has, for columns of text that their frame keeps as codes, these codes as well: going
+    through text value by value takes a hundred times longer. A scipy sparse matrix stays as it is, in ``sparse``, and
+    then ``columns`` is empty.
     """
 
     names: list[str] | None
+    labels: list[str]
     columns: list[NDArray[Any]]
     places: list[int]
     width: int
     n_rows: int
-    coded: tuple[Coded | None, ...] = ()
+    coded: list[Coded | None]
     sparse: Any = None
 
     @property
     def n_features(self) -> int:
         """Number of columns, of a sparse matrix too."""
         return len(self.columns) if self.sparse is None else self.width
-
-    def label(self, index: int) -> str:
-        """What to call a column when speaking to its owner."""
-        return f"column {self.places[index]}" if self.names is None else f"column {self.names[index]!r}"
 
     def position(self, column: str | int) -> int:
         """Position of a column given by its name, or by its place in the table that was given."""
@@ -79,57 +74,24 @@ class Table(NamedTuple):
         """Some of the columns, in a given order."""
         return self._replace(
             names=None if self.names is None else [self.names[i] for i in indices],
+            labels=[self.labels[i] for i in indices],
             columns=[self.columns[i] for i in indices],
             places=[self.places[i] for i in indices],
-            coded=tuple(self.codes_of(i) for i in indices),
+            coded=[self.coded[i] for i in indices],
         )
 
     def rows(self, keep: NDArray[np.bool_]) -> Table:
         """The table with some of its rows."""
-        coded = tuple(None if own is None else own._replace(codes=own.codes[keep]) for own in self.coded)
+        coded = [None if own is None else own._replace(codes=own.codes[keep]) for own in self.coded]
         columns = [column[keep] for column in self.columns]
         return self._replace(columns=columns, n_rows=int(keep.sum()), coded=coded)
 
-    def codes_of(self, index: int) -> Coded | None:
-        """The codes of a column, where it came with some."""
-        return self.coded[index] if index < len(self.coded) else None
 
-
-def no_such_column(column: Any, names: Collection[str] | None, where: str = "the table") -> str:
-    """The sentence about a column that a table does not have.
-
-    Examples
-    --------
-    >>> no_such_column("lable", ["task", "label"])
-    "column 'lable' is not in the table (did you mean 'label'?): its columns are task, label"
-    """
-    if names is None:
-        return f"column {column!r} is not in {where}: it has no column names"
-    alike = get_close_matches(str(column), names, n=1)
-    hint = f" (did you mean {alike[0]!r}?)" if alike else ""
-    return f"column {column!r} is not in {where}{hint}: its columns are {', '.join(names)}"
-
-
-def column_names(X: Any) -> list[str] | None:
-    """Names of the columns of a frame or mapping; None for anything without names."""
-    if isinstance(X, Mapping):
-        return [str(name) for name in X]
-    names = _frame_names(X)
-    if names is None or not any(isinstance(name, str) for name in names):
-        return None
-    odd = next((name for name in names if not isinstance(name, str)), None)
-    if odd is not None:
-        raise TypeError(f"the name of column {odd!r} is not text, those of others are: give all of them text for names")
-    return names
-
-
-def _frame_names(X: Any) -> list[Any] | None:
-    """What a frame calls its columns, which may be numbers; None for anything that is not a frame."""
-    for attribute in ("column_names", "columns"):  # pyarrow; pandas and polars
-        names = getattr(X, attribute, None)
-        if names is not None and hasattr(X, "__getitem__") and not isinstance(X, np.ndarray):
-            return list(names)
-    return None
+def plain_table(names: list[str] | None, columns: list[NDArray[Any]], coded: list[Coded | None] | None = None) -> Table:
+    """A table of columns that are plain already."""
+    width, n_rows = len(columns), len(columns[0]) if columns else 0
+    labels = [f"column {place}" if names is None else f"column {names[place]!r}" for place in range(width)]
+    return Table(names, labels, columns, list(range(width)), width, n_rows, coded or [None] * width)
 
 
 def read_table(X: Any, *, flat: bool = False, sparse: bool = False, only: Collection[str] | None = None) -> Table:
@@ -163,12 +125,13 @@ def read_table(X: Any, *, flat: bool = False, sparse: bool = False, only: Collec
         return _sparse_table(X)
     if flat and is_flat(X):
         column = plain_column(as_column(X, "X"), "X")
-        return Table(None, [column], [0], 1, len(column))
+        check_finite(column, "column 0")
+        return plain_table(None, [column])
     names = column_names(X)
     if names is not None and len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"column {twice!r} stands twice in the table: every column needs a name of its own")
-    coded: list[Coded | None] = []
+    coded: list[Coded | None] | None = None
     if isinstance(X, Mapping):
         raw = [as_column(X[name], f"column {name!r}") for name in X]
     elif (called := _frame_names(X)) is not None:
@@ -181,16 +144,15 @@ def read_table(X: Any, *, flat: bool = False, sparse: bool = False, only: Collec
         ]
     else:
         raw = list(np.ascontiguousarray(_two_dimensional(X).T))
-    table = Table(names, raw, list(range(len(raw))), len(raw), len(raw[0]) if raw else 0, tuple(coded))
     lengths = {len(column) for column in raw}
     if len(lengths) > 1:
         raise ValueError(f"the table's columns differ in length: {sorted(lengths)}")
-    seen = [only is None or names is None or names[i] in only for i in range(len(raw))]
-    plain = [
-        plain_column(column, table.label(i)) if seen[i] and table.codes_of(i) is None else column
-        for i, column in enumerate(raw)
-    ]
-    return table._replace(columns=plain)
+    table = plain_table(names, raw, coded)
+    for i, column in enumerate(raw):
+        if (only is None or names is None or names[i] in only) and table.coded[i] is None:
+            table.columns[i] = plain_column(column, table.labels[i])
+            check_finite(table.columns[i], table.labels[i])
+    return table
 
 
 def is_flat(X: Any) -> bool:
@@ -201,6 +163,43 @@ def is_flat(X: Any) -> bool:
     return not hasattr(type(X), "columns") and not hasattr(X, "toarray") and len(getattr(X, "shape", ())) == 1
 
 
+def column_names(X: Any) -> list[str] | None:
+    """Names of the columns of a frame or mapping; None for anything without names."""
+    if isinstance(X, Mapping):
+        return [str(name) for name in X]
+    names = _frame_names(X)
+    if names is None or not any(isinstance(name, str) for name in names):
+        return None
+    odd = next((name for name in names if not isinstance(name, str)), None)
+    if odd is not None:
+        raise TypeError(f"the name of column {odd!r} is not text, those of others are: give all of them text for names")
+    return names
+
+
+def _frame_names(X: Any) -> list[Any] | None:
+    """What a frame calls its columns, which may be numbers; None for anything that is not a frame."""
+    for attribute in ("column_names", "columns"):  # pyarrow; pandas and polars
+        names = getattr(X, attribute, None)
+        if names is not None and hasattr(X, "__getitem__") and not isinstance(X, np.ndarray):
+            return list(names)
+    return None
+
+
+def no_such_column(column: Any, names: Collection[str] | None, where: str = "the table") -> str:
+    """The sentence about a column that a table does not have.
+
+    Examples
+    --------
+    >>> no_such_column("lable", ["task", "label"])
+    "column 'lable' is not in the table (did you mean 'label'?): its columns are task, label"
+    """
+    if names is None:
+        return f"column {column!r} is not in {where}: it has no column names"
+    alike = get_close_matches(str(column), names, n=1)
+    hint = f" (did you mean {alike[0]!r}?)" if alike else ""
+    return f"column {column!r} is not in {where}{hint}: its columns are {', '.join(names)}"
+
+
 def _sparse_table(X: Any) -> Table:
     """A scipy sparse matrix, by its own methods, so that nobody needs scipy who does not have such a matrix."""
     if np.issubdtype(X.dtype, np.complexfloating):
@@ -208,7 +207,7 @@ def _sparse_table(X: Any) -> Table:
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got a sparse table with {X.ndim} dimension(s) instead")
     n_rows, width = X.shape
-    return Table(None, [], list(range(width)), width, n_rows, sparse=X.tocsr())
+    return Table(None, [], [], list(range(width)), width, n_rows, [], X.tocsr())
 
 
 def _coded(column: Any) -> Coded | None:
@@ -284,3 +283,228 @@ def backend_of(X: Any) -> Backend:
     """Name of the library that a table came from; polars for arrays, which have no tables of their own."""
     library = type(X).__module__.partition(".")[0]
     return library if library in ("pandas", "pyarrow") else "polars"  # type: ignore[return-value]
+
+
+def as_column(values: Any, what: str = "y") -> NDArray[Any]:
+    """Give one value per row as a 1-d array, without letting numpy blur mixed types.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows,)
+        A list, an array, a pandas or a polars Series.
+    what : str
+        How the error message calls it.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+
+    Examples
+    --------
+    >>> as_column(["yes", float("nan")])
+    array(['yes', nan], dtype=object)
+    """
+    if hasattr(values, "to_pylist") and str(values.type).startswith("dictionary"):
+        # pyarrow's own conversion reads a null as the last entry of the dictionary.
+        values = values.to_pylist()
+    if isinstance(values, np.ma.MaskedArray):
+        values = unmasked(values)
+    if isinstance(values, list | tuple):
+        # numpy alone would turn ["yes", nan] into the two strings "yes" and "nan".
+        return np.fromiter(values, dtype=object, count=len(values))
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise ValueError(f"{what} must hold one value per row, but its shape is {column.shape}.")
+    return column
+
+
+def unmasked(values: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
+    """A masked array with None where it is masked."""
+    if not np.ma.is_masked(values):
+        return np.asarray(values.data)
+    plain = values.data.astype(object)
+    plain[np.ma.getmaskarray(values)] = None
+    return plain
+
+
+def plain_column(column: NDArray[Any], label: str) -> NDArray[Any]:
+    """Numbers where all values are numbers, else objects with None for missing."""
+    kind = column.dtype.kind
+    if kind in "iuf":
+        return column
+    if kind == "c":
+        raise ValueError(f"Complex data not supported: {label} holds complex numbers")
+    if kind in "mM":
+        raise ValueError(f"{label} holds dates or times: turn it into numbers or categories first")
+    if kind in "bUS":
+        return column.astype(object)
+    missing = is_missing(column)
+    objects = column.astype(object)
+    present = objects[~missing]
+    kinds = {type(value) for value in present.tolist()}
+    if any(issubclass(each, _TIMES) for each in kinds):
+        raise ValueError(f"{label} holds dates or times: turn it into numbers or categories first")
+    if kinds and all(issubclass(each, _NUMBERS) and each is not bool for each in kinds):
+        whole = all(issubclass(each, _WHOLE_NUMBERS) for each in kinds)
+        numbers = np.full(len(column), np.nan)
+        try:
+            if whole and not missing.any():
+                return objects.astype(np.int64)
+            numbers[~missing] = present.astype(np.float64)
+        except OverflowError:  # whole numbers beyond 64 bits are names of things
+            return objects
+        return numbers
+    if missing.any():
+        objects = objects.copy()
+        objects[missing] = None
+    return objects
+
+
+def is_missing(values: Any) -> NDArray[np.bool_]:
+    """Tell which entries are missing: ``None``, NaN, NaT or ``pandas.NA``.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows,)
+        Of any type, mixed types included.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_rows,)
+
+    Examples
+    --------
+    >>> is_missing(["yes", None, "no", float("nan")])
+    array([False,  True, False,  True])
+    """
+    column = as_column(values, "values")
+    kind = column.dtype.kind
+    missing: NDArray[np.bool_]
+    if kind in "biuUS":
+        missing = np.zeros(len(column), dtype=bool)
+    elif kind in "fc":
+        missing = np.isnan(column)
+    elif kind in "mM":
+        missing = np.isnat(column)
+    else:
+        missing = np.fromiter(map(_is_missing_entry, column.tolist()), dtype=bool, count=len(column))
+    return missing
+
+
+def _is_missing_entry(entry: Any) -> bool:
+    if entry is None or type(entry).__name__ == "NAType":  # pandas.NA, which compares to nothing
+        return True
+    try:
+        return not entry == entry  # noqa: SIM201 - NaN alone differs from itself
+    except (TypeError, ValueError):  # a list or an array: odd, but there
+        return False
+
+
+def unlabelled_rows(y: Any, unlabelled: int | str | None = None) -> NDArray[np.bool_]:
+    """Tell which rows carry no label.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels; a missing one is ``None``, NaN or ``pandas.NA``.
+    unlabelled : int or str, optional
+        A label that also means "none". It must be named: −1 is a label like any other until then.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_rows,)
+
+    Examples
+    --------
+    >>> unlabelled_rows([1, -1, None])
+    array([False, False,  True])
+    >>> unlabelled_rows([1, -1, None], unlabelled=-1)
+    array([False,  True,  True])
+    """
+    labels = as_column(y)
+    without = is_missing(labels)
+    if unlabelled is not None:
+        present = ~without
+        without[present] = labels[present] == unlabelled
+    return without
+
+
+def check_finite(values: NDArray[Any], label: str) -> None:
+    """Refuse infinite numbers, with their place."""
+    if values.dtype.kind == "f":
+        infinite = np.isinf(values)
+        if infinite.any():
+            raise ValueError(f"{label}, row {int(np.argmax(infinite))}: infinity is not a value to learn from")
+
+
+def n_rows(X: Any) -> int:
+    """Count the rows of a frame, an array, a sparse matrix or a list."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def take_tasks(
+    table: Table, task: Any, task_column: str | int | None, lengths: NDArray[np.int64] | None = None
+) -> tuple[Table, NDArray[Any] | None]:
+    """The features of a table, and the task of each row, or of each sequence where ``lengths`` are given; else None.
+
+    Examples
+    --------
+    >>> features, task = take_tasks(read_table({"who": ["ann", "bob"], "size": [1, 2]}), None, "who")
+    >>> features.names, task.tolist()
+    (['size'], ['ann', 'bob'])
+    """
+    if task_column is None:
+        return table, None if task is None else check_tasks(task, "task", table.n_rows, lengths)
+    if task is not None:
+        raise ValueError(f"task= and task_column={task_column!r} were both given: one of them is needed")
+    index = table.position(task_column)
+    return table.without(index), check_tasks(table.columns[index], f"task column {task_column!r}", table.n_rows)
+
+
+def check_tasks(task: Any, label: str, n_of_rows: int, lengths: NDArray[np.int64] | None = None) -> NDArray[Any]:
+    """One task for each row or sequence: none missing, and floats that are whole numbers as integers."""
+    if isinstance(task, str):
+        raise ValueError(f"task={task!r} is a name and not a task for each row: say task_column={task!r} for a column")
+    tasks = plain_column(as_column(task, label), label)
+    each, n = ("row", n_of_rows) if lengths is None else ("sequence", len(lengths))
+    if len(tasks) != n:
+        hint = (
+            ": give one for each sequence, not for each row" if lengths is not None and len(tasks) == n_of_rows else ""
+        )
+        raise ValueError(f"{label} has {len(tasks)} entries for {n} {each}s{hint}")
+    missing = is_missing(tasks)
+    if missing.any():
+        raise ValueError(no_task(label, int(np.argmax(missing)), each))
+    check_finite(tasks, label)
+    whole = tasks.dtype.kind == "f" and (tasks == np.floor(tasks)).all() and (np.abs(tasks) < 2**53).all()
+    # So that 3.0 and 3 name the same task.
+    return tasks.astype(np.int64) if whole else tasks
+
+
+def no_task(label: str, place: int, each: str = "row") -> str:
+    """What to say of a row or a sequence without a task."""
+    return f"{label}, {each} {place}: a task is missing, every {each} needs one"
+
+
+def check_lengths(lengths: Any, n_rows: int) -> NDArray[np.int64]:
+    """Whole numbers from 1 that add up to the number of rows; one sequence of all rows if they are not given.
+
+    Examples
+    --------
+    >>> check_lengths([3, 1], 4).tolist(), check_lengths(None, 4).tolist(), check_lengths(None, 0).tolist()
+    ([3, 1], [4], [])
+    """
+    if lengths is None:
+        return np.array([n_rows] if n_rows else [], dtype=np.int64)
+    given = as_column(lengths, "lengths")
+    numbers = plain_column(given, "lengths") if len(given) else np.zeros(0)
+    if numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all() or (numbers != np.floor(numbers)).any():
+        raise ValueError(f"lengths={lengths!r}: a whole number for each sequence is needed")
+    too_short = numbers < 1
+    if too_short.any():
+        which = int(np.argmax(too_short))
+        raise ValueError(f"sequence {which} has length {int(numbers[which])}: every sequence needs at least one step")
+    total = int(numbers.sum())
+    if total != n_rows:
+        raise ValueError(f"lengths add up to {total} steps, but X has {n_rows} rows: they must be the same")
+    return numbers.astype(np.int64)

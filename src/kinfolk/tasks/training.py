@@ -16,20 +16,21 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from kinfolk.tasks.answering import Known, hold_columns
-from kinfolk.tasks.lengths import check_lengths
-from kinfolk.tasks.membership import places_of, take_tasks, task_ids
-from kinfolk.tasks.schema import Schema, learn_schema
+from kinfolk.tasks.columns import as_ids, distinct, learn_schema, sort_values, task_ids
+from kinfolk.tasks.schema import Schema, encode, places_of
 from kinfolk.tasks.statistics import Rows, union
-from kinfolk.tasks.table import Backend, Table, backend_of, column_names, declared_categories, read_table
-from kinfolk.tasks.values import (
+from kinfolk.tasks.table import (
+    Backend,
+    Table,
     as_column,
-    as_ids,
-    distinct,
-    encode,
+    backend_of,
+    check_lengths,
+    column_names,
+    declared_categories,
     is_missing,
     plain_column,
-    refuse_wrong_weights,
-    sort_values,
+    read_table,
+    take_tasks,
     unlabelled_rows,
 )
 
@@ -279,6 +280,16 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     if not weights.any():
         raise ValueError(f"{what} is zero in every row: at least one row must count")
     return weights
+
+
+def refuse_wrong_weights(weights: NDArray[np.float64], label: str, first_row: int = 0) -> None:
+    """Refuse weights that are missing, infinite or negative, with their place."""
+    wrong = ~np.isfinite(weights) | (weights < 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"{label}, row {first_row + row}: {weights[row]} is not a weight, it must be finite and not negative"
+        )
 
 
 def receive_training(

@@ -27,9 +27,9 @@ from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
 from kinfolk.posterior import Archive, plain, schema_about, unplain
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.keywords import task_by_keyword, third_by_keyword
+from kinfolk.tasks.schema import encode
 from kinfolk.tasks.streaming.counts import Counts
 from kinfolk.tasks.training import check_labels, check_weights, flat_labels
-from kinfolk.tasks.values import encode
 from kinfolk.tasks.whole_fits import all_or_nothing
 from kinfolk.transfer.folds import UserRows, as_indexable, make_folds
 from kinfolk.transfer.predictor import AveragedPredictor, member_archives

@@ -19,8 +19,8 @@ from kinfolk.lica.model.row_products import SparseRows
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive, known_about, known_from, names_from, plain, plain_names
 from kinfolk.tasks.answering import Known
+from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.table import Backend
-from kinfolk.tasks.values import as_ids
 
 _LINKS = ("logistic", "probit", "gaussian")
 

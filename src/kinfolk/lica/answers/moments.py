@@ -12,7 +12,7 @@ from kinfolk.lica.model.prior import TaskPosterior, TaskPrior
 from kinfolk.lica.model.row_products import row_products
 from kinfolk.lica.model.task_posterior import by_features, predictive_moments
 from kinfolk.maths.arrays import Floats
-from kinfolk.tasks.membership import rows_of_tasks
+from kinfolk.tasks.schema import rows_of_tasks
 
 _BLOCK = 4_096  # new rows that are gone through at once
 

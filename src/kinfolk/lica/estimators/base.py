@@ -21,11 +21,12 @@ from kinfolk.parameters import check_choice, check_whole
 from kinfolk.posterior import Archive, unplain
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.answering import receive_rows
+from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.matrix import as_matrix
-from kinfolk.tasks.table import column_names
+from kinfolk.tasks.schema import encode
+from kinfolk.tasks.table import column_names, n_rows
 from kinfolk.tasks.training import check_weights, need_some, receive_table
-from kinfolk.tasks.values import as_ids, encode, n_rows
 
 _CHOICES = {
     "inference": ("eb", "map"),

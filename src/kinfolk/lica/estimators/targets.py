@@ -13,10 +13,10 @@ from sklearn.exceptions import DataConversionWarning
 
 from kinfolk.lica.model.data import LinearTasks, make_linear_tasks
 from kinfolk.maths.arrays import Floats
+from kinfolk.tasks.columns import as_ids, distinct
 from kinfolk.tasks.matrix import is_number
-from kinfolk.tasks.membership import rows_of_tasks
-from kinfolk.tasks.table import column_names, read_table
-from kinfolk.tasks.values import as_column, as_ids, distinct, encode, is_missing, plain_column
+from kinfolk.tasks.schema import encode, rows_of_tasks
+from kinfolk.tasks.table import as_column, column_names, is_missing, plain_column, read_table
 
 
 class Targets(NamedTuple):

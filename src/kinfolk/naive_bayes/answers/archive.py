@@ -26,8 +26,8 @@ from kinfolk.posterior import (
     schema_about,
     schema_from,
 )
+from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.statistics import Layout, Rows, Statistics, layout_of, no_rows
-from kinfolk.tasks.values import as_ids
 
 _OPTIONAL = ("partitions", "log_joint", "co_clustering", "label_probability", "concentrations")
 

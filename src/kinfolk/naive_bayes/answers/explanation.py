@@ -16,7 +16,7 @@ from kinfolk.explanation import Explanation
 from kinfolk.naive_bayes.answers.fit import NaiveBayesFit
 from kinfolk.naive_bayes.answers.predictor import CodedRows
 from kinfolk.naive_bayes.model.prototype import rate_shares
-from kinfolk.tasks.membership import rows_of_tasks
+from kinfolk.tasks.schema import rows_of_tasks
 from kinfolk.tasks.statistics import Layout
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.model.mixture import Mixture
-from kinfolk.tasks.numbers import Number
+from kinfolk.tasks.schema import Number
 
 Estimate = Literal["mean", "map", "ml"]
 

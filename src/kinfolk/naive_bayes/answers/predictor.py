@@ -12,8 +12,8 @@ from kinfolk.naive_bayes.model.mixture import MAX_TEMPER, Mixture
 from kinfolk.posterior import Archive, known_from, names_from, schema_from
 from kinfolk.predictor import LabelPredictor
 from kinfolk.tasks.answering import Known, receive_rows
+from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.schema import Schema
-from kinfolk.tasks.values import as_ids
 
 
 class CodedRows(NamedTuple):

@@ -29,12 +29,12 @@ from kinfolk.naive_bayes.model.hyper import GivenHyperParameters
 from kinfolk.naive_bayes.model.priors import given_hyper_parameters
 from kinfolk.posterior import Archive, names_from, schema_from, unplain
 from kinfolk.tasks.answering import Known
+from kinfolk.tasks.columns import as_ids, check_numeric
 from kinfolk.tasks.keywords import third_by_keyword
-from kinfolk.tasks.schema import Column, Schema, check_numeric
+from kinfolk.tasks.schema import Column, Schema
 from kinfolk.tasks.statistics import Layout, Rows, count, layout_of, no_rows, positions, statistics_from_counts
 from kinfolk.tasks.streaming.counts import Counts
 from kinfolk.tasks.training import Columns, Training, receive_training
-from kinfolk.tasks.values import as_ids
 
 # What a hyper-parameter is set to that the data are to settle.
 LEARN = "learn"

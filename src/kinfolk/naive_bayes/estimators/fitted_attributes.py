@@ -16,7 +16,8 @@ from kinfolk.naive_bayes.answers.explanation import explain
 from kinfolk.naive_bayes.answers.fit import NaiveBayesFit
 from kinfolk.naive_bayes.answers.predictor import NaiveBayesPredictor
 from kinfolk.tasks.keywords import task_by_keyword
-from kinfolk.tasks.values import as_column, encode
+from kinfolk.tasks.schema import encode
+from kinfolk.tasks.table import as_column
 
 MAX_SIMILARITY_TASKS = 5_000
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.tasks.numbers import Number
+from kinfolk.tasks.schema import Number
 
 _GAUSSIAN, _COUNT = 0, 1
 # Predictions are right for values up to so many standard deviations, or means, from where the training rows were.

@@ -14,9 +14,9 @@ from kinfolk.networks.answers.predictor import networks_from, present_from, task
 from kinfolk.networks.model.network import Network
 from kinfolk.networks.model.priors import penalty_of
 from kinfolk.posterior import Archive, plain, plain_names, schema_about, unplain
+from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.table import Backend
-from kinfolk.tasks.values import as_ids
 
 _ARCS = ("start", "required", "forbidden")
 

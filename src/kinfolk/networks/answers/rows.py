@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from kinfolk.networks.model.elimination import log_probability
 from kinfolk.networks.model.network import Codes, Network
-from kinfolk.tasks.membership import rows_of_tasks
-from kinfolk.tasks.schema import Schema, encode_column
+from kinfolk.tasks.schema import Schema, encode_column, rows_of_tasks
 from kinfolk.tasks.table import Table
-from kinfolk.tasks.values import check_finite
 
 
 def by_task(X: Any) -> bool:
@@ -36,9 +34,8 @@ def encode_part(table: Table, schema: Schema) -> tuple[Codes, NDArray[np.bool_]]
     codes = np.full((table.n_rows, len(schema.columns)), -1, dtype=np.int32, order="F")
     here = np.zeros(len(schema.columns), dtype=bool)
     for i, (values, name) in enumerate(zip(table.columns, names_of(table), strict=True)):
-        check_finite(values, table.label(i))
         v = place[name]
-        codes[:, v] = encode_column(schema.columns[v], values, table.codes_of(i))
+        codes[:, v] = encode_column(schema.columns[v], values, table.coded[i])
         here[v] = True
     return codes, here
 

@@ -18,11 +18,10 @@ from kinfolk.networks.answers.predictor import NetworksPredictor
 from kinfolk.networks.model.network import Network
 from kinfolk.parameters import check_whole
 from kinfolk.tasks.answering import Known
+from kinfolk.tasks.columns import ONE_TASK, as_ids
 from kinfolk.tasks.frames import make_frame
-from kinfolk.tasks.membership import ONE_TASK
 from kinfolk.tasks.schema import Column, Schema
 from kinfolk.tasks.table import Backend
-from kinfolk.tasks.values import as_ids
 
 if TYPE_CHECKING:
     import networkx as nx

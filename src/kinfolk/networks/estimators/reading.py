@@ -12,11 +12,10 @@ from kinfolk.networks.answers.rows import by_task, encode_part, names_of
 from kinfolk.networks.model.cases import MOST_STATES
 from kinfolk.networks.model.data import Data
 from kinfolk.tasks.answering import Known
-from kinfolk.tasks.membership import rows_of_tasks, task_ids
-from kinfolk.tasks.schema import learn_schema
-from kinfolk.tasks.table import Table, declared_categories, read_table
+from kinfolk.tasks.columns import learn_schema, task_ids, used_categories
+from kinfolk.tasks.schema import rows_of_tasks
+from kinfolk.tasks.table import Table, as_column, declared_categories, plain_table, read_table
 from kinfolk.tasks.training import receive_table
-from kinfolk.tasks.values import as_column
 
 
 def learn_tables_of(
@@ -74,9 +73,11 @@ def _union(parts: Mapping[Any, Table]) -> Table:
     pieces: list[list[NDArray[Any]]] = [[] for _ in place]
     for table in parts.values():
         for i, column in enumerate(names_of(table)):
-            coded = table.codes_of(i)
+            coded = table.coded[i]
             # Of text only the different values matter here, of numbers all of them: bins are quantiles.
-            pieces[place[column]].append(table.columns[i] if coded is None else np.array(coded.used(), dtype=object))
+            pieces[place[column]].append(
+                table.columns[i] if coded is None else np.array(used_categories(coded), dtype=object)
+            )
     n_rows = sum(table.n_rows for table in parts.values())
     columns = []
     for own in pieces:
@@ -87,7 +88,7 @@ def _union(parts: Mapping[Any, Table]) -> Table:
             gap: NDArray[Any] = np.full(n_rows - len(joined), None if text else np.nan, dtype=object if text else float)
             joined = np.concatenate([joined, gap])
         columns.append(joined)
-    return Table(list(place), columns, list(range(len(place))), len(place), n_rows)
+    return plain_table(list(place), columns)
 
 
 def _declared(X: Mapping[Any, Any], parts: Mapping[Any, Table], union: Table) -> dict[int, list[Any]]:

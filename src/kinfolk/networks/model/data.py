@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.schema import Column, Schema
-from kinfolk.tasks.values import Codes
+from kinfolk.tasks.schema import Codes, Column, Schema
 
 
 class Data(NamedTuple):

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from kinfolk.sequences.model.emissions.families import FAMILIES
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.tasks.numbers import as_numbers, is_count
-from kinfolk.tasks.schema import Column, encode_column
-from kinfolk.tasks.table import Table
-from kinfolk.tasks.values import as_ids, check_finite, is_missing
+from kinfolk.tasks.columns import as_ids
+from kinfolk.tasks.schema import Column, as_numbers, encode_column, is_count
+from kinfolk.tasks.table import Table, is_missing
 
 
 class Channel(NamedTuple):
@@ -48,8 +47,6 @@ class Layout(NamedTuple):
 
         A symbol that is not known has the code past the last.
         """
-        for index, values in enumerate(table.columns):
-            check_finite(values, table.label(index))
         return tuple(_channel_steps(table, channel) for channel in self.channels)
 
     def values(self, observations: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -90,11 +87,11 @@ def _channel_steps(table: Table, channel: Channel) -> NDArray[Any]:
     values = table.columns[index]
     if channel.reads == "counts":
         counts = as_numbers(values).astype(np.float64)
-        check_counts(counts, table.label(index))
+        check_counts(counts, table.labels[index])
         return np.where(np.isnan(counts), -1, counts).astype(np.int64)
     if channel.symbols is None:
         return np.column_stack([as_numbers(table.columns[i]).astype(np.float64) for i in channel.columns])
-    codes = encode_column(Column("", channel.symbols, None), values, table.codes_of(index)).astype(np.int64)
+    codes = encode_column(Column("", channel.symbols, None), values, table.coded[index]).astype(np.int64)
     strange = (codes < 0) & ~is_missing(values)
     return np.where(strange, len(channel.symbols), codes)
 

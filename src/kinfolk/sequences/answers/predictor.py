@@ -22,9 +22,8 @@ from kinfolk.sequences.answers.prediction import (
 )
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.tasks.answering import Known, receive_sequences
-from kinfolk.tasks.lengths import check_lengths
-from kinfolk.tasks.membership import places_of
-from kinfolk.tasks.values import as_column
+from kinfolk.tasks.schema import places_of
+from kinfolk.tasks.table import as_column, check_lengths
 
 _N_PATHS = 100
 

@@ -16,8 +16,8 @@ from kinfolk.sequences.answers.kin import Kin, kin_of
 from kinfolk.sequences.answers.predictor import SequencesPredictor
 from kinfolk.sequences.model.fitted import Fitted
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.tasks.membership import places_of
-from kinfolk.tasks.values import as_column
+from kinfolk.tasks.schema import places_of
+from kinfolk.tasks.table import as_column
 
 MAX_SIMILARITY_TASKS = 5_000
 

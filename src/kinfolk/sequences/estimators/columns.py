@@ -9,9 +9,9 @@ import numpy as np
 
 from kinfolk.sequences.answers.layout import Channel, Layout, check_counts
 from kinfolk.sequences.model.emissions.families import FAMILIES
-from kinfolk.tasks.schema import learn_schema
-from kinfolk.tasks.table import Table, declared_categories, is_flat
-from kinfolk.tasks.values import check_finite, distinct, encode, is_missing
+from kinfolk.tasks.columns import distinct, learn_schema, used_categories
+from kinfolk.tasks.schema import encode
+from kinfolk.tasks.table import Table, declared_categories, is_flat, is_missing
 
 # So many symbols of a channel fit; more are hardly symbols.
 _MAX_SYMBOLS = 65_536
@@ -68,8 +68,7 @@ def _kinds(table: Table, emission: Any, declared: Mapping[int, Any]) -> list[str
 
 
 def _check_column(table: Table, index: int, kind: str) -> None:
-    values, label = table.columns[index], table.label(index)
-    check_finite(values, label)
+    values, label = table.columns[index], table.labels[index]
     missing = is_missing(values)
     if missing.all():
         raise ValueError(f"{label} has no value at all: leave it out, or give some")
@@ -94,9 +93,9 @@ def _given_symbols(symbols: Any, table: Table, kinds: list[str]) -> dict[int, tu
         named = dict.fromkeys([i for i, kind in enumerate(kinds) if FAMILIES[kind].reads == "symbols"], tuple(symbols))
     for index, values in named.items():
         if FAMILIES[kinds[index]].reads != "symbols":
-            raise ValueError(f"symbols names {table.label(index)}, which holds numbers of kind {kinds[index]!r}")
+            raise ValueError(f"symbols names {table.labels[index]}, which holds numbers of kind {kinds[index]!r}")
         if not values or len(set(values)) < len(values):
-            raise ValueError(f"symbols of {table.label(index)} must be different from each other, and at least one")
+            raise ValueError(f"symbols of {table.labels[index]} must be different from each other, and at least one")
     return named
 
 
@@ -104,9 +103,9 @@ def _symbols(
     table: Table, index: int, given: tuple[Any, ...] | None, declared: Sequence[Any] | None
 ) -> tuple[Any, ...]:
     """Symbols of a column: those that the user or its frame names, and beyond them none; or those that it has."""
-    values, label, coded = table.columns[index], table.label(index), table.codes_of(index)
+    values, label, coded = table.columns[index], table.labels[index], table.coded[index]
     if given is None and declared is None:
-        found = distinct(values, label) if coded is None else tuple(sorted(coded.used()))
+        found = distinct(values, label) if coded is None else used_categories(coded)
     else:
         known = given if given is not None else declared
         found = tuple(value.item() if isinstance(value, np.generic) else value for value in known or ())

@@ -22,7 +22,7 @@ from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.filtering import most_probable_states
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.tasks.values import as_column, is_missing
+from kinfolk.tasks.table import as_column, is_missing
 
 STARTS = ("agglomerate", "together", "apart")
 

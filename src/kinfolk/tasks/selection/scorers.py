@@ -14,8 +14,10 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from kinfolk.tasks.membership import tasks_of_rows
-from kinfolk.tasks.values import Codes, as_column, in_order, n_rows, unlabelled_rows
+from kinfolk.tasks.columns import in_order
+from kinfolk.tasks.schema import Codes
+from kinfolk.tasks.selection.splitting import tasks_of_rows
+from kinfolk.tasks.table import as_column, n_rows, unlabelled_rows
 
 _RESPONSES = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 

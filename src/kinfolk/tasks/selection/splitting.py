@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from kinfolk.tasks.membership import tasks_of_rows
-from kinfolk.tasks.values import as_column, in_order, unlabelled_rows
+from kinfolk.tasks.columns import in_order
+from kinfolk.tasks.table import Table, as_column, check_tasks, column_names, n_rows, unlabelled_rows
 
 Indices = NDArray[np.intp]
 
@@ -116,3 +116,46 @@ class TaskSplitter(BaseCrossValidator):
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+
+def tasks_of_rows(X: Any, task: Any = None, groups: Any = None, task_column: int | str | None = None) -> NDArray[Any]:
+    """The task of each row, which must be given in exactly one of three ways; no other column is looked at.
+
+    Parameters
+    ----------
+    X : table
+        Looked into only for `task_column`: a frame or a 2-d array. None where it is not at hand.
+    task, groups : array-like of shape (n_rows,), optional
+        The task of each row; `groups` is scikit-learn's word for it.
+    task_column : str or int, optional
+        Name or place of the column of `X` that holds the task.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+
+    Examples
+    --------
+    >>> tasks_of_rows([["ann", 3], ["bob", 4]], task_column=0)
+    array(['ann', 'bob'], dtype=object)
+    """
+    ways = {"task": task, "groups": groups, "task_column": task_column}
+    given = [way for way, value in ways.items() if value is not None]
+    if len(given) != 1:
+        came = " and ".join(f"{way}=" for way in given) or "none of them"
+        raise ValueError(f"the task of each row must be given once, as task=, groups= or task_column=, but {came} came")
+    if task_column is not None:
+        return check_tasks(_one_column(X, task_column), f"task column {task_column!r}", n_rows(X))
+    values = as_column(ways[given[0]], given[0])
+    return check_tasks(values, given[0], len(values) if X is None else n_rows(X))
+
+
+def _one_column(X: Any, column: int | str) -> Any:
+    """A column of a frame or a 2-d array, the others left alone."""
+    names = column_names(X)
+    frame = X if hasattr(X, "shape") or names is not None else np.array(X, dtype=object)
+    if len(getattr(frame, "shape", ())) != 2 or hasattr(X, "toarray"):
+        raise ValueError(f"task_column={column!r} needs X to be a data frame or a 2-d array")
+    width = frame.shape[1]
+    place = Table(names, [], [], list(range(width)), width, 0, []).position(column)
+    return frame.iloc[:, place] if hasattr(frame, "iloc") else frame[:, place]

@@ -14,9 +14,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.tasks.schema import DEFAULT_BINS, MAX_INTEGER_CATEGORIES, Column, check_listed, learn_schema
-from kinfolk.tasks.table import Table
-from kinfolk.tasks.values import MAX_CATEGORIES, sort_values, too_many
+from kinfolk.tasks.columns import (
+    DEFAULT_BINS,
+    MAX_CATEGORIES,
+    MAX_INTEGER_CATEGORIES,
+    check_listed,
+    learn_schema,
+    sort_values,
+    too_many,
+)
+from kinfolk.tasks.schema import Column
+from kinfolk.tasks.table import plain_table
 
 Codes = NDArray[np.int32]
 _ALL_BITS = 2**32 - 1  # with a sign, it reads −1
@@ -250,7 +258,7 @@ class Choices:
         binned: bool = False,
     ) -> Column:
         """One column's schema, from its different values and the weight of each."""
-        table = Table([name], [plain], [0], 1, len(plain))
+        table = plain_table([name], [plain])
         chosen: str | list[str] = "auto"
         if binned or self._chosen is not None:
             chosen = [name] if not binned and self._chosen is not None and name in self._chosen else []

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from kinfolk.parameters import check_whole
 from kinfolk.progress import progress_bar
-from kinfolk.tasks.schema import DEFAULT_BINS, Column, Schema
+from kinfolk.tasks.columns import DEFAULT_BINS, MAX_CATEGORIES, as_ids, distinct, too_many
+from kinfolk.tasks.schema import Column, Schema
 from kinfolk.tasks.statistics import Layout, Statistics
 from kinfolk.tasks.streaming.columns import BinnedValues, Choices, NamedValues, Settled, Values
 from kinfolk.tasks.streaming.counts import Counts
@@ -19,7 +20,6 @@ from kinfolk.tasks.streaming.growing import GrowingTables
 from kinfolk.tasks.streaming.quantiles import N_PASSES, QuantileSearch
 from kinfolk.tasks.streaming.reading import MOST_NAMES, NamedColumn, Reader, label_column, task_column
 from kinfolk.tasks.streaming.scanning import Scan, assign_roles, scan
-from kinfolk.tasks.values import MAX_CATEGORIES, as_ids, distinct, too_many
 
 _MOST_32_BIT_ROWS = 2**31 - 1
 _TASKS_AT_ONCE = 1 << 14

@@ -9,14 +9,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kinfolk.tasks.membership import no_task
-from kinfolk.tasks.schema import Schema
+from kinfolk.tasks.schema import Schema, encode
 from kinfolk.tasks.statistics import Layout, Rows, no_rows
 from kinfolk.tasks.streaming.columns import NamedValues, NumberValues, Values
 from kinfolk.tasks.streaming.growing import CodedBatch
 from kinfolk.tasks.streaming.scanning import Scan, check_mark
-from kinfolk.tasks.table import read_table
-from kinfolk.tasks.values import encode, refuse_wrong_weights
+from kinfolk.tasks.table import no_task, read_table
+from kinfolk.tasks.training import refuse_wrong_weights
 
 MOST_NAMES = 2**31 - 1
 
