@@ -26,9 +26,12 @@ from kinfolk.networks.model.priors import Prior
 
 
 class Workspace(NamedTuple):
-    """What a climb keeps of each of its tasks: structure, gains of changing each arc, ancestors; then tabu states."""
+    """What a climb keeps of each of its tasks: structure, gains of changing each arc, ancestors; then tabu states.
 
-    adjacency: Structures
+    Tasks are the last axis: a step looks at every pair of variables in all tasks, which so lie side by side.
+    """
+
+    adjacency: NDArray[np.bool_]
     gains: NDArray[np.float64]
     ancestors: NDArray[np.uint64]
     closed_until: NDArray[np.int64]
@@ -52,10 +55,10 @@ def climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Str
     k, n = len(members), problem.cases.n_variables
     questions = no_questions(max(n, 2 * k), n)
     space = Workspace(
-        start.copy(),
-        np.empty((k, n, n)),
-        np.zeros((k, n, n_words(n)), dtype=np.uint64),
-        np.zeros((k, 3, n, n) if tabu else (0, 3, n, n), dtype=np.int64),
+        np.array(start.transpose(1, 2, 0), order="C"),
+        np.empty((n, n, k)),
+        np.zeros((n, n_words(n), k), dtype=np.uint64),
+        np.zeros((n, n, 3, k if tabu else 0), dtype=np.int64),
     )
     best = Best(start.copy(), np.zeros(1), np.zeros(1, dtype=np.int64))
     _take_steps(
@@ -73,17 +76,17 @@ def climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Str
 
 # Kernels take whole arrays and the place of a task in them: slices in inner loops cost more than the work done.
 @spliced
-def _find_ancestors(adjacency: Structures, out: NDArray[np.uint64], m: int) -> None:
+def _find_ancestors(adjacency: NDArray[np.bool_], out: NDArray[np.uint64], m: int) -> None:
     """Find every variable's ancestors in one task, parents before children."""
-    n, words = adjacency.shape[1], out.shape[2]
+    n, words = adjacency.shape[1], out.shape[1]
     waiting = np.zeros(n, dtype=np.int64)
     order = np.empty(n, dtype=np.int64)
     n_ready = 0
     for v in range(n):
         for w in range(words):
-            out[m, v, w] = np.uint64(0)
+            out[v, w, m] = np.uint64(0)
         for p in range(n):
-            waiting[v] += adjacency[m, p, v]
+            waiting[v] += adjacency[p, v, m]
         if waiting[v] == 0:
             order[n_ready] = v
             n_ready += 1
@@ -92,10 +95,10 @@ def _find_ancestors(adjacency: Structures, out: NDArray[np.uint64], m: int) -> N
         v = order[place]
         place += 1
         for child in range(n):
-            if adjacency[m, v, child]:
+            if adjacency[v, child, m]:
                 for w in range(words):
-                    out[m, child, w] |= out[m, v, w]
-                out[m, child, v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+                    out[child, w, m] |= out[v, w, m]
+                out[child, v >> 6, m] |= np.uint64(1) << np.uint64(v & 63)
                 waiting[child] -= 1
                 if waiting[child] == 0:
                     order[n_ready] = child
@@ -105,60 +108,60 @@ def _find_ancestors(adjacency: Structures, out: NDArray[np.uint64], m: int) -> N
 @inner
 def _descends(ancestors: NDArray[np.uint64], m: int, v: int, ancestor: int) -> bool:
     """Tell whether a variable descends from another in one task."""
-    return bool((ancestors[m, v, ancestor >> 6] >> np.uint64(ancestor & 63)) & np.uint64(1))
+    return bool((ancestors[v, ancestor >> 6, m] >> np.uint64(ancestor & 63)) & np.uint64(1))
 
 
 @inner
 def _other_path(adjacency: NDArray[np.bool_], ancestors: NDArray[np.uint64], m: int, i: int, j: int) -> bool:
     """Tell whether a path leads from i to j beside the arc i → j, so that reversing it would close a cycle."""
     for p in range(adjacency.shape[1]):  # noqa: SIM110 - numba has no any()
-        if adjacency[m, p, j] and p != i and _descends(ancestors, m, p, i):
+        if adjacency[p, j, m] and p != i and _descends(ancestors, m, p, i):
             return True
     return False
 
 
 @spliced
 def _ask_about(
-    scores: FamilyScores, questions: Questions, task: int, child: int, adjacency: Structures, m: int
+    scores: FamilyScores, questions: Questions, task: int, child: int, adjacency: NDArray[np.bool_], m: int
 ) -> None:
     """Ask for the gains of changing one variable's parents."""
     row = questions.n[0]
     for w in range(questions.parents.shape[1]):
         questions.parents[row, w] = np.uint64(0)
     for p in range(adjacency.shape[1]):
-        if adjacency[m, p, child]:
+        if adjacency[p, child, m]:
             include(questions.parents, row, p)
     ask(scores, questions, task, child)
 
 
 @spliced
-def _take_in(questions: Questions, row: int, prior: Prior, m: int, space: Workspace) -> float:
+def _take_in(questions: Questions, row: int, prior: Prior, m: int, gains: NDArray[np.float64]) -> float:
     """Renew the gains of changing one variable's parents; return its family's score, structure prior included."""
     task, child = questions.task[row], questions.child[row]
     odds = 0.0
-    for p in range(space.adjacency.shape[1]):
+    for p in range(gains.shape[1]):
         weight = prior.exponent[task] * prior.log_odds[p, child]
         if among(questions.parents, row, p):
             odds += weight
             weight = -weight
-        space.gains[m, p, child] = questions.gains[row, p] + weight
+        gains[p, child, m] = questions.gains[row, p] + weight
     return float(questions.score[row] + odds)
 
 
 @spliced
 def _state_gains(
-    space: Workspace, required: NDArray[np.bool_], m: int, i: int, j: int, out: NDArray[np.float64], row: int
-) -> int:
-    """Write what one task gains by each state of a pair, −inf where it may not be; return its state."""
+    space: Workspace, required: NDArray[np.bool_], m: int, i: int, j: int
+) -> tuple[float, float, float, int]:
+    """What one task gains by each state of a pair, −inf where it may not be; and its state."""
     adjacency, ancestors = space.adjacency, space.ancestors
-    none, along, against, state = 0.0, space.gains[m, i, j], space.gains[m, j, i], 0
-    if adjacency[m, i, j]:
+    none, along, against, state = 0.0, space.gains[i, j, m], space.gains[j, i, m], 0
+    if adjacency[i, j, m]:
         none, along, against, state = along, 0.0, along + against, 1
         if required[i, j]:
             none, against = -np.inf, -np.inf
         elif against > -np.inf and _other_path(adjacency, ancestors, m, i, j):
             against = -np.inf
-    elif adjacency[m, j, i]:
+    elif adjacency[j, i, m]:
         none, along, against, state = against, along + against, 0.0, 2
         if required[j, i]:
             none, along = -np.inf, -np.inf
@@ -169,8 +172,7 @@ def _state_gains(
             along = -np.inf
         if _descends(ancestors, m, j, i):
             against = -np.inf
-    out[row, 0], out[row, 1], out[row, 2] = none, along, against
-    return state
+    return none, along, against, state
 
 
 @compiled
@@ -190,9 +192,11 @@ def _take_steps(
     """Take steps; ``best`` is filled in."""
     k, n = present.shape
     allowed, required, adjacency = constraints.allowed, constraints.required, space.adjacency
+    # Taken out of their tuple once: in inner loops each look at a field would count references.
+    ancestors, gains, closed_until = space.ancestors, space.gains, space.closed_until
     total = 0.0
     for m in range(k):
-        _find_ancestors(adjacency, space.ancestors, m)
+        _find_ancestors(adjacency, ancestors, m)
         clear(questions)
         for v in range(n):
             if present[m, v]:
@@ -200,7 +204,7 @@ def _take_steps(
         if questions.n_open[0]:
             answer(cases, score, constraints, scores, questions)
         for row in range(questions.n[0]):
-            total += _take_in(questions, row, prior, m, space)
+            total += _take_in(questions, row, prior, m, gains)
     # Of the tasks that have a pair: their places among the members, themselves, their states now, and the best ones.
     who, tasks = np.empty(k, np.int64), np.empty(k, np.int64)
     current, states = np.empty(k, np.int64), np.empty(k, np.int64)
@@ -213,7 +217,7 @@ def _take_steps(
             for m in range(k):
                 if present[m, i] and present[m, j]:
                     tasks[n_who] = members[m]
-                    current[n_who] = 1 if adjacency[m, i, j] else 2 if adjacency[m, j, i] else 0
+                    current[n_who] = 1 if adjacency[i, j, m] else 2 if adjacency[j, i, m] else 0
                     n_who += 1
             if n_who > 1:
                 penalties[i, j] = cost_of(prior, tasks[:n_who], current[:n_who], i, j)
@@ -230,15 +234,34 @@ def _take_steps(
                 for m in range(k):
                     if not (present[m, i] and present[m, j]):
                         continue
-                    state = _state_gains(space, required, m, i, j, state_gains, n_who)
+                    none, along, against, state = 0.0, gains[i, j, m], gains[j, i, m], 0
+                    if adjacency[i, j, m]:
+                        none, along, against, state = along, 0.0, along + against, 1
+                        if required[i, j]:
+                            none, against = -np.inf, -np.inf
+                        elif against > -np.inf and _other_path(adjacency, ancestors, m, i, j):
+                            against = -np.inf
+                        other = max(none, against)
+                    elif adjacency[j, i, m]:
+                        none, along, against, state = against, along + against, 0.0, 2
+                        if required[j, i]:
+                            none, along = -np.inf, -np.inf
+                        elif along > -np.inf and _other_path(adjacency, ancestors, m, j, i):
+                            along = -np.inf
+                        other = max(none, along)
+                    else:
+                        if _descends(ancestors, m, i, j):
+                            along = -np.inf
+                        if _descends(ancestors, m, j, i):
+                            against = -np.inf
+                        other = max(along, against)
+                    state_gains[n_who, 0], state_gains[n_who, 1], state_gains[n_who, 2] = none, along, against
                     who[n_who], tasks[n_who], current[n_who] = m, members[m], state
-                    highest = -np.inf
-                    for s in range(3):
-                        highest = max(highest, state_gains[n_who, s])
-                        if s != state:
-                            change = max(change, state_gains[n_who, s])
-                            closed = closed or (tabu > 0 and space.closed_until[m, s, i, j] > n_steps)
-                    ceiling += highest
+                    change = max(change, other)
+                    ceiling += max(other, 0.0)
+                    if tabu:
+                        for s in range(3):
+                            closed = closed or (s != state and closed_until[i, j, s, m] > n_steps)
                     n_who += 1
                 # No joint prior can make more of a pair than every task's best state without any penalty.
                 if change == -np.inf or ceiling <= best_gain + TIE or (ceiling <= TIE and not tabu):
@@ -252,7 +275,7 @@ def _take_steps(
                     # What was left lately is closed, unless it leads to a new best.
                     for a in range(n_who):
                         for s in range(3):
-                            if s != current[a] and space.closed_until[who[a], s, i, j] > n_steps:
+                            if s != current[a] and closed_until[i, j, s, who[a]] > n_steps:
                                 state_gains[a, s] = -np.inf
                     closed = False
                 if gain > best_gain + TIE:
@@ -267,11 +290,11 @@ def _take_steps(
         for a in range(n_chosen):
             m, new = chosen_who[a], chosen[a]
             tasks[a] = members[m]
-            old = 1 if adjacency[m, i, j] else 2 if adjacency[m, j, i] else 0
+            old = 1 if adjacency[i, j, m] else 2 if adjacency[j, i, m] else 0
             if new == old:
                 continue
-            adjacency[m, i, j], adjacency[m, j, i] = new == 1, new == 2
-            _find_ancestors(adjacency, space.ancestors, m)
+            adjacency[i, j, m], adjacency[j, i, m] = new == 1, new == 2
+            _find_ancestors(adjacency, ancestors, m)
             if old == 1 or new == 1:
                 asker[questions.n[0]] = m
                 _ask_about(scores, questions, members[m], j, adjacency, m)
@@ -279,11 +302,11 @@ def _take_steps(
                 asker[questions.n[0]] = m
                 _ask_about(scores, questions, members[m], i, adjacency, m)
             if tabu:
-                space.closed_until[m, old, i, j] = n_steps + tabu
+                closed_until[i, j, old, m] = n_steps + tabu
         if questions.n_open[0]:
             answer(cases, score, constraints, scores, questions)
         for row in range(questions.n[0]):
-            _take_in(questions, row, prior, asker[row], space)
+            _take_in(questions, row, prior, asker[row], gains)
         if n_chosen > 1:
             penalties[i, j] = cost_of(prior, tasks[:n_chosen], chosen[:n_chosen], i, j)
         total += best_gain
@@ -293,5 +316,5 @@ def _take_steps(
             for m in range(k):
                 for p in range(n):
                     for v in range(n):
-                        best.adjacency[m, p, v] = adjacency[m, p, v]
+                        best.adjacency[m, p, v] = adjacency[p, v, m]
     best.n_steps[0] = n_steps
