@@ -7,7 +7,7 @@ import pytest
 
 import kinfolk
 from kinfolk import AveragedNB, ClusteredNB, CompleteSharingNB, NoSharingNB
-from kinfolk.transfer.folds import UserRows
+from kinfolk.tasks import training
 
 PLAIN = {"label_prior": 1.0, "feature_prior": 1.0, "temper": 1.0}
 
@@ -134,18 +134,47 @@ def test_rows_without_a_label_are_never_held_out(monkeypatch):
     X, y, task = made_up_tasks(8, n_tasks=4)
     some = np.where(np.arange(len(y)) % 7 == 0, None, y)
     held_out = []
-    predicted_by = UserRows.predicted_by
+    asked = training.Labelled.asked
 
-    def watched(rows, model):
-        held_out.extend(rows.parts[1])
-        return predicted_by(rows, model)
+    def watched(table, part, known):
+        held_out.extend(table.labels.codes[part])
+        return asked(table, part, known)
 
-    monkeypatch.setattr(UserRows, "predicted_by", watched)
+    monkeypatch.setattr(training.Labelled, "asked", watched)
     model = AveragedNB({"one": NoSharingNB(n_draws=5), "all": CompleteSharingNB(n_draws=5)}, random_state=0)
     model.fit(X, some, task=task)
-    # Every labelled row once for each member, and no other.
-    assert None not in held_out
-    assert len(held_out) == 2 * sum(label is not None for label in some)
+    # Every labelled row once, and no other.
+    assert -1 not in held_out
+    assert len(held_out) == sum(label is not None for label in some)
+
+
+def test_the_table_is_read_once_for_all_members_and_folds(monkeypatch):
+    X, y, task = made_up_tasks(8, n_tasks=4)
+    read_table, read = training.read_table, []
+    monkeypatch.setattr(training, "read_table", lambda X, **how: read.append(X) or read_table(X, **how))
+    AveragedNB({"one": NoSharingNB(), "all": CompleteSharingNB()}, n_folds=2, random_state=0).fit(X, y, task=task)
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_part_of_a_table_is_coded_as_if_nothing_else_had_come(weighted):
+    X, y, task = made_up_tasks(8, n_tasks=4)
+    X = np.column_stack([X, np.where(task == 3, "seldom", "often"), np.arange(len(y)) ** 1.5]).astype(object)
+    X[:, -1] = X[:, -1].astype(float)
+    y = np.where(task == 3, "third", y.astype(str))
+    weights = np.where(task == 2, 0.0, 2.0) if weighted else None
+    keep = (task != 3) & (np.arange(len(y)) % 5 > 0)
+    whole = training.receive_labelled(X, y, model="NoSharingNB", task=task, sample_weight=weights)
+    part = whole.take(keep).coded(training.Columns())
+    alone = training.receive_training(
+        X[keep], y[keep], model="NoSharingNB", task=task[keep], sample_weight=None if weights is None else weights[keep]
+    )
+    assert part.known.tasks.tolist() == alone.known.tasks.tolist()
+    assert part.classes.tolist() == alone.classes.tolist()
+    assert [c.categories for c in part.schema.columns] == [c.categories for c in alone.schema.columns]
+    np.testing.assert_array_equal(part.schema.columns[-1].edges, alone.schema.columns[-1].edges)
+    for mine, theirs in zip(part.rows, alone.rows, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_explanations_add_up_to_the_predictions(averaged):

@@ -1,7 +1,8 @@
 """The door for training data: a table, its labels, tasks and weights come in, checked once; code behind it trusts them.
 
-`receive_training` is for tables with labels of categories, coded; `receive_table` for everything else that a row has,
-where a model reads labels or values in a way of its own. Both give frozen values.
+`receive_training` is for tables with labels of categories, coded, `receive_labelled` for those of which parts are to be
+coded; `receive_table` for everything else that a row has, where a model reads labels or values in a way of its own. All
+give frozen values.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from kinfolk.tasks.answering import Known, hold_columns
+from kinfolk.tasks.answering import Asked, Known, hold_columns
 from kinfolk.tasks.columns import as_ids, distinct, learn_schema, sort_values, task_ids
 from kinfolk.tasks.schema import Schema, encode, places_of
 from kinfolk.tasks.statistics import Rows, union
@@ -83,6 +84,63 @@ class Training(NamedTuple):
     rows: Rows
     counted: NDArray[np.bool_]
     backend: Backend
+
+
+class Labelled(NamedTuple):
+    """A training table with labels, read and checked but not yet coded; ``declared`` are its frame's categories."""
+
+    arrival: Arrival
+    labels: Labels
+    declared: Mapping[int, Sequence[Any]]
+
+    def take(self, keep: NDArray[np.bool_]) -> Labelled:
+        """Some of the rows, as if no others had come: tasks and labels that only others have are not known."""
+        arrival, labels = self.arrival, self.labels
+        counted = arrival.counted & keep
+        known, place = _present(arrival.known.tasks, arrival.place, counted, new=True)
+        classes, codes = _present(labels.classes, labels.codes, counted & (labels.codes >= 0), new=False)
+        part = arrival._replace(
+            table=arrival.table.rows(keep),
+            known=arrival.known._replace(tasks=known),
+            place=place[keep],
+            weights=None if arrival.weights is None else arrival.weights[keep],
+        )
+        return self._replace(arrival=part, labels=Labels(classes, codes[keep].astype(np.int32)))
+
+    def asked(self, keep: NDArray[np.bool_], known: Known) -> Asked:
+        """Some of the rows, to be answered by a model that was fitted to others of them."""
+        place = np.append(places_of(self.arrival.known.tasks, known.tasks), len(known.tasks))
+        return Asked(self.arrival.table.rows(keep), place[self.arrival.place[keep]])
+
+    def coded(self, columns: Columns, before: Training | None = None) -> Training:
+        """The table coded by a schema that is learnt from its rows, or was from earlier ones."""
+        table, known, place, weights, backend, _ = self.arrival
+        counted = self.arrival.counted
+        if before is None:
+            kept, kept_weights = (table, None) if weights is None else (table.rows(counted), weights[counted])
+            schema = learn_schema(
+                kept,
+                kept_weights,
+                columns.categorical_features,
+                columns.bins,
+                self.declared,
+                columns.numeric,
+                self.labels.codes[counted],
+            )
+        else:
+            schema, backend = before.schema, before.backend
+        rows = Rows(schema.encode(table), self.labels.codes, place, weights, schema.encode_numbers(table))
+        return Training(known, schema, self.labels.classes, rows, counted, backend)
+
+
+def _present(
+    names: NDArray[Any], codes: NDArray[Any], rows: NDArray[np.bool_], new: bool
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Names that some of the rows have, and codes among these: the place after the last, or −1, for any other."""
+    here = np.unique(codes[rows])
+    place = np.full(len(names) + 1, len(here) if new else -1, dtype=np.int64)
+    place[here] = np.arange(len(here))
+    return names[here], place[codes]
 
 
 def receive_table(
@@ -292,7 +350,7 @@ def refuse_wrong_weights(weights: NDArray[np.float64], label: str, first_row: in
         )
 
 
-def receive_training(
+def receive_labelled(
     X: Any,
     y: Any,
     *,
@@ -302,10 +360,9 @@ def receive_training(
     sample_weight: Any = None,
     unlabelled: Any = None,
     classes: Any = None,
-    columns: Columns = Columns(),  # noqa: B008 - a frozen value
     before: Training | None = None,
-) -> Training:
-    """Read a training table with labels, and code it by a schema that is learnt from it, or was before.
+) -> Labelled:
+    """Read a training table with labels, without coding it yet: parts of it may be coded each by itself.
 
     Parameters
     ----------
@@ -313,10 +370,52 @@ def receive_training(
         As the estimators take them.
     model : str
         Name of the estimator, for sentences.
+    before : Training, optional
+        What was learnt from earlier rows, which these are added to: their labels stay.
+
+    Returns
+    -------
+    Labelled
+    """
+    arrival = receive_table(
+        X,
+        model=model,
+        task=task,
+        task_column=task_column,
+        sample_weight=sample_weight,
+        before=None if before is None else before.known,
+    )
+    labels = receive_labels(
+        X,
+        y,
+        arrival.table.n_rows,
+        model=model,
+        classes=classes,
+        before=None if before is None else before.classes,
+        unlabelled=unlabelled,
+        counted=arrival.counted,
+    )
+    return Labelled(arrival, labels, declared_categories(X))
+
+
+def receive_training(
+    X: Any,
+    y: Any,
+    *,
+    columns: Columns = Columns(),  # noqa: B008 - a frozen value
+    before: Training | None = None,
+    **how: Any,
+) -> Training:
+    """Read a training table with labels, and code it by a schema that is learnt from it, or was before.
+
+    Parameters
+    ----------
+    X, y, before
+        As :func:`receive_labelled` takes them.
     columns : Columns
         How columns are read.
-    before : Training, optional
-        What was learnt from earlier rows, which these are added to: their categories, bins and labels stay.
+    how
+        All else that :func:`receive_labelled` takes.
 
     Returns
     -------
@@ -328,40 +427,4 @@ def receive_training(
     >>> training.classes.tolist(), training.rows.codes.ravel().tolist(), training.rows.labels.tolist()
     (['go', 'stop'], [1, 0], [1, 0])
     """
-    if y is None:
-        raise ValueError(f"This {model} estimator requires y to be passed, but the target y is None.")
-    arrival = receive_table(
-        X,
-        model=model,
-        task=task,
-        task_column=task_column,
-        sample_weight=sample_weight,
-        before=None if before is None else before.known,
-    )
-    table, weights, counted = arrival.table, arrival.weights, arrival.counted
-    labels = receive_labels(
-        X,
-        y,
-        table.n_rows,
-        model=model,
-        classes=classes,
-        before=None if before is None else before.classes,
-        unlabelled=unlabelled,
-        counted=counted,
-    )
-    if before is None:
-        kept, kept_weights = (table, None) if weights is None else (table.rows(counted), weights[counted])
-        schema = learn_schema(
-            kept,
-            kept_weights,
-            columns.categorical_features,
-            columns.bins,
-            declared_categories(X),
-            columns.numeric,
-            labels.codes[counted],
-        )
-    else:
-        schema = before.schema
-    rows = Rows(schema.encode(table), labels.codes, arrival.place, weights, schema.encode_numbers(table))
-    backend = arrival.backend if before is None else before.backend
-    return Training(arrival.known, schema, labels.classes, rows, counted, backend)
+    return receive_labelled(X, y, before=before, **how).coded(columns, before)

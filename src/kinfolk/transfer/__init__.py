@@ -1,4 +1,4 @@
 """Models weighed by what they predict: ``AveragedNB`` averages naive Bayes models.
 
-``weights`` turns evidence or held-out predictions into weights, ``folds`` holds rows out, ``predictor`` answers.
+``averaged`` is the estimator, ``weights`` turns evidence or held-out predictions into weights, ``predictor`` answers.
 """

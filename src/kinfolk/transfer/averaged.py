@@ -29,9 +29,8 @@ from kinfolk.progress import progress_bar
 from kinfolk.tasks.keywords import task_by_keyword, third_by_keyword
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.streaming.counts import Counts
-from kinfolk.tasks.training import check_labels, check_weights, flat_labels
+from kinfolk.tasks.training import Labelled, Training, receive_labelled
 from kinfolk.tasks.whole_fits import all_or_nothing
-from kinfolk.transfer.folds import UserRows, as_indexable, make_folds
 from kinfolk.transfer.predictor import AveragedPredictor, member_archives
 from kinfolk.transfer.weights import by_evidence, by_stacking
 
@@ -141,31 +140,45 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        if y is None:
-            raise ValueError("This AveragedNB estimator requires y to be passed, but the target y is None.")
         seed = self._draw_seed()
         members = self._chosen_members(seed)
-        y = flat_labels(y)
-        X, y, task, sample_weight = (as_indexable(part) for part in (X, y, task, sample_weight))
+        for member in members.values():
+            member._check_parameters()
+        table = receive_labelled(
+            X,
+            y,
+            model=type(self).__name__,
+            task=task,
+            task_column=self.task_column,
+            sample_weight=sample_weight,
+            unlabelled=self.unlabelled,
+        )
         n_fits = len(members) * (1 + (self.n_folds if self.weigh_by == "held-out" else 0))
         with all_or_nothing(self), progress_bar("Fitting models", n_fits, bool(self.verbose)) as advance:
 
-            def fitted(member: SharingNB, rows: NDArray[np.bool_] | None = None) -> SharingNB:
-                part = UserRows(X, y, task, sample_weight)
-                model = (part if rows is None else part.take(rows)).fit(clone(member))
+            def fitted(member: SharingNB, training: Training) -> SharingNB:
+                known = training.known._replace(model=type(member).__name__)
+                model: SharingNB = clone(member)._learn_training(training._replace(known=known))
                 advance(1)
                 return model
 
-            whole = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitted)(one) for one in members.values())
+            jobs = zip(members.values(), self._codings(members, table), strict=True)
+            whole = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitted)(*job) for job in jobs)
             self._keep(dict(zip(members, whole, strict=True)), seed)
             if self.weigh_by == "held-out":
-                believed = self._by_folds(members, fitted, X, y, task, sample_weight)
+                believed = self._by_folds(members, fitted, table)
             elif self.weigh_by == "leave-one-out":
                 believed = self._by_rows_left_out()
             else:
                 believed = self._by_evidence()
             self.weights_ = dict(zip(members, believed.tolist(), strict=True))
         return self
+
+    def _codings(self, members: Mapping[str, SharingNB], table: Labelled) -> list[Training]:
+        """Rows coded as each member wants them; the default members want them alike."""
+        if self.members is None:
+            return [table.coded(next(iter(members.values()))._columns())] * len(members)
+        return [table.coded(member._columns()) for member in members.values()]
 
     def fit_statistics(
         self,
@@ -278,36 +291,33 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
             return np.full(len(members), 1.0 / len(members))
         return np.array([_BELIEVED[name] for name in members])
 
-    def _by_folds(
-        self, members: dict[str, SharingNB], fitted: Any, X: Any, y: Any, task: Any, sample_weight: Any
-    ) -> Floats:
+    def _by_folds(self, members: dict[str, SharingNB], fitted: Any, table: Labelled) -> Floats:
         """Hold rows out in parts, and stack what members fitted to the others say of them."""
-        labels, missing = check_labels(None, y, len(y), self.unlabelled)
-        weights = check_weights(sample_weight, len(labels))
-        counts = np.ones(len(labels)) if weights is None else weights
-        code = np.where(missing, -1, encode(labels, self.classes_.tolist()))
-        fold = make_folds(code, counts, self.n_folds, np.random.default_rng(self._seed))
+        code, weights = table.labels.codes, table.arrival.weights
+        counts = np.ones(len(code)) if weights is None else weights
+        fold = _make_folds(code, counts, self.n_folds, np.random.default_rng(self._seed))
         held = [fold == part for part in range(self.n_folds) if (fold == part).any()]
         kept = [part for part in held if len(np.unique(code[~part & (code >= 0) & (counts > 0)])) > 1]
         if not kept:
             return self._shares(members)
-        rows = UserRows(X, y, task, sample_weight)
 
-        def held_out(member: SharingNB, part: NDArray[np.bool_]) -> Floats:
-            model = fitted(member, ~part)
-            log_p = rows.take(part).predicted_by(model)
-            place = encode(labels[part], model.classes_.tolist())
+        def held_out(part: NDArray[np.bool_]) -> Floats:
+            learnt_from = table.take(~part)
+            asked = table.asked(part, learnt_from.arrival.known)
             # A label that only a row held out has: no member could know it.
-            own = np.where(place >= 0, log_p[np.arange(len(place)), place], 0.0)
-            return np.asarray(own)
+            place = encode(self.classes_[code[part]], learnt_from.labels.classes.tolist())
+            own = []
+            for member, training in zip(members.values(), self._codings(members, learnt_from), strict=True):
+                answering = fitted(member, training)._predictor()
+                log_p = answering.log_predictive(answering.code(asked))
+                own.append(np.where(place >= 0, log_p[np.arange(len(place)), place], 0.0))
+            return np.column_stack(own)
 
-        jobs = [(member, part) for part in kept for member in members.values()]
         with warnings.catch_warnings():
             # What there is to tell about a member was told when it was fitted to all rows.
             warnings.simplefilter("ignore")
-            done = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(held_out)(*job) for job in jobs)
-        log_p = np.concatenate([np.column_stack(done[i : i + len(members)]) for i in range(0, len(done), len(members))])
-        return by_stacking(log_p, np.concatenate([counts[part] for part in kept]), self._shares(members))
+            done = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(held_out)(part) for part in kept)
+        return by_stacking(np.concatenate(done), np.concatenate([counts[part] for part in kept]), self._shares(members))
 
     def _by_rows_left_out(self) -> Floats:
         """Stack what members say of each row in closed form, as if they had not seen it."""
@@ -502,3 +512,12 @@ _MEMBERS: dict[str, type[SharingNB]] = {
 
 def _name(i: int, member: Any) -> str:
     return f"{i + 1}: {type(member).__name__}"
+
+
+def _make_folds(code: NDArray[Any], counts: Floats, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The part that holds each row out, the labels spread evenly; −1 for rows that have no label or do not count."""
+    fold = np.full(len(code), -1)
+    for label in np.unique(code[code >= 0]):
+        rows = rng.permutation(np.flatnonzero((code == label) & (counts > 0)))
+        fold[rows] = (np.arange(len(rows)) + rng.integers(n_folds)) % n_folds
+    return fold

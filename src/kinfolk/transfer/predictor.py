@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kinfolk.naive_bayes.answers.predictor import NaiveBayesPredictor
 from kinfolk.posterior import Archive
 from kinfolk.predictor import LabelPredictor
+from kinfolk.tasks.answering import receive_rows
 
 
 class AveragedPredictor(LabelPredictor):
@@ -27,7 +28,7 @@ class AveragedPredictor(LabelPredictor):
         self._members = members
         self._weights = weights
         first = members[0]
-        self._schema, self.known = first._schema, first.known
+        self._schema, self.known = first._schema, first.known._replace(model="AveragedNB")
         self.classes_, self.tasks_, self.feature_names_in_ = first.classes_, first.tasks_, first.feature_names_in_
 
     @classmethod
@@ -37,7 +38,8 @@ class AveragedPredictor(LabelPredictor):
         return cls([NaiveBayesPredictor.from_archive(part) for part in parts], weights)
 
     def _log_proba(self, X: Any, task: Any) -> NDArray[np.float64]:
-        log_p = np.array([member.predict_log_proba(X, task=task) for member in self._members])
+        asked = receive_rows(X, self.known, task=task)
+        log_p = np.array([member.log_predictive(member.code(asked)) for member in self._members])
         with np.errstate(divide="ignore"):
             log_weights = np.log(self._weights)
         return np.asarray(np.logaddexp.reduce(log_p + log_weights[:, None, None], axis=0))

@@ -11,7 +11,7 @@ from kinfolk.naive_bayes.model.densities import Densities
 from kinfolk.naive_bayes.model.mixture import MAX_TEMPER, Mixture
 from kinfolk.posterior import Archive, known_from, names_from, schema_from
 from kinfolk.predictor import LabelPredictor
-from kinfolk.tasks.answering import Known, receive_rows
+from kinfolk.tasks.answering import Asked, Known, receive_rows
 from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.schema import Schema
 
@@ -67,7 +67,10 @@ class NaiveBayesPredictor(LabelPredictor):
 
     def receive(self, X: Any, task: Any) -> CodedRows:
         """Take rows to be answered through the door, and code them."""
-        asked = receive_rows(X, self.known, task=task)
+        return self.code(receive_rows(X, self.known, task=task))
+
+    def code(self, asked: Asked) -> CodedRows:
+        """Code rows that have come through the door."""
         assert asked.place is not None
         return CodedRows(self._schema.encode(asked.table), self._schema.encode_numbers(asked.table), asked.place)
 

@@ -92,6 +92,10 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def _columns(self) -> Columns:
+        """How the parameters want columns read."""
+        return Columns(self.categorical_features, self.bins, self.numeric)
+
     def _model(self) -> SharingModel:
         """How tasks share."""
         raise NotImplementedError  # abstract
@@ -177,9 +181,13 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
             sample_weight=sample_weight,
             unlabelled=self.unlabelled,
             classes=classes,
-            columns=Columns(self.categorical_features, self.bins, self.numeric),
+            columns=self._columns(),
             before=None if before is None else _training_before(before),
         )
+        return self._learn_training(training, before)
+
+    def _learn_training(self, training: Training, before: NaiveBayesFit | None = None) -> Self:
+        """Learn from rows that have come through the door."""
         rows = training.rows if training.rows.weights is None else training.rows.take(training.counted)
         rows = rows._replace(codes=np.ascontiguousarray(rows.codes))
         statistics = count(rows, layout_of(training.schema, len(training.classes)), training.known.tasks)
