@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kinfolk.maths.dirichlet import DirichletProduct
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.hyper import HyperParameters, feature_product
+from kinfolk.naive_bayes.model.values import HyperParameters, TrainingData, feature_product
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.tasks.statistics import Rows, Statistics
 
@@ -45,7 +45,7 @@ class Posed(NamedTuple):
 
     def of(self, statistics: Statistics) -> Posed:
         """The same hyper-parameters with other counts."""
-        return self._replace(data=self.data._replace(statistics=statistics))
+        return self._replace(data=replace(self.data, statistics=statistics))
 
 
 def pose(statistics: Statistics, unlabelled: Rows, label_prior: Any, feature_prior: Any) -> Posed:

@@ -12,8 +12,9 @@ from scipy.stats import beta, gamma
 from sklearn.base import clone
 
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
-from kinfolk.naive_bayes.inference.conditional_evidence import Effort, labels_given_features_and_blocks
+from kinfolk.naive_bayes.inference.conditional_evidence import labels_given_features_and_blocks
 from kinfolk.naive_bayes.inference.label_exchange import HeldSeatsChain, RelabellingChain
+from kinfolk.naive_bayes.inference.options import Effort
 from kinfolk.partition.crp import canonical
 from kinfolk.tasks.statistics import Rows
 from tests import oracle
@@ -176,7 +177,7 @@ def nothing_known(problem: oracle.Problem) -> Any:
         feature_counts=np.zeros_like(statistics.feature_counts), label_counts=np.zeros_like(statistics.label_counts)
     )
     rows = Rows(problem.codes.astype(np.int32), problem.labels.astype(np.int32), problem.task, None)
-    return inner._replace(data=inner.data._replace(statistics=nothing, unlabelled=rows))
+    return inner._replace(data=replace(inner.data, statistics=nothing, unlabelled=rows))
 
 
 def test_the_core_takes_any_given_partition():

@@ -7,7 +7,8 @@ from scipy.stats import dirichlet_multinomial
 
 import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
-from kinfolk.naive_bayes.inference.empirical_bayes import learn_feature_prior, learn_label_prior
+from kinfolk.naive_bayes.inference.empirical_bayes import learn_feature_prior
+from kinfolk.naive_bayes.inference.fitting import learn_label_prior
 from kinfolk.tasks.statistics import Layout
 
 

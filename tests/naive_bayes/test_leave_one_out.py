@@ -8,9 +8,8 @@ from sklearn.metrics import log_loss
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
 from kinfolk.datasets.meetings import make_meetings
 from kinfolk.maths.dirichlet import log_marginals
-from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, _losses
-from kinfolk.naive_bayes.inference.reseating import reseat
-from kinfolk.naive_bayes.inference.temper import learn_temper
+from kinfolk.naive_bayes.inference.fitting import LeftOut, learn_temper
+from kinfolk.naive_bayes.inference.leave_one_out import _losses, reseat
 from kinfolk.tasks.selection.splitters import FewPerTask
 from tests.naive_bayes.posed import posed_to
 

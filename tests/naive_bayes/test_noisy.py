@@ -16,13 +16,12 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import t as student
 
 from kinfolk.naive_bayes.inference import bhc, exact, noisy_sampling, options, prototype_labelled
-from kinfolk.naive_bayes.inference.noisy_evidence import noisy_evidence
-from kinfolk.naive_bayes.inference.noisy_leave_one_out import leave_out_noisy
+from kinfolk.naive_bayes.inference.noisy import leave_out as leave_out_noisy
+from kinfolk.naive_bayes.inference.noisy import noisy_evidence
 from kinfolk.naive_bayes.inference.noisy_sampling import NoisyChain
 from kinfolk.naive_bayes.inference.options import Options, Schedule
-from kinfolk.naive_bayes.model.fitted import Fitted
-from kinfolk.naive_bayes.model.mixture import log_feature_rates
 from kinfolk.naive_bayes.model.noisy_copies import NoiseModel
+from kinfolk.naive_bayes.model.values import Fitted, log_feature_rates
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.tasks.statistics import Layout, Rows, Statistics, count, no_rows
 from tests.naive_bayes.posed import Posed, pose
@@ -238,7 +237,7 @@ def test_rows_taken_out_are_predicted_nearly_as_by_a_fit_without_them():
 
     everything = without(np.ones(n_rows, dtype=bool))
     fitted = fit_noisy(everything, CONCENTRATION, strength, Schedule(4, 50, 300), 0)
-    left_out = leave_out_noisy(*everything, fitted, rows).log_predictive(np.ones(2))
+    left_out = leave_out_noisy(*everything, fitted, rows, Options()).log_predictive(np.ones(2))
     asked = np.arange(0, n_rows, 3)
     exact = [Integrated(without(np.arange(n_rows) != i), strength, CONCENTRATION) for i in asked]
     expected = np.array([np.log(one.predict(task[i], tuple(codes[i]))) for one, i in zip(exact, asked, strict=True)])

@@ -11,12 +11,11 @@ from scipy.special import logsumexp
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.inference import bhc, exact, gibbs
-from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, fitted_blocks, leave_out
+from kinfolk.naive_bayes.inference.fitting import LeftOut
+from kinfolk.naive_bayes.inference.leave_one_out import fitted_blocks, leave_out
 from kinfolk.naive_bayes.inference.options import Options, Schedule
-from kinfolk.naive_bayes.inference.per_feature import PerFeature, feature_cells, one_feature
-from kinfolk.naive_bayes.model.averaged_counts import averaged_counts
-from kinfolk.naive_bayes.model.fitted import Fitted
-from kinfolk.naive_bayes.model.hyper import GivenHyperParameters, HyperParameters
+from kinfolk.naive_bayes.inference.per_feature import PerFeature, averaged_counts, feature_cells, one_feature
+from kinfolk.naive_bayes.model.values import Fitted, HyperParameters
 from kinfolk.partition.agreement import central_partition
 from kinfolk.tasks.statistics import Layout, Rows, Statistics, count, no_rows
 from tests.naive_bayes.posed import Posed, pose
@@ -41,9 +40,9 @@ class Clustering:
     def __init__(self, algorithm: Callable[..., Any], schedule: Schedule | None = None) -> None:
         self.algorithm, self.schedule, self.seeds = algorithm, schedule or Schedule(1, 2, 5), []
 
-    def infer(self, data: Any, given: GivenHyperParameters, options: Options, seed: int) -> Any:
+    def infer(self, data: Any, hyper: HyperParameters, options: Options, seed: int) -> Any:
         self.seeds.append(seed)
-        return self.algorithm(data, HyperParameters(*given), options._replace(schedule=self.schedule), seed)
+        return self.algorithm(data, hyper, options._replace(schedule=self.schedule), seed)
 
     def leave_out(self, data: Any, hyper: Any, fitted: Fitted, rows: Rows, options: Options) -> LeftOut:
         return leave_out(data, hyper, fitted_blocks(fitted), rows, data.statistics.label_counts)
@@ -57,8 +56,8 @@ def joined(
     problem: Posed, inner: Any, n_jobs: int | None = None, concentration: float = CONCENTRATION, seed: int = 3
 ) -> Fitted:
     label_prior, feature_prior, temper, *_ = problem.hyper
-    given = GivenHyperParameters(label_prior, feature_prior, temper, concentration)
-    return PerFeature(inner).infer(problem.data, given, Options(n_jobs=n_jobs), seed)[1]
+    hyper = HyperParameters(label_prior, feature_prior, temper, concentration)
+    return PerFeature(inner).infer(problem.data, hyper, Options(n_jobs=n_jobs), seed)[1]
 
 
 def log_urn(counts: np.ndarray, prior: np.ndarray) -> float:

@@ -17,7 +17,7 @@ from scipy.stats import t as student
 import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
-from kinfolk.naive_bayes.inference.prototype_evidence import prototype_evidence
+from kinfolk.naive_bayes.inference.prototype import prototype_evidence
 from kinfolk.naive_bayes.inference.prototype_unlabelled import PrototypeChain
 from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, State
 from kinfolk.naive_bayes.model.tallies import log_risings, tally

@@ -6,8 +6,8 @@ import pytest
 from kinfolk import ClusteredNB
 from kinfolk.naive_bayes.inference import gibbs, noisy_sampling
 from kinfolk.naive_bayes.inference.options import Schedule
-from kinfolk.naive_bayes.model.hyper import feature_product
 from kinfolk.naive_bayes.model.noisy_copies import noise_model
+from kinfolk.naive_bayes.model.values import feature_product
 from kinfolk.partition.concentration import GammaPrior
 from tests.naive_bayes.posed import posed_to
 

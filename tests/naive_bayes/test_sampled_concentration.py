@@ -10,7 +10,7 @@ from scipy.special import gammaln, logsumexp
 from kinfolk import ClusteredNB
 from kinfolk.naive_bayes.inference.gibbs import Chain, evidence, infer
 from kinfolk.naive_bayes.inference.options import Options, Schedule
-from kinfolk.naive_bayes.model.fitted import Fitted
+from kinfolk.naive_bayes.model.values import Fitted
 from kinfolk.partition.concentration import GammaPrior
 from tests import oracle
 from tests.naive_bayes.posed import Posed, posed_to

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kinfolk import ClusteredNB
-from kinfolk.naive_bayes.inference.search import searched_evidence
+from kinfolk.naive_bayes.inference.clustered import searched_evidence
 from tests import oracle
 from tests.naive_bayes.posed import posed_to
 from tests.problems import as_arguments, priors, random_problems

@@ -27,7 +27,6 @@ from scipy.special import gammaln
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, NumberGroups, log_marginal_of_number, prior_of
 from kinfolk.maths.dirichlet import DirichletProduct, log_marginals
-from kinfolk.partition.crp import log_normaliser
 from kinfolk.partition.tree import TaskTree
 
 if TYPE_CHECKING:
@@ -75,7 +74,9 @@ def cluster_hierarchically(
     log_sums = log_marginals(counts, product) + np.log(concentration)
     merges = join_greedily(counts, np.ones(n, dtype=np.int64), log_sums, product, concentration, progress)
     root = merges.log_sums[-1] if n > 1 else log_sums[0]
-    return TaskTree(merges.children, merges.log_odds, float(root) + log_normaliser(n, concentration))
+    return TaskTree(
+        merges.children, merges.log_odds, float(root) + float(gammaln(concentration) - gammaln(concentration + n))
+    )
 
 
 def join_greedily(

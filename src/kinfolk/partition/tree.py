@@ -16,6 +16,17 @@ from numpy.typing import NDArray
 from kinfolk.partition.crp import canonical
 
 
+class Nodes(NamedTuple):
+    """Every node of a tree, leaves first: how many tasks are under it, its parent (−1 for the root), and its weight.
+
+    The weight is the log probability that its tasks are exactly one block: r times ∏(1 − r) over its strict ancestors.
+    """
+
+    sizes: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    log_weights: NDArray[np.float64]
+
+
 class TaskTree(NamedTuple):
     """A binary tree over tasks with the log odds of every merge.
 
@@ -41,30 +52,36 @@ class TaskTree(NamedTuple):
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Number of tasks under every node, leaves first."""
-        sizes = np.ones(2 * self.n_tasks - 1, dtype=np.int64)
-        for k, (left, right) in enumerate(self.children):
-            sizes[self.n_tasks + k] = sizes[left] + sizes[right]
-        return sizes
+        return self.nodes().sizes
 
     @property
     def parents(self) -> NDArray[np.int64]:
         """Parent of every node; −1 for the root."""
-        parents = np.full(2 * self.n_tasks - 1, -1, dtype=np.int64)
-        for k, pair in enumerate(self.children):
-            parents[pair] = self.n_tasks + k
-        return parents
+        return self.nodes().parents
 
     @property
     def log_weights(self) -> NDArray[np.float64]:
-        """Log probability that a node's tasks are exactly one block: r times ∏(1 − r) over its strict ancestors."""
+        """Log probability that a node's tasks are exactly one block."""
+        return self.nodes().log_weights
+
+    def relabelled(self, order: NDArray[np.int64]) -> TaskTree:
+        """The tree of the same tasks in another order: leaf i becomes leaf ``order[i]``."""
+        names = np.concatenate([order, np.arange(self.n_tasks, 2 * self.n_tasks - 1)])
+        return self._replace(children=names[self.children])
+
+    def nodes(self) -> Nodes:
+        """What is known of every node, leaves first."""
         n = self.n_tasks
+        sizes, parents = np.ones(2 * n - 1, dtype=np.int64), np.full(2 * n - 1, -1, dtype=np.int64)
+        for k, (left, right) in enumerate(self.children.tolist()):
+            sizes[n + k] = sizes[left] + sizes[right]
+            parents[left] = parents[right] = n + k
         odds = np.concatenate([np.full(n, np.inf), self.log_odds])
         log_r, log_not_r = -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds)
-        parents = self.parents
         above = np.zeros(2 * n - 1)
         for node in range(2 * n - 3, -1, -1):
             above[node] = above[parents[node]] + log_not_r[parents[node]]
-        return np.asarray(log_r + above)
+        return Nodes(sizes, parents, log_r + above)
 
     def partition(self) -> NDArray[np.int64]:
         """The most probable tree-consistent partition."""
@@ -78,7 +95,7 @@ class TaskTree(NamedTuple):
             split = -np.logaddexp(0.0, self.log_odds[k]) + best[left] + best[right]
             whole[n + k], best[n + k] = one >= split, max(one, split)
         block = np.empty(2 * n - 1, dtype=np.int64)
-        parents = self.parents
+        parents = self.nodes().parents
         for node in range(2 * n - 2, -1, -1):
             parent = parents[node]
             settled = parent >= 0 and (whole[parent] or block[parent] >= 0)
@@ -89,9 +106,8 @@ class TaskTree(NamedTuple):
     def similarity(self, tasks: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Probability that two tasks share a cluster: the weights of all nodes that hold both."""
         n = self.n_tasks
-        weight = np.exp(self.log_weights)
-        parents = self.parents
-        shared = weight.copy()
+        _, parents, log_weights = self.nodes()
+        shared = np.exp(log_weights)
         for node in range(2 * n - 3, -1, -1):
             shared[node] += shared[parents[node]]
         wanted, asked = np.unique(np.arange(n) if tasks is None else np.asarray(tasks), return_inverse=True)
@@ -121,4 +137,4 @@ class TaskTree(NamedTuple):
         number = np.arange(2 * n - 1)
         number[n + order] = np.arange(n, 2 * n - 1)
         joined = np.sort(number[self.children[order]], axis=1)
-        return np.column_stack([joined, height[n:][order], self.sizes[n:][order]]).astype(np.float64)
+        return np.column_stack([joined, height[n:][order], self.nodes().sizes[n:][order]]).astype(np.float64)

@@ -18,11 +18,12 @@ from kinfolk.estimator import TaskClassifier
 from kinfolk.evidence import Evidence
 from kinfolk.explanation import Explanation
 from kinfolk.maths.arrays import Floats
-from kinfolk.naive_bayes.estimators.base import SharingNB, is_learn
+from kinfolk.naive_bayes.estimators.base import SharingNB
 from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.estimators.fitted_attributes import MAX_SIMILARITY_TASKS
 from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
+from kinfolk.naive_bayes.estimators.parameters import is_learn
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
 from kinfolk.posterior import Archive, plain, schema_about, unplain
 from kinfolk.progress import progress_bar

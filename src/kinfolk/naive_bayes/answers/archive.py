@@ -9,11 +9,17 @@ from numpy.typing import NDArray
 
 from kinfolk.convergence import Convergence
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.answers.fit import NaiveBayesFit
 from kinfolk.naive_bayes.answers.predictor import mixture_arrays, mixture_from, temper_from
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Blocks, Fitted, PrototypeDraws, RateSources
-from kinfolk.naive_bayes.model.hyper import CommonRates, GivenHyperParameters, HyperParameters
+from kinfolk.naive_bayes.model.values import (
+    Blocks,
+    CommonRates,
+    Fitted,
+    HyperParameters,
+    NaiveBayesFit,
+    PrototypeDraws,
+    RateSources,
+    TrainingData,
+)
 from kinfolk.partition.crp import canonical
 from kinfolk.partition.tree import TaskTree
 from kinfolk.posterior import (
@@ -84,7 +90,7 @@ def to_archive(fit: NaiveBayesFit, params: dict[str, Any], evidence: Evidence | 
     return Archive(about, arrays)
 
 
-def from_archive(archive: Archive, given: GivenHyperParameters | None, shared_rates: bool) -> NaiveBayesFit:
+def from_archive(archive: Archive, given: HyperParameters | None, shared_rates: bool) -> NaiveBayesFit:
     """A fit as it was saved.
 
     ``given`` are hyper-parameters as the estimator's parameters have them, which files of earlier versions do not hold;
@@ -134,15 +140,13 @@ def _unlabelled_from(archive: Archive, layout: Layout, n_tasks: int) -> Rows:
     return Rows(codes, np.full(len(codes), -1, dtype=np.int32), task, weights, numbers)
 
 
-def _hyper_from(
-    archive: Archive, layout: Layout, given: GivenHyperParameters | None, shared_rates: bool
-) -> HyperParameters:
+def _hyper_from(archive: Archive, layout: Layout, given: HyperParameters | None, shared_rates: bool) -> HyperParameters:
     """The hyper-parameters that a model was fitted with; files of earlier versions have them as they were given."""
     temper = temper_from(archive)
     concentration = archive.about.get("concentration", archive.about["params"].get("concentration"))
     number = 1.0 if concentration is None else float(concentration)
     if "label_prior" not in archive.arrays:
-        if given is None or given.label_prior is None or given.feature_prior is None:
+        if given is None or given.learns & {"label_prior", "feature_prior"}:
             raise ValueError("its priors are missing")
         return HyperParameters(given.label_prior, given.feature_prior, temper, number)
     hyper = HyperParameters(

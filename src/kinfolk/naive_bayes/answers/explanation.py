@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from kinfolk.explanation import Explanation
-from kinfolk.naive_bayes.answers.fit import NaiveBayesFit
-from kinfolk.naive_bayes.answers.predictor import CodedRows
+from kinfolk.naive_bayes.answers.predictor import CodedRows, NaiveBayesPredictor
 from kinfolk.naive_bayes.model.prototype import rate_shares
+from kinfolk.naive_bayes.model.values import NaiveBayesFit
 from kinfolk.tasks.schema import rows_of_tasks
-from kinfolk.tasks.statistics import Layout
+from kinfolk.tasks.statistics import Layout, add_expected
 
 
 class Parts(NamedTuple):
@@ -32,33 +32,35 @@ class Parts(NamedTuple):
     prior: NDArray[np.float64]
 
 
-def explain(fit: NaiveBayesFit, rows: CodedRows) -> Explanation:
+def explain(fit: NaiveBayesFit, predictor: NaiveBayesPredictor, rows: CodedRows) -> Explanation:
     """Take the predictions of rows apart. O(rows · blocks of a task · features · labels).
 
     Shares of what a task itself has brought count unlabelled rows by the probabilities of their labels. Where blocks
     hold a task's counts more than once, in votes for a prototype, what was left behind says how many are its own.
     """
-    parts = _parts(fit, rows)
+    log_p = predictor.log_predictive(rows)
+    parts = _parts(fit, rows, log_p)
     if fit.posterior.prototypes is not None:
-        parts = parts._replace(**_prototype_shares(fit, rows))
+        parts = parts._replace(**_prototype_shares(fit, rows, np.exp(log_p)))
     values = fit.schema.read_back(rows.codes, rows.numbers)
     return Explanation(fit.classes, fit.schema.names, values, *parts, backend=fit.backend)
 
 
-def _prototype_shares(fit: NaiveBayesFit, rows: CodedRows) -> dict[str, NDArray[np.float64]]:
+def _prototype_shares(
+    fit: NaiveBayesFit, rows: CodedRows, probability: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
     """Whose data stand behind noisy copies of one prototype: nobody is kin, others speak through the prototype."""
     asked, row_of = np.unique(rows.place, return_inverse=True)
-    probability = np.exp(fit.predictor().log_predictive(rows))
     shares = rate_shares(fit.posterior, fit.hyper, fit.data.statistics.layout, asked)
     own, everybody, prior = np.einsum("ry,sryf->srf", probability, shares[:, row_of])
     return {"own": own, "kin": np.zeros_like(own), "everybody": everybody, "prior": prior}
 
 
-def _parts(fit: NaiveBayesFit, asked: CodedRows) -> Parts:
+def _parts(fit: NaiveBayesFit, asked: CodedRows, log_p: NDArray[np.float64]) -> Parts:
     blocks, layout, averaged = fit.posterior.blocks, fit.data.statistics.layout, fit.averaged
     own_of_blocks = None if fit.posterior.sources is None else fit.posterior.sources.own
     temper = fit.hyper.temper[fit.schema.coded_first]
-    own_counts, feature_prior = fit.own_counts(), fit.hyper.feature_prior
+    own_counts, feature_prior = _own_counts(fit), fit.hyper.feature_prior
     codes, numbers, task = asked
     mixture = blocks.mixture
     n_rows, n_features = len(codes), codes.shape[1] + len(layout.numbers)
@@ -66,7 +68,6 @@ def _parts(fit: NaiveBayesFit, asked: CodedRows) -> Parts:
     label_part = np.zeros((n_rows, n_labels))
     feature_part = np.zeros((n_rows, n_features, n_labels))
     shares = np.zeros((4, n_rows, n_features))
-    log_p = fit.predictor().log_predictive(asked)
     cells = mixture.cells(codes)
     block_totals, task_totals = _totals(blocks.counts, layout), _totals(own_counts, layout)
     pseudo = _pseudo_rows(feature_prior, layout)
@@ -103,6 +104,16 @@ def _parts(fit: NaiveBayesFit, asked: CodedRows) -> Parts:
             shares[s, rows] = np.einsum("ery,eyf->rf", weight, share)
     remainder = log_p - label_part - feature_part.sum(axis=1)
     return Parts(label_part, feature_part[:, layout.order], remainder, *shares[:, :, layout.order])
+
+
+def _own_counts(fit: NaiveBayesFit) -> NDArray[Any]:
+    """Feature counts that each task has brought itself, unlabelled rows by the probabilities of their labels."""
+    counts, probability = fit.data.statistics.feature_counts, fit.posterior.label_probability
+    if probability is None or not len(probability):
+        return counts
+    counts = counts.astype(np.float64)
+    add_expected(counts, fit.data.unlabelled, fit.data.statistics.layout, probability)
+    return counts
 
 
 def _totals(counts: NDArray[Any], layout: Layout) -> NDArray[Any]:

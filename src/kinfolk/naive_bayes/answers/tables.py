@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from kinfolk.explanation import label_pair
 from kinfolk.maths.arrays import Floats
-from kinfolk.naive_bayes.answers.fit import NaiveBayesFit
 from kinfolk.naive_bayes.answers.parameters import (
     dirichlet_estimate,
     mean_label_rates,
@@ -22,6 +21,7 @@ from kinfolk.naive_bayes.answers.parameters import (
     nulls,
 )
 from kinfolk.naive_bayes.model.prototype import pseudo_counts
+from kinfolk.naive_bayes.model.values import NaiveBayesFit
 from kinfolk.tasks.frames import make_frame
 
 

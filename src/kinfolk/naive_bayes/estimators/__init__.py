@@ -1,1 +1,1 @@
-"""The estimators: parameters, checks, and the values that inference returned."""
+"""The estimators: parameters (read by ``parameters``), checks, and the values that inference returned."""

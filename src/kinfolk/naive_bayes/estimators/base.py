@@ -16,17 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from kinfolk.estimator import TaskClassifier
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.answers.archive import from_archive, to_archive
-from kinfolk.naive_bayes.answers.fit import NaiveBayesFit
 from kinfolk.naive_bayes.answers.predictor import CodedRows, NaiveBayesPredictor
 from kinfolk.naive_bayes.estimators.fitted_attributes import FittedAttributes
-from kinfolk.naive_bayes.inference.conditional_evidence import Effort, training_rows
-from kinfolk.naive_bayes.inference.fitting import Sharing, SharingModel
-from kinfolk.naive_bayes.inference.leave_one_out import LeftOut
-from kinfolk.naive_bayes.inference.options import Options, Schedule
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Fitted
-from kinfolk.naive_bayes.model.hyper import GivenHyperParameters
-from kinfolk.naive_bayes.model.priors import given_hyper_parameters
+from kinfolk.naive_bayes.estimators.parameters import hyper_parameters, is_learn
+from kinfolk.naive_bayes.inference.conditional_evidence import training_rows
+from kinfolk.naive_bayes.inference.fitting import LeftOut, Sharing
+from kinfolk.naive_bayes.inference.options import Effort, Options, Schedule
+from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, NaiveBayesFit, TrainingData
 from kinfolk.posterior import Archive, names_from, schema_from, unplain
 from kinfolk.tasks.answering import Known
 from kinfolk.tasks.columns import as_ids, check_numeric
@@ -36,17 +32,9 @@ from kinfolk.tasks.statistics import Layout, Rows, count, layout_of, no_rows, po
 from kinfolk.tasks.streaming.counts import Counts
 from kinfolk.tasks.training import Columns, Training, receive_training
 
-# What a hyper-parameter is set to that the data are to settle.
-LEARN = "learn"
-
-
-def is_learn(given: Any) -> bool:
-    """Whether a hyper-parameter is to be learnt."""
-    return isinstance(given, str) and given == LEARN
-
 
 class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator):
-    """Base class; a subclass says which model it is, by ``_model``, and what options it has."""
+    """Base class; a subclass says which model it is and how that is to be inferred, by ``_sharing``."""
 
     classes_: NDArray[Any]
     tasks_: NDArray[Any]
@@ -58,6 +46,8 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
 
     # Whether all tasks share feature rates, or a prototype of them, whose prior then is learnt from all rows.
     _shares_rates: ClassVar[bool] = False
+    # Parameters that are hyper-parameters of the model, which the data may settle.
+    _hyper_names: ClassVar[tuple[str, ...]] = ("label_prior", "feature_prior", "temper")
 
     def __init__(
         self,
@@ -96,29 +86,18 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         """How the parameters want columns read."""
         return Columns(self.categorical_features, self.bins, self.numeric)
 
-    def _model(self) -> SharingModel:
-        """How tasks share."""
+    def _sharing(self) -> Sharing:
+        """How tasks share, and what the parameters say of how inference is to go about it."""
         raise NotImplementedError  # abstract
 
     def _options(self) -> Options:
-        """What the parameters say of how inference is to go about it."""
+        """What the parameters that all estimators have say of how inference is to go about it."""
         schedule = Schedule(self.n_chains, self.n_burn_in, self.n_draws)
         return Options(schedule=schedule, n_jobs=self.n_jobs, verbose=bool(self.verbose))
 
-    def _is_averaged(self) -> bool:
-        """Whether blocks' predictions are averaged with weights that a row does not change."""
-        return False
-
     def _uses_unlabelled(self) -> bool:
         """Whether rows without a label are learnt from."""
-        return True
-
-    def _takes_narrow_counts(self) -> bool:
-        """Whether inference never adds counts in their own type, so that one byte each is enough."""
-        return False
-
-    def _sharing(self) -> Sharing:
-        return Sharing(self._model(), self._options(), self._is_averaged())
+        return self._sharing().uses_unlabelled
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows of all tasks.
@@ -204,12 +183,14 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         self, training: Training, data: TrainingData, labelled: Rows, before: NaiveBayesFit | None = None
     ) -> NaiveBayesFit:
         """Infer from data, hyper-parameters that are to be learnt included; nothing of the estimator changes."""
-        self._tell_of_rows_left_out(data.n_unlabelled)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         sharing = self._sharing()
-        given = self._given(training.schema, training.classes, data.statistics.layout)
-        temper_before = None if before is None else before.hyper.temper
-        hyper, posterior = sharing.fit(self._prepared(data), labelled, given, seed, temper_before)
+        n_unlabelled = len(data.unlabelled.labels)
+        if n_unlabelled and not sharing.uses_unlabelled:
+            self._tell_of_rows_left_out(n_unlabelled)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        prepared, temper_before = self._prepared(data), None if before is None else before.hyper.temper
+        hyper = self._hyper_parameters(training.schema, training.classes, data.statistics.layout)
+        hyper, posterior = sharing.fit(prepared, labelled, hyper, seed, temper_before)
         if posterior.convergence is not None and not posterior.convergence.converged:
             warnings.warn(posterior.convergence.advice(), ConvergenceWarning, stacklevel=4)
         return NaiveBayesFit(
@@ -226,16 +207,9 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
             np.zeros((0, len(training.classes))),
         )
 
-    def _given(self, schema: Schema, classes: NDArray[Any], layout: Layout) -> GivenHyperParameters:
+    def _hyper_parameters(self, schema: Schema, classes: NDArray[Any], layout: Layout) -> HyperParameters:
         """Hyper-parameters as the parameters give them."""
-        return given_hyper_parameters(
-            schema,
-            classes,
-            layout,
-            label_prior=None if is_learn(self.label_prior) else self.label_prior,
-            feature_prior=None if is_learn(self.feature_prior) else self.feature_prior,
-            temper=None if is_learn(self.temper) else float(self.temper),
-        )
+        return hyper_parameters({name: getattr(self, name) for name in self._hyper_names}, schema, classes, layout)
 
     def _prepared(self, data: TrainingData) -> TrainingData:
         """Data in types that inference can add up in."""
@@ -245,16 +219,16 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
                 feature_counts=statistics.feature_counts.astype(np.float64),
                 label_counts=statistics.label_counts.astype(np.float64),
             )
-        elif not self._takes_narrow_counts():
+        elif not self._sharing().narrow:
             statistics = statistics.widened()
-        return data._replace(statistics=statistics)
+        return TrainingData(statistics, data.unlabelled)
 
     def _tell_of_rows_left_out(self, n_unlabelled: int) -> None:
         """Warn where rows without a label are not learnt from."""
 
     def _keep(self, fit: NaiveBayesFit) -> Self:
         """Become the estimator of a fit, all at once."""
-        self._result, self._answering = fit, fit.predictor()
+        self._result, self._answering = fit, _predictor_of(fit)
         self._evidence_found: Evidence | None = None
         self._remember_columns(fit.known)
         self.classes_, self.tasks_, self.posterior_ = fit.classes, fit.known.tasks, fit.posterior
@@ -354,14 +328,15 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         if fit.posterior.evidence is not None:
             return fit.posterior.evidence
         if self._evidence_found is None:
-            data = self._prepared(fit.data)
-            self._evidence_found = self._model().evidence(data, fit.hyper, self._options(), fit.seed)
+            sharing, data = self._sharing(), self._prepared(fit.data)
+            self._evidence_found = sharing.model.evidence(data, fit.hyper, sharing.options, fit.seed)
         return self._evidence_found
 
     def _leave_out(self, rows: Rows) -> LeftOut:
         """What the model says of each of these training rows without it."""
-        fit = self._result
-        return self._model().leave_out(self._prepared(fit.data), fit.hyper, fit.posterior, rows, self._options())
+        fit, sharing = self._result, self._sharing()
+        data = self._prepared(fit.data)
+        return sharing.model.leave_out(data, fit.hyper, fit.posterior, rows, sharing.options)
 
     def conditional_evidence(
         self, *, n_runs: int = 32, random_state: Any = None, target_error: float = 0.1, max_powers: int = 500
@@ -406,11 +381,11 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         check_is_fitted(self)
         if n_runs < 2:
             raise ValueError(f"n_runs={n_runs!r}: a standard error needs at least 2 runs")
-        fit = self._result
+        fit, sharing = self._result, self._sharing()
         seed = fit.seed if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
-        data, rows = training_rows(self._prepared(fit.data), fit.rows, self._uses_unlabelled())
+        data, rows = training_rows(self._prepared(fit.data), fit.rows, sharing.uses_unlabelled)
         effort = Effort(n_runs, target_error, max_powers, seed, self.n_jobs)
-        return self._model().labels_given_features(data, fit.hyper, fit.posterior, rows, self._options(), effort)
+        return sharing.model.labels_given_features(data, fit.hyper, fit.posterior, rows, sharing.options, effort)
 
     @third_by_keyword
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
@@ -448,7 +423,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         if "label_prior" not in archive.arrays:
             classes = as_ids(names_from(archive.about["classes"], "labels"))
             schema = schema_from(archive)
-            given = model._given(schema, classes, layout_of(schema, len(classes)))
+            given = model._hyper_parameters(schema, classes, layout_of(schema, len(classes)))
         return model._keep(from_archive(archive, given, cls._shares_rates))
 
     def __sklearn_tags__(self) -> Any:
@@ -460,6 +435,12 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_result")
+
+
+def _predictor_of(fit: NaiveBayesFit) -> NaiveBayesPredictor:
+    """What answers for a fit, here and from its file."""
+    mixture = fit.posterior.blocks.mixture
+    return NaiveBayesPredictor(fit.known, fit.schema, fit.classes, mixture, fit.hyper.temper, fit.averaged)
 
 
 def _training_before(fit: NaiveBayesFit) -> Training:
@@ -476,7 +457,7 @@ def _label_rows(fit: NaiveBayesFit, training: Training) -> NDArray[np.float64]:
     if not known.all():
         unknown = rows.take(~known)
         asked = CodedRows(unknown.codes, unknown.numbers, unknown.task)
-        distribution[~known] = np.exp(fit.predictor().log_predictive(asked))
+        distribution[~known] = np.exp(_predictor_of(fit).log_predictive(asked))
         inferred = fit.posterior.label_probability
         if inferred is not None:
             of_this_call = np.flatnonzero(training.counted & ~known)

@@ -11,20 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.answers.fit import NaiveBayesFit
-from kinfolk.naive_bayes.estimators.base import SharingNB, is_learn
+from kinfolk.naive_bayes.estimators.base import SharingNB
+from kinfolk.naive_bayes.estimators.parameters import check_strength_prior, is_learn
 from kinfolk.naive_bayes.inference import clustered, noisy
-from kinfolk.naive_bayes.inference.fitting import SharingModel
-from kinfolk.naive_bayes.inference.options import Options
+from kinfolk.naive_bayes.inference.fitting import Sharing, SharingModel
 from kinfolk.naive_bayes.inference.per_feature import PerFeature
-from kinfolk.naive_bayes.inference.search import searched_evidence
-from kinfolk.naive_bayes.model.hyper import GivenHyperParameters
-from kinfolk.naive_bayes.model.priors import check_strength_prior
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.partition.tree import TaskTree
 from kinfolk.posterior import Archive
-from kinfolk.tasks.schema import Schema
-from kinfolk.tasks.statistics import Layout
 
 # The models, by what the tasks of a cluster share: partition_per and within.
 _MODELS: dict[tuple[str, str], SharingModel] = {
@@ -151,6 +145,8 @@ class ClusteredNB(SharingNB):
     ['stop', 'go']
     """
 
+    _hyper_names = (*SharingNB._hyper_names, "concentration")
+
     def __init__(
         self,
         *,
@@ -222,43 +218,27 @@ class ClusteredNB(SharingNB):
         if not is_learn(a) and not (isinstance(a, int | float | np.number) and np.isfinite(a) and a > 0):
             raise ValueError(f'concentration={a!r}: a finite number above zero or "learn" is needed')
 
-    def _model(self) -> SharingModel:
-        return _MODELS[self.partition_per, self.within]
-
-    def _options(self) -> Options:
+    def _sharing(self) -> Sharing:
         shape, rate = self.strength_prior
-        return (
-            super()
-            ._options()
-            ._replace(
-                # Noisy copies are sampled, whatever is asked for.
-                inference="gibbs" if self.within == "noisy" else self.inference,
-                strength_prior=(float(shape), float(rate)),
-                batch_size=self.batch_size,
-                device=self.device,
-            )
+        # Noisy copies are sampled, whatever is asked for.
+        options = self._options()._replace(
+            inference="gibbs" if self.within == "noisy" else self.inference,
+            strength_prior=(float(shape), float(rate)),
+            batch_size=self.batch_size,
+            device=self.device,
         )
-
-    def _given(self, schema: Schema, classes: NDArray[Any], layout: Layout) -> GivenHyperParameters:
-        learns = is_learn(self.concentration)
-        concentration = None if learns else float(self.concentration)
-        return super()._given(schema, classes, layout)._replace(concentration=concentration)
-
-    def _is_averaged(self) -> bool:
-        return self.predictive == "averaged"
+        return Sharing(
+            _MODELS[self.partition_per, self.within],
+            options,
+            averaged=self.predictive == "averaged",
+            uses_unlabelled=self._is_plain() and self.inference in clustered.USE_UNLABELLED,
+            narrow=self.inference == "variational",
+        )
 
     def _is_plain(self) -> bool:
         return (self.partition_per, self.within) == _PLAIN
 
-    def _uses_unlabelled(self) -> bool:
-        return self._is_plain() and self.inference in clustered.USE_UNLABELLED
-
-    def _takes_narrow_counts(self) -> bool:
-        return self.inference == "variational"
-
     def _tell_of_rows_left_out(self, n_unlabelled: int) -> None:
-        if not n_unlabelled or self._uses_unlabelled():
-            return
         way = f'inference="{self.inference}"'
         if self.partition_per == "feature":
             way = 'partition_per="feature"'
@@ -272,9 +252,11 @@ class ClusteredNB(SharingNB):
             stacklevel=5,
         )
 
-    def _keep(self, fit: NaiveBayesFit) -> Self:
-        self.concentration_ = fit.hyper.concentration
-        return super()._keep(fit)
+    @property
+    def concentration_(self) -> float:
+        """Readiness to start new clusters, as given, as learnt, or as drawn on average."""
+        check_is_fitted(self)
+        return self._result.hyper.concentration
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
@@ -282,7 +264,7 @@ class ClusteredNB(SharingNB):
         # JSON knows lists only.
         shape, rate = model.strength_prior
         model.strength_prior = (shape, rate)
-        if is_learn(model.concentration) and model._options().inference == "gibbs":
+        if is_learn(model.concentration) and model._sharing().options.inference == "gibbs":
             hyper = model._result.hyper._replace(concentration_prior=GammaPrior())
             model._keep(model._result._replace(hyper=hyper))
         return model
@@ -312,18 +294,18 @@ class ClusteredNB(SharingNB):
             raise ValueError(f'method={method!r}: give "fit", "search" or "annealed"')
         if method == "search" and not self._is_plain():
             raise ValueError('method="search" knows one partition for all features, the same rates within clusters')
-        fit = self._result
+        fit, sharing = self._result, self._sharing()
         data = self._prepared(fit.data)
-        if not self._uses_unlabelled():
+        if not sharing.uses_unlabelled:
             data = data.labelled_only()
         if method == "annealed":
-            return self._model().evidence(data, fit.hyper, self._options(), fit.seed)
+            return sharing.model.evidence(data, fit.hyper, sharing.options, fit.seed)
         if fit.hyper.concentration_prior is not None:
             raise ValueError('method="search" takes one concentration, and this model drew many: use "annealed"')
         if data.n_unlabelled:
             n = data.n_unlabelled
             raise ValueError(f'method="search" takes labelled rows alone, and {n} of these rows have no label')
-        return searched_evidence(data, fit.hyper, fit.seed, fit.posterior.tree)
+        return clustered.searched_evidence(data, fit.hyper, fit.seed, fit.posterior.tree)
 
     @property
     def feature_partitions_(self) -> dict[str, NDArray[np.int64]]:

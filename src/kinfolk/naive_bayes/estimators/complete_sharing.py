@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinfolk.naive_bayes.estimators.base import SharingNB
 from kinfolk.naive_bayes.inference import complete_sharing
-from kinfolk.naive_bayes.inference.fitting import SharingModel
-from kinfolk.naive_bayes.inference.options import Options
+from kinfolk.naive_bayes.inference.fitting import Sharing
 
 
 class CompleteSharingNB(SharingNB):
@@ -127,11 +126,8 @@ class CompleteSharingNB(SharingNB):
         )
         self.share_labels = share_labels
 
-    def _model(self) -> SharingModel:
-        return complete_sharing
-
-    def _options(self) -> Options:
-        return super()._options()._replace(share_labels=bool(self.share_labels))
+    def _sharing(self) -> Sharing:
+        return Sharing(complete_sharing, self._options()._replace(share_labels=bool(self.share_labels)))
 
     def _label_counts(self) -> NDArray[Any]:
         of_tasks = super()._label_counts()

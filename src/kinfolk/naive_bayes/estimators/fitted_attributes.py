@@ -13,8 +13,8 @@ from kinfolk.evidence import Evidence
 from kinfolk.explanation import Explanation
 from kinfolk.naive_bayes.answers import tables
 from kinfolk.naive_bayes.answers.explanation import explain
-from kinfolk.naive_bayes.answers.fit import NaiveBayesFit
 from kinfolk.naive_bayes.answers.predictor import NaiveBayesPredictor
+from kinfolk.naive_bayes.model.values import NaiveBayesFit
 from kinfolk.tasks.keywords import task_by_keyword
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.table import as_column
@@ -126,8 +126,8 @@ class FittedAttributes:
         --------
         log_ratios : What every value of a feature says, cluster by cluster.
         """
-        asked = self._predictor().receive(X, task)
-        return explain(self._result, asked)
+        predictor = self._predictor()
+        return explain(self._result, predictor, predictor.receive(X, task))
 
     def _label_counts(self) -> NDArray[Any]:
         """Label counts behind each task's label rates."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kinfolk.naive_bayes.estimators.base import SharingNB
 from kinfolk.naive_bayes.inference import no_sharing
-from kinfolk.naive_bayes.inference.fitting import SharingModel
+from kinfolk.naive_bayes.inference.fitting import Sharing
 
 
 class NoSharingNB(SharingNB):
@@ -85,8 +85,5 @@ class NoSharingNB(SharingNB):
     ['stop', 'go']
     """
 
-    def _model(self) -> SharingModel:
-        return no_sharing
-
-    def _takes_narrow_counts(self) -> bool:
-        return True
+    def _sharing(self) -> Sharing:
+        return Sharing(no_sharing, self._options(), narrow=True)

@@ -10,10 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.naive_bayes.answers import tables
 from kinfolk.naive_bayes.estimators.base import SharingNB
+from kinfolk.naive_bayes.estimators.parameters import check_strength_prior
 from kinfolk.naive_bayes.inference import prototype
-from kinfolk.naive_bayes.inference.fitting import SharingModel
-from kinfolk.naive_bayes.inference.options import Options
-from kinfolk.naive_bayes.model.priors import check_strength_prior
+from kinfolk.naive_bayes.inference.fitting import Sharing
 from kinfolk.posterior import Archive
 
 
@@ -146,12 +145,9 @@ class PrototypeNB(SharingNB):
         super()._check_parameters()
         check_strength_prior(self.strength_prior)
 
-    def _model(self) -> SharingModel:
-        return prototype
-
-    def _options(self) -> Options:
+    def _sharing(self) -> Sharing:
         shape, rate = self.strength_prior
-        return super()._options()._replace(strength_prior=(float(shape), float(rate)))
+        return Sharing(prototype, self._options()._replace(strength_prior=(float(shape), float(rate))))
 
     @property
     def prototypes_(self) -> Any:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.inference.options import Options
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Blocks, Fitted, Memberships, make_blocks
-from kinfolk.naive_bayes.model.hyper import HyperParameters, feature_product
-from kinfolk.naive_bayes.model.mixture import NEGLIGIBLE, prune
+from kinfolk.naive_bayes.model.values import (
+    NEGLIGIBLE,
+    Blocks,
+    Fitted,
+    HyperParameters,
+    Memberships,
+    TrainingData,
+    feature_product,
+    make_blocks,
+    prune,
+)
 from kinfolk.partition.bhc import cluster_hierarchically
 from kinfolk.partition.crp import joining_weights
 from kinfolk.partition.randomised_bhc import cluster_in_random_parts
-from kinfolk.partition.tree import TaskTree
+from kinfolk.partition.tree import Nodes
 from kinfolk.progress import progress_bar
 
 _FAVOUR_OF_NUMBER = -100.0
@@ -25,30 +34,40 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
 
     With ``inference="randomised-bhc"`` the tree is built from random parts, for very many tasks.
     """
-    statistics = data.statistics
-    order = data.canonical_order()
-    counts, product = statistics.feature_counts[order], feature_product(data, hyper)
-    n_tasks = len(order)
-    with progress_bar("Joining tasks", n_tasks - 1, options.verbose) as advance:
+    statistics, order, product = data.statistics, data.canonical_order, feature_product(data, hyper)
+    n_tasks, arranged = len(order), statistics.feature_counts[order]
+    with progress_bar("Joining tasks", n_tasks - 1, True) if options.verbose else nullcontext() as advance:
         if options.inference == "randomised-bhc":
             tree = cluster_in_random_parts(
-                counts, product, hyper.concentration, seed, n_jobs=options.n_jobs, progress=advance
+                arranged, product, hyper.concentration, seed, n_jobs=options.n_jobs, progress=advance
             )
         else:
-            tree = cluster_hierarchically(counts, product, hyper.concentration, advance)
-    tree = _relabel(tree, order)
+            tree = cluster_hierarchically(arranged, product, hyper.concentration, advance)
+    tree = tree.relabelled(order)
+    nodes, partition = tree.nodes(), tree.partition()
+    joins, alone = joining_weights(nodes.sizes, n_tasks, hyper.concentration)
+    task, node = _paths(nodes, _least_weight(data, hyper))
+    memberships = [
+        Memberships(task, node, nodes.log_weights[node], hyper.log_label_rates(statistics.label_counts)[task]),
+        # The last block is empty: it waits for a new task, which may join any node.
+        Memberships(
+            np.full(2 * n_tasks, n_tasks),
+            np.arange(2 * n_tasks),
+            np.append(nodes.log_weights + np.log(joins), np.log(alone)),
+            np.tile(hyper.log_label_rates(np.zeros_like(hyper.label_prior)), (2 * n_tasks, 1)),
+        ),
+    ]
     counts = np.zeros((2 * n_tasks, statistics.layout.n_cells), dtype=statistics.feature_counts.dtype)
     counts[:n_tasks] = statistics.feature_counts
     for k, (left, right) in enumerate(tree.children):
         counts[n_tasks + k] = counts[left] + counts[right]
-    # The last block is empty: it waits for a new task.
-    sizes = np.concatenate([tree.sizes, [0]])
-    blocks = make_blocks(data, hyper, counts, sizes, _memberships(data, hyper, tree))
+    sizes = np.append(nodes.sizes, 0)
+    blocks = make_blocks(data, hyper, counts, sizes, memberships)
     mixture, used = prune(blocks.mixture)
     value = tree.log_tree_sum + hyper.log_label_evidence(statistics.label_counts)
     fitted = Fitted(
         blocks=Blocks(counts[used], sizes[used], mixture),
-        partition=tree.partition(),
+        partition=partition,
         # Up to two tasks every partition is tree-consistent.
         evidence=Evidence(value, "exact" if n_tasks <= 2 else "lower bound"),
         tree=tree,
@@ -56,31 +75,17 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
     return hyper, fitted
 
 
-def _relabel(tree: TaskTree, order: NDArray[np.int64]) -> TaskTree:
-    """Give the leaves of a tree built in another order their own places back."""
-    n = len(order)
-    names = np.concatenate([order, np.arange(n, 2 * n - 1)])
-    return tree._replace(children=names[tree.children])
-
-
-def _memberships(data: TrainingData, hyper: HyperParameters, tree: TaskTree) -> list[Memberships]:
-    """For every task the nodes above it with their weights, and for a new task all nodes and the empty block."""
-    n = tree.n_tasks
-    parents, log_weights = tree.parents, tree.log_weights
-    log_rates = hyper.log_label_rates(data.statistics.label_counts)
-    no_rates = hyper.log_label_rates(np.zeros_like(hyper.label_prior))
-    memberships = []
-    task, node = np.arange(n), np.arange(n)
-    least = _least_weight(data, hyper)
-    while len(node):
-        kept = log_weights[node] >= least
-        memberships.append(Memberships(task[kept], node[kept], log_weights[node[kept]], log_rates[task[kept]]))
-        above = parents[node] >= 0
-        task, node = task[above], parents[node[above]]
-    joins, alone = joining_weights(tree.sizes, n, hyper.concentration)
-    log_join = np.concatenate([log_weights + np.log(joins), [np.log(alone)]])
-    memberships.append(Memberships(np.full(2 * n, n), np.arange(2 * n), log_join, np.tile(no_rates, (2 * n, 1))))
-    return memberships
+def _paths(nodes: Nodes, least: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Tasks and the nodes above them that have at least this log weight, level by level."""
+    level = np.arange((len(nodes.sizes) + 1) // 2)
+    task, tasks, above = level, [], []
+    while len(level):
+        kept = nodes.log_weights[level] >= least
+        tasks.append(task[kept])
+        above.append(level[kept])
+        inner = nodes.parents[level] >= 0
+        task, level = task[inner], nodes.parents[level[inner]]
+    return np.concatenate(tasks), np.concatenate(above)
 
 
 def _least_weight(data: TrainingData, hyper: HyperParameters) -> float:

@@ -15,16 +15,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.inference import bhc, exact, gibbs, variational
-from kinfolk.naive_bayes.inference.conditional_evidence import Effort, labels_given_features_and_clusters
-from kinfolk.naive_bayes.inference.empirical_bayes import learn_feature_prior, learn_priors
-from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, fitted_blocks
+from kinfolk.naive_bayes.inference.conditional_evidence import labels_given_features_and_clusters
+from kinfolk.naive_bayes.inference.empirical_bayes import learn_feature_prior
+from kinfolk.naive_bayes.inference.fitting import LeftOut
+from kinfolk.naive_bayes.inference.leave_one_out import fitted_blocks, reseat
 from kinfolk.naive_bayes.inference.leave_one_out import leave_out as leave_out_of_blocks
-from kinfolk.naive_bayes.inference.options import Options
-from kinfolk.naive_bayes.inference.reseating import reseat
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Fitted
-from kinfolk.naive_bayes.model.hyper import GivenHyperParameters, HyperParameters
+from kinfolk.naive_bayes.inference.options import Effort, Options
+from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, TrainingData, feature_product
 from kinfolk.partition.concentration import GammaPrior, most_probable_concentration
+from kinfolk.partition.search import search_partitions
+from kinfolk.partition.tree import TaskTree
 from kinfolk.tasks.statistics import Rows
 
 # The algorithms, by what a user types.
@@ -43,30 +43,24 @@ _MAX_BHC_TASKS = 2_000
 _MAX_ROUNDS, _SETTLED = 4, 0.05
 
 
-def infer(
-    data: TrainingData, given: GivenHyperParameters, options: Options, seed: int
-) -> tuple[HyperParameters, Fitted]:
+def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> tuple[HyperParameters, Fitted]:
     """Infer the partition, and hyper-parameters along with it."""
-    samples = options.inference == "gibbs"
-    hyper, fitted = learn_from_blocks(data, given, options, seed, samples)
-    if fitted is None or samples:
-        return ALGORITHMS[options.inference](data, hyper, options, seed)
-    return hyper, fitted
+    hyper, fitted = learn_from_blocks(data, hyper, options, seed)
+    return ALGORITHMS[options.inference](data, hyper, options, seed) if fitted is None else (hyper, fitted)
 
 
 def learn_from_blocks(
-    data: TrainingData, given: GivenHyperParameters, options: Options, seed: int, samples: bool
+    data: TrainingData, hyper: HyperParameters, options: Options, seed: int
 ) -> tuple[HyperParameters, Fitted | None]:
     """Hyper-parameters, given or learnt by EM, and what the last inference left, where it was made with them.
 
     A sampler's are learnt from a quicker algorithm's blocks, of the labelled rows; the concentration it draws itself.
     """
-    statistics = data.statistics
-    layout, n_tasks = statistics.layout, len(statistics.tasks)
-    hyper = learn_priors(given, layout, statistics.label_counts, None)
-    if samples and given.concentration is None:
+    layout, n_tasks = data.statistics.layout, len(data.statistics.tasks)
+    samples = options.inference == "gibbs"
+    if samples and "concentration" in hyper.learns:
         hyper = hyper._replace(concentration_prior=GammaPrior())
-    if given.feature_prior is not None and (given.concentration is not None or samples):
+    if not hyper.learns & ({"feature_prior"} if samples else {"feature_prior", "concentration"}):
         return hyper, None
     if samples:
         # Variational inference takes no columns of numbers.
@@ -77,16 +71,16 @@ def learn_from_blocks(
     for _ in range(_MAX_ROUNDS):
         _, fitted = ALGORITHMS[options.inference](data, hyper, options, seed)
         learnt, probability = hyper, fitted.block_probabilities()
-        if given.feature_prior is None:
+        if "feature_prior" in hyper.learns:
             prior = learn_feature_prior(fitted.blocks.counts, probability, layout)
             learnt = learnt._replace(feature_prior=prior.pseudo_counts(layout), votes=prior.votes)
-        if given.concentration is None:
+        if "concentration" in hyper.learns:
             concentration = most_probable_concentration(float(probability.sum()), n_tasks, GammaPrior())
             learnt = learnt._replace(concentration=concentration)
         ratios = np.append(learnt.feature_prior / hyper.feature_prior, learnt.concentration / hyper.concentration)
         change = float(np.abs(np.log(ratios)).max())
         if change < _SETTLED:
-            return hyper, fitted
+            return hyper, None if samples else fitted
         hyper = learnt
     warnings.warn(
         f"feature_prior and concentration had not settled after {_MAX_ROUNDS} rounds of inference: the last changed "
@@ -119,3 +113,28 @@ def labels_given_features(
     known = fitted.evidence
     joint = known if known is not None and known.kind == "exact" else None
     return labels_given_features_and_clusters(data, hyper, rows, effort, joint)
+
+
+def searched_evidence(
+    data: TrainingData, hyper: HyperParameters, seed: int, tree: TaskTree | None = None, n_sweeps: int = 100
+) -> Evidence:
+    """Bound log p(X, Y) of the labelled rows from below by searching partitions (thesis section 4.3, eq. 4.11–4.15).
+
+    The bound is no lower than the sum over the tree's partitions.
+    """
+    statistics = data.statistics.widened()
+    # Neither names nor the order of tasks may tell where the search goes.
+    order = data.canonical_order
+    if tree is not None:
+        n_tasks = len(order)
+        place = np.concatenate([np.argsort(order), np.arange(n_tasks, 2 * n_tasks - 1)])
+        tree = tree._replace(children=place[tree.children])
+    found = search_partitions(
+        statistics.feature_counts[order],
+        feature_product(data, hyper),
+        hyper.concentration,
+        tree=tree,
+        n_sweeps=n_sweeps,
+        seed=seed,
+    ).evidence
+    return found._replace(value=found.value + hyper.log_label_evidence(data.statistics.label_counts))

@@ -10,34 +10,27 @@ from __future__ import annotations
 import numpy as np
 
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.inference import gibbs, given_partition
-from kinfolk.naive_bayes.inference.conditional_evidence import Effort, labels_given_features_and_blocks
-from kinfolk.naive_bayes.inference.empirical_bayes import learn_priors
-from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, fitted_blocks
+from kinfolk.naive_bayes.inference import given_partition
+from kinfolk.naive_bayes.inference.conditional_evidence import labels_given_features_and_blocks
+from kinfolk.naive_bayes.inference.empirical_bayes import with_learnt_prior
+from kinfolk.naive_bayes.inference.fitting import LeftOut
+from kinfolk.naive_bayes.inference.leave_one_out import fitted_blocks
 from kinfolk.naive_bayes.inference.leave_one_out import leave_out as leave_out_of_blocks
-from kinfolk.naive_bayes.inference.options import Options
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Fitted
-from kinfolk.naive_bayes.model.hyper import GivenHyperParameters, HyperParameters
+from kinfolk.naive_bayes.inference.options import Effort, Options
+from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, TrainingData
 from kinfolk.tasks.statistics import Rows
 
 # A new task always joins: the limit of the Chinese restaurant process.
 _ALWAYS_JOINS = 0.0
 
 
-def infer(
-    data: TrainingData, given: GivenHyperParameters, options: Options, seed: int
-) -> tuple[HyperParameters, Fitted]:
-    """All tasks are one block; labels of unlabelled rows are sampled."""
+def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> tuple[HyperParameters, Fitted]:
+    """All tasks are one block."""
     shared = data.pooled() if options.share_labels else data
     layout, counts = data.statistics.layout, data.statistics.pooled().feature_counts
-    hyper = learn_priors(given, layout, shared.statistics.label_counts, counts, same_for_labels=True)
-    hyper = hyper._replace(concentration=_ALWAYS_JOINS)
+    hyper = with_learnt_prior(hyper, counts, layout, same_for_labels=True)._replace(concentration=_ALWAYS_JOINS)
     together = np.zeros(len(shared.statistics.tasks), dtype=np.int64)
-    if data.n_unlabelled:
-        hyper, fitted = gibbs.infer(shared, hyper, options, seed, together)
-    else:
-        hyper, fitted = given_partition.infer(shared, hyper, together)
+    hyper, fitted = given_partition.infer(shared, hyper, options, seed, together)
     return hyper, _for_all(fitted, len(data.statistics.tasks)) if options.share_labels else fitted
 
 
@@ -45,9 +38,7 @@ def evidence(data: TrainingData, hyper: HyperParameters, options: Options, seed:
     """Log p(X, Y), in closed form where all rows are labelled."""
     shared = data.pooled() if options.share_labels else data
     together = np.zeros(len(shared.statistics.tasks), dtype=np.int64)
-    if data.n_unlabelled:
-        return gibbs.evidence(shared, hyper, seed, options.n_jobs, together)
-    return given_partition.evidence(shared, hyper, together)
+    return given_partition.evidence(shared, hyper, options, seed, together)
 
 
 def leave_out(data: TrainingData, hyper: HyperParameters, fitted: Fitted, rows: Rows, options: Options) -> LeftOut:

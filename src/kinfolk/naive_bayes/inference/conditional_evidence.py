@@ -12,35 +12,16 @@ of tasks that are given, as each task is without sharing, are independent, and a
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.evidence import Annealed, Evidence, annealed_evidence
+from kinfolk.evidence import Annealed, Evidence
 from kinfolk.naive_bayes.inference import gibbs, given_partition
 from kinfolk.naive_bayes.inference.label_exchange import HeldSeatsChain, RelabellingChain
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.hyper import HyperParameters, feature_product
+from kinfolk.naive_bayes.inference.options import Effort, Options
+from kinfolk.naive_bayes.model.values import HyperParameters, TrainingData, feature_product
 from kinfolk.partition.exact import MAX_TASKS, exact_partitions
 from kinfolk.tasks.statistics import Rows
-
-
-class Effort(NamedTuple):
-    """How hard to try: annealed runs, the error to aim at, the most powers of a run, seed, runs side by side."""
-
-    n_runs: int = 32
-    target_error: float = 0.1
-    max_powers: int = 500
-    seed: int = 0
-    n_jobs: int | None = None
-
-    def log_features(self, states: list[Annealed]) -> Evidence:
-        """Log p(X) from one run of each state, whose normalising constant is one at the start."""
-        seeds = np.random.SeedSequence([self.seed, 3]).spawn(len(states))
-        return annealed_evidence(
-            states, 0.0, seeds, n_jobs=self.n_jobs, target_error=self.target_error, max_powers=self.max_powers
-        )
 
 
 def training_rows(data: TrainingData, rows: Rows, uses_unlabelled: bool) -> tuple[TrainingData, Rows]:
@@ -72,10 +53,9 @@ def labels_given_features_and_blocks(
     if data.n_unlabelled:
         joint = gibbs.evidence(data, hyper, effort.seed, effort.n_jobs, partition, effort.n_runs)
     else:
-        wide = data._replace(statistics=data.statistics.widened())
-        joint = given_partition.evidence(wide, hyper, partition)
+        joint = given_partition.evidence(data, hyper, Options(), effort.seed, partition)
     blind = without_labels(data, rows)
-    order = blind.canonical_order()
+    order = blind.canonical_order
     arranged, _ = blind.arranged(order)
     product = feature_product(blind, hyper)
     states: list[Annealed] = [HeldSeatsChain(arranged, hyper, product, partition[order]) for _ in range(effort.n_runs)]
@@ -89,7 +69,7 @@ def labels_given_features_and_clusters(
     if joint is None:
         joint = _joint_evidence(data, hyper, effort)
     blind = without_labels(data, rows)
-    arranged, _ = blind.arranged(blind.canonical_order())
+    arranged, _ = blind.arranged(blind.canonical_order)
     product = feature_product(blind, hyper)
     states: list[Annealed] = [RelabellingChain(arranged, hyper, product) for _ in range(effort.n_runs)]
     return ratio(joint, effort.log_features(states))

@@ -1,8 +1,7 @@
-"""Hyper-parameters learnt from all tasks together, by empirical Bayes.
+"""The prior of the features learnt from all tasks together, by empirical Bayes.
 
-The pseudo-counts of the labels, α, maximise ∏_u DM(m_u | α) over the tasks' label counts: how much the tasks' own label
-rates differ says how far each is to be drawn to the common ones. The pseudo-counts of feature f are κ_f m_{y,f}: a
-strength, and rates that all blocks of tasks have in common. They maximise the expected log marginal of the blocks,
+The pseudo-counts of feature f are κ_f m_{y,f}: a strength, and rates that all blocks of tasks have in common. They
+maximise the expected log marginal of the blocks,
 
     Q(κ, m) = Σ_k ω_k Σ_{y,f} log DM(n_{k,y,f} | κ_f m_{y,f}) + log p(κ, m),
 
@@ -18,102 +17,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
-from scipy.optimize import minimize
-from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.maths.blas import one_blas_thread
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.digamma import digamma
-from kinfolk.naive_bayes.model.hyper import CommonRates, GivenHyperParameters, HyperParameters
+from kinfolk.naive_bayes.inference.fitting import some_of
+from kinfolk.naive_bayes.model.values import CommonRates, HyperParameters
 from kinfolk.tasks.statistics import Layout
 
-# The strength of the labels' prior has a Gamma prior with this mean and the shape below. Tasks of one row each, which
-# say nothing of it, have this strength; real sets of tasks have 5 to 50.
-_LABEL_STRENGTH = 20.0
-# Bounds of log pseudo-counts of the labels, so that no step of the search leaves what floats can hold.
-_LOG_COUNT_BOUNDS = (-7.0, 12.0)
 # A block that is less probable than this tells too little about the prior to be worth its time.
 _LEAST_PROBABILITY = 1e-3
-# Blocks and tasks that are looked at, at most: a few numbers are learnt from them, and more would not change these.
+# Blocks that are looked at, at most: a few numbers are learnt from them, and more would not change these.
 _MAX_BLOCKS = 5_000
-_MAX_TASKS = 50_000
 _STRENGTH_SHAPE = 2.0
 _MAX_STEPS = 25
 # A strength is known well enough to two parts in a hundred.
 _ENOUGH = 2e-2
 
 
-def learn_priors(
-    given: GivenHyperParameters,
-    layout: Layout,
-    label_counts: NDArray[Any],
-    feature_counts: NDArray[Any] | None,
-    *,
-    same_for_labels: bool = False,
+def with_learnt_prior(
+    hyper: HyperParameters, counts: NDArray[Any], layout: Layout, *, same_for_labels: bool = False
 ) -> HyperParameters:
-    """Take the priors that were given, and learn the others from those that have rates of their own.
+    """The same with the features' prior learnt, where it is to be, from the counts of all that have rates of their own.
 
-    ``label_counts`` and ``feature_counts`` have a row for each of these; the latter are None where blocks of tasks are
-    still to be inferred, whose prior has one pseudo-count per value until then. Powers are one until they are learnt.
+    Rates are the ``same_for_labels`` where all tasks share them.
     """
-    n_features = len(layout.n_values) + len(layout.numbers)
-    hyper = HyperParameters(
-        learn_label_prior(label_counts) if given.label_prior is None else given.label_prior,
-        np.ones(layout.n_counts) if given.feature_prior is None else given.feature_prior,
-        np.ones(n_features) if given.temper is None else given.temper,
-        1.0 if given.concentration is None else given.concentration,
-    )
-    if given.feature_prior is not None or feature_counts is None:
+    if "feature_prior" not in hyper.learns:
         return hyper
-    learnt = learn_feature_prior(feature_counts, np.ones(len(feature_counts)), layout, same_for_labels=same_for_labels)
+    learnt = learn_feature_prior(counts, np.ones(len(counts)), layout, same_for_labels=same_for_labels)
     pseudo_counts = learnt.pseudo_counts(layout)
     if same_for_labels:
         return hyper._replace(feature_prior=pseudo_counts, common=CommonRates(pseudo_counts, learnt.votes))
     return hyper._replace(feature_prior=pseudo_counts, votes=learnt.votes)
-
-
-def learn_label_prior(label_counts: NDArray[Any]) -> Floats:
-    """Pseudo-counts of the labels that explain best how tasks' label counts (tasks, labels) differ.
-
-    Examples
-    --------
-    >>> alike, unlike = np.array([[20, 10]] * 40), np.array([[30, 0], [0, 30]] * 20)
-    >>> [round(float(learn_label_prior(counts).sum()), 2) for counts in (alike, unlike)]
-    [76.75, 0.03]
-    """
-    label_counts = _some(label_counts, _MAX_TASKS)
-    patterns, times = np.unique(label_counts, axis=0, return_counts=True)
-    patterns = patterns.astype(np.float64)
-    totals, n_labels = patterns.sum(axis=1), patterns.shape[1]
-    n_tasks = times.sum()
-
-    def loss(log_counts: Floats) -> tuple[float, Floats]:
-        prior = np.exp(log_counts)
-        strength = prior.sum()
-        log_marginal = times @ (gammaln(prior + patterns).sum(axis=1) - gammaln(strength + totals))
-        log_marginal -= n_tasks * (gammaln(prior).sum() - gammaln(strength))
-        slope = times @ special.digamma(prior + patterns) - times @ special.digamma(strength + totals)
-        slope -= n_tasks * (special.digamma(prior) - special.digamma(strength))
-        # The labels' common rates have a Dirichlet prior with two pseudo-counts each: no label is ever impossible.
-        log_prior = np.log(prior / strength).sum() + _STRENGTH_SHAPE * (np.log(strength) - strength / _LABEL_STRENGTH)
-        slope_prior = 1.0 - n_labels * prior / strength
-        slope_prior += _STRENGTH_SHAPE * (prior / strength - prior / _LABEL_STRENGTH)
-        return -float(log_marginal + log_prior), -(slope * prior + slope_prior)
-
-    rates = (label_counts.sum(axis=0) + 1.0) / (label_counts.sum() + n_labels)
-    bounds = [_LOG_COUNT_BOUNDS] * n_labels
-    with one_blas_thread():
-        found = minimize(loss, np.log(10.0 * rates), jac=True, method="L-BFGS-B", bounds=bounds)
-    if not found.success:
-        _warn(f"label_prior had not settled after {found.nit} steps ({found.message})")
-    return np.asarray(np.exp(found.x))
-
-
-def _warn(what: str) -> None:
-    warnings.warn(f"{what}: give numbers, or look at what was learnt", ConvergenceWarning, stacklevel=3)
 
 
 class LearntPrior(NamedTuple):
@@ -142,7 +78,7 @@ def learn_feature_prior(
     for each value. Rates that are the ``same_for_labels`` are those of the values whatever the label: what is seen too
     rarely to tell labels apart then does not, where rates by label would take the few rows of each at their word.
     """
-    kept = _some(np.flatnonzero(probability > _LEAST_PROBABILITY), _MAX_BLOCKS)
+    kept = some_of(np.flatnonzero(probability > _LEAST_PROBABILITY), _MAX_BLOCKS)
     weights = probability[kept]
     by_label = counts[kept, : layout.n_counts].reshape(len(kept), layout.n_labels, layout.width)
     if same_for_labels:
@@ -190,7 +126,12 @@ def _learn_feature(counts: NDArray[Any], weights: Floats, n_values: float) -> tu
         if abs(np.log(strength / before)) < _ENOUGH:
             break
     else:
-        _warn(f"feature_prior had not settled after {_MAX_STEPS} steps, the last by {strength - before:.2g}")
+        warnings.warn(
+            f"feature_prior had not settled after {_MAX_STEPS} steps, the last by {strength - before:.2g}: give "
+            "numbers, or look at feature_prior_",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return strength, votes
 
 
@@ -240,10 +181,3 @@ def _best_log_strength(of_cells, of_labels, rates, n_values, low, high):  # type
             right = low + golden * (high - low)
             at_right = _log_posterior(right, of_cells, of_labels, rates, n_values)
     return 0.5 * (low + high)
-
-
-def _some(rows: NDArray[Any], most: int) -> NDArray[Any]:
-    """So many of the rows at most, the same ones each time."""
-    if len(rows) <= most:
-        return rows
-    return np.asarray(rows[np.sort(np.random.default_rng(0).permutation(len(rows))[:most])])

@@ -12,9 +12,15 @@ from scipy.special import logsumexp
 from kinfolk.evidence import Evidence
 from kinfolk.maths.dirichlet import DirichletProduct
 from kinfolk.naive_bayes.inference.options import Options
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Blocks, Fitted, Memberships, make_blocks
-from kinfolk.naive_bayes.model.hyper import HyperParameters, feature_product
+from kinfolk.naive_bayes.model.values import (
+    Blocks,
+    Fitted,
+    HyperParameters,
+    Memberships,
+    TrainingData,
+    feature_product,
+    make_blocks,
+)
 from kinfolk.partition.crp import canonical, joining_weights
 from kinfolk.partition.exact import MAX_TASKS, ExactPartitions, exact_partitions
 from kinfolk.tasks.statistics import Statistics, count
@@ -43,7 +49,7 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
             f'have {n_labels}^{n_unlabelled} of them: use "gibbs"'
         )
     # Taken in an order that no name decides: of two partitions equally probable it settles which one is reported.
-    order, product = data.canonical_order(), feature_product(data, hyper)
+    order, product = data.canonical_order, feature_product(data, hyper)
     labellings = [
         _given_labels(data, hyper, np.array(labels, dtype=np.int32), order, product)
         for labels in every_choice(range(n_labels), repeat=n_unlabelled)

@@ -20,9 +20,15 @@ from kinfolk.evidence import Annealed, Evidence, annealed_evidence
 from kinfolk.maths.dirichlet import DirichletProduct
 from kinfolk.naive_bayes.inference.label_draws import LabelDraws, unlabelled_rows
 from kinfolk.naive_bayes.inference.options import Options, Schedule
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Blocks, Fitted, Memberships, make_blocks
-from kinfolk.naive_bayes.model.hyper import HyperParameters, feature_product
+from kinfolk.naive_bayes.model.values import (
+    Blocks,
+    Fitted,
+    HyperParameters,
+    Memberships,
+    TrainingData,
+    feature_product,
+    make_blocks,
+)
 from kinfolk.partition.concentration import draw_concentration, log_clusters_weight
 from kinfolk.partition.crp import canonical, joining_weights
 from kinfolk.partition.gibbs import Seating
@@ -211,7 +217,7 @@ def infer(
     are held where a partition is given as ``fixed``.
     """
     schedule, statistics = options.schedule, data.statistics
-    order = data.canonical_order()
+    order = data.canonical_order
     arranged, row_order = data.arranged(order)
     held = None if fixed is None else fixed[order]
     product = feature_product(data, hyper)
@@ -285,7 +291,7 @@ def evidence(
     At power zero the known labels' own evidence is the normalising constant; that stays so where the concentration has
     a prior, which the path begins and ends with (thesis eq. A.55–A.61).
     """
-    order = data.canonical_order()
+    order = data.canonical_order
     arranged, _ = data.arranged(order)
     product = feature_product(data, hyper)
     held = None if fixed is None else fixed[order]

@@ -4,6 +4,12 @@ Given the block k that task u belongs to, taking row i out lowers one count of e
 that p_k(x_i, y | D∖i) is at hand without a new fit. The row also takes its share of what is known about the block with
 it: p(k | D∖i) ∝ p(k | D) / p_k(x_i, y_i | D∖i). Priors stay as they are, but for learnt rates that all blocks have in
 common: from these too the row's own vote is taken, or a task of few rows would seem to be predicted by itself.
+
+A partition that was found with a row belongs to it: a task of one row sits with those that look like the row, and
+taking the row out of the counts afterwards does not undo that. So the task itself is taken out of its cluster first and
+seated anew, the rest of the partition held. By the Chinese restaurant process with concentration a,
+
+    p(k | D) ∝ n_k^{−u} p(D_u | D_k^{−u}),        p(alone | D) ∝ a p(D_u).
 """
 
 from __future__ import annotations
@@ -17,10 +23,14 @@ from scipy.special import logsumexp
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, log_density_of_number, prior_of, third_cell
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Fitted
-from kinfolk.naive_bayes.model.hyper import HyperParameters
+from kinfolk.maths.dirichlet import log_marginal_of_sum, log_marginals
+from kinfolk.naive_bayes.inference.fitting import LeftOut
+from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, TrainingData, feature_product
 from kinfolk.tasks.statistics import Rows
+
+# Clusters that a task may join, at most: the largest ones; and seats of a task that are kept: the most probable ones.
+_MAX_CLUSTERS = 256
+_MAX_SEATS = 16
 
 
 class CandidateBlocks(NamedTuple):
@@ -43,102 +53,68 @@ def fitted_blocks(fitted: Fitted) -> CandidateBlocks:
     return CandidateBlocks(fitted.blocks.counts, mixture.start, mixture.block, mixture.log_weight, fitted.independent)
 
 
-class LeftOut(NamedTuple):
-    """For every row taken out, what each block that its task may belong to says of it.
+def reseat(
+    data: TrainingData, hyper: HyperParameters, partition: NDArray[np.int64], tasks: NDArray[np.int64]
+) -> CandidateBlocks:
+    """Seats of some tasks, given the partition of all others; other tasks have none. O(tasks · clusters · cells)."""
+    statistics = data.statistics.widened()
+    own = statistics.feature_counts
+    order = np.argsort(partition, kind="stable")
+    names, first, sizes = np.unique(partition[order], return_index=True, return_counts=True)
+    # In the tasks' own type, so that kernels are compiled for one.
+    clusters = np.add.reduceat(own[order], first, axis=0, dtype=own.dtype)
+    # A task's own cluster may be a small one: without the task it has little to say.
+    largest = np.sort(np.argsort(-sizes, kind="stable")[:_MAX_CLUSTERS])
+    place = np.full(len(names), -1)
+    place[largest] = np.arange(len(largest))
+    clusters, sizes = clusters[largest], sizes[largest]
+    home = place[np.searchsorted(names, partition[tasks])]
+    product = feature_product(data, hyper)
+    log_weight = np.empty((len(tasks), len(clusters) + 1))
+    log_weight[:, -1] = np.log(hyper.concentration) + log_marginals(own[tasks], product)
+    _weigh(own[tasks], home, _Clusters(clusters, sizes, log_marginals(clusters, product)), product, log_weight)
+    n_seats = min(_MAX_SEATS, log_weight.shape[1])
+    seat = np.argsort(-log_weight, axis=1, kind="stable")[:, :n_seats]
+    kept = np.take_along_axis(log_weight, seat, axis=1)
+    possible = np.isfinite(kept)
+    kept -= logsumexp(kept, axis=1, keepdims=True)
+    nobody = np.concatenate([clusters, np.zeros_like(clusters[:1])])
+    counts = nobody[seat[possible]]
+    at_home = seat == home[:, None]
+    elsewhere = np.nonzero(~at_home[possible])[0]
+    counts[elsewhere] += own[np.repeat(tasks, possible.sum(axis=1))[elsewhere]]
+    n_entries = np.zeros(len(partition), dtype=np.int64)
+    n_entries[tasks] = possible.sum(axis=1)
+    return CandidateBlocks(
+        counts, np.concatenate([[0], np.cumsum(n_entries)]), np.arange(len(counts)), np.asarray(kept[possible])
+    )
 
-    Entries ``start[i]:start[i + 1]`` are those of row i: log weights of the blocks without the row, and the log
-    likelihood of each of its features under each label (entries, features, labels). ``log_rates`` (rows, labels) are
-    those of the labels, ``labels`` and ``weights`` those of the rows.
-    """
 
-    start: NDArray[np.int64]
-    log_weight: Floats
-    log_fit: Floats
-    log_rates: Floats
-    labels: NDArray[np.int32]
-    weights: Floats
+class _Clusters(NamedTuple):
+    """Clusters that a task may join: their counts, how many tasks they hold, and their log marginals."""
 
-    @property
-    def row(self) -> NDArray[np.int64]:
-        """The row that each entry belongs to."""
-        return np.repeat(np.arange(len(self.labels)), np.diff(self.start))
-
-    def log_joint(self, powers: Floats, averaged: bool = False) -> Floats:
-        """Log probability of blocks and labels (entries, labels), up to a constant for each row."""
-        log_joint = np.tensordot(self.log_fit, powers, axes=(1, 0)) + self.log_rates[self.row]
-        if averaged:
-            log_joint -= logsumexp(log_joint, axis=1, keepdims=True)
-        return np.asarray(log_joint + self.log_weight[:, None])
-
-    def log_predictive(self, powers: Floats, averaged: bool = False) -> Floats:
-        """Log probability of every label of every row, given all other rows (rows, labels)."""
-        log_joint, first = self.log_joint(powers, averaged), self.start[:-1]
-        highest = np.maximum.reduceat(log_joint.max(axis=1), first)
-        summed = np.add.reduceat(np.exp(log_joint - highest[self.row, None]), first, axis=0)
-        # A label that no block leaves any chance must not become −inf.
-        log_sum = np.log(np.maximum(summed, np.finfo(np.float64).tiny))
-        return np.asarray(log_sum - logsumexp(log_sum, axis=1, keepdims=True))
-
-    def score(self, powers: Floats, averaged: bool = False) -> tuple[float, Floats]:
-        """Log probability of the rows' own labels, added up by the rows' weights, and its slope by each power."""
-        # Labels before features, because powers multiply what lies side by side in memory.
-        score, slope = _score(self._replace(log_fit=self.log_fit.transpose(0, 2, 1)), powers, averaged)
-        return float(score), np.asarray(slope)
+    counts: NDArray[np.generic]
+    sizes: NDArray[np.int64]
+    log_marginal: NDArray[np.float64]
 
 
 @compiled
-def _score(left_out, powers, averaged):  # type: ignore[no-untyped-def]
-    """Log probability of the rows' own labels and its slope; ``log_fit`` is (entries, labels, features)."""
-    start, log_weight, log_fit, log_rates, labels, weights = left_out
-    n_labels, n_features = log_fit.shape[1:]
-    score, slope = 0.0, np.zeros(n_features)
-    # Plain loops: array expressions would take seconds to compile.
-    most_entries = 0
-    for i in range(len(labels)):
-        most_entries = max(most_entries, start[i + 1] - start[i])
-    joint = np.empty((most_entries, n_labels))
-    for i in range(len(labels)):
-        n_entries, own = start[i + 1] - start[i], labels[i]
-        highest = -np.inf
-        for entry in range(n_entries):
-            place, sum_of_labels = start[i] + entry, 0.0
-            for y in range(n_labels):
-                fit = log_rates[i, y]
-                for f in range(n_features):
-                    fit += powers[f] * log_fit[place, y, f]
-                joint[entry, y] = fit
-            log_sum = 0.0
-            if averaged:
-                most = -np.inf
-                for y in range(n_labels):
-                    most = max(most, joint[entry, y])
-                for y in range(n_labels):
-                    sum_of_labels += np.exp(joint[entry, y] - most)
-                log_sum = most + np.log(sum_of_labels)
-            for y in range(n_labels):
-                joint[entry, y] = joint[entry, y] - log_sum + log_weight[place]
-                highest = max(highest, joint[entry, y])
-        of_all, of_own = 0.0, 0.0
-        for entry in range(n_entries):
-            for y in range(n_labels):
-                joint[entry, y] = np.exp(joint[entry, y] - highest)
-                of_all += joint[entry, y]
-            of_own += joint[entry, own]
-        # A label that no block leaves any chance must not become −inf.
-        of_own = max(of_own, 2.2e-308)
-        score += weights[i] * np.log(of_own / of_all)
-        for entry in range(n_entries):
-            place, of_entry = start[i] + entry, 0.0
-            for y in range(n_labels):
-                of_entry += joint[entry, y]
-            given_own = joint[entry, own] / of_own
-            for y in range(n_labels):
-                # Averaged, each block's own prediction changes; its weight does not.
-                among = given_own * joint[entry, y] / max(of_entry, 2.2e-308) if averaged else joint[entry, y] / of_all
-                change = weights[i] * ((given_own if y == own else 0.0) - among)
-                for f in range(n_features):
-                    slope[f] += change * log_fit[place, y, f]
-    return score, slope
+def _weigh(own, home, clusters, product, log_weight):  # type: ignore[no-untyped-def]
+    """Log weight of every task's joining every cluster, itself not among the cluster's tasks."""
+    nothing = np.zeros_like(own[0])
+    others = np.zeros_like(own[0])
+    for i in range(len(own)):
+        for k in range(len(clusters.sizes)):
+            if k != home[i]:
+                joined = log_marginal_of_sum(clusters.counts[k], own[i], product)
+                log_weight[i, k] = np.log(clusters.sizes[k]) + joined - clusters.log_marginal[k]
+            elif clusters.sizes[k] == 1:
+                log_weight[i, k] = -np.inf
+            else:
+                for c in range(len(others)):
+                    others[c] = clusters.counts[k, c] - own[i, c]
+                without = log_marginal_of_sum(others, nothing, product)
+                log_weight[i, k] = np.log(clusters.sizes[k] - 1) + clusters.log_marginal[k] - without
 
 
 class _RowsOut(NamedTuple):

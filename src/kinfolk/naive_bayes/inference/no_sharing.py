@@ -8,40 +8,31 @@ from __future__ import annotations
 import numpy as np
 
 from kinfolk.evidence import Evidence
-from kinfolk.naive_bayes.inference import gibbs, given_partition
-from kinfolk.naive_bayes.inference.conditional_evidence import Effort, labels_given_features_and_blocks
-from kinfolk.naive_bayes.inference.empirical_bayes import learn_priors
-from kinfolk.naive_bayes.inference.leave_one_out import LeftOut, fitted_blocks
+from kinfolk.naive_bayes.inference import given_partition
+from kinfolk.naive_bayes.inference.conditional_evidence import labels_given_features_and_blocks
+from kinfolk.naive_bayes.inference.empirical_bayes import with_learnt_prior
+from kinfolk.naive_bayes.inference.fitting import LeftOut
+from kinfolk.naive_bayes.inference.leave_one_out import fitted_blocks
 from kinfolk.naive_bayes.inference.leave_one_out import leave_out as leave_out_of_blocks
-from kinfolk.naive_bayes.inference.options import Options
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Fitted
-from kinfolk.naive_bayes.model.hyper import GivenHyperParameters, HyperParameters
+from kinfolk.naive_bayes.inference.options import Effort, Options
+from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, TrainingData
 from kinfolk.tasks.statistics import Rows
 
 # A new task never joins another: the limit of the Chinese restaurant process.
 _NEVER_JOINS = np.inf
 
 
-def infer(
-    data: TrainingData, given: GivenHyperParameters, options: Options, seed: int
-) -> tuple[HyperParameters, Fitted]:
-    """Every task is a block of its own; labels of unlabelled rows are sampled."""
+def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> tuple[HyperParameters, Fitted]:
+    """Every task is a block of its own."""
     statistics = data.statistics
-    hyper = learn_priors(given, statistics.layout, statistics.label_counts, statistics.feature_counts)
+    hyper = with_learnt_prior(hyper, statistics.feature_counts, statistics.layout)
     hyper = hyper._replace(concentration=_NEVER_JOINS)
-    alone = np.arange(len(statistics.tasks))
-    if data.n_unlabelled:
-        return gibbs.infer(data, hyper, options, seed, alone)
-    return given_partition.infer(data, hyper, alone)
+    return given_partition.infer(data, hyper, options, seed, np.arange(len(statistics.tasks)))
 
 
 def evidence(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> Evidence:
     """Log p(X, Y), in closed form where all rows are labelled."""
-    alone = np.arange(len(data.statistics.tasks))
-    if data.n_unlabelled:
-        return gibbs.evidence(data, hyper, seed, options.n_jobs, alone)
-    return given_partition.evidence(data, hyper, alone)
+    return given_partition.evidence(data, hyper, options, seed, np.arange(len(data.statistics.tasks)))
 
 
 def leave_out(data: TrainingData, hyper: HyperParameters, fitted: Fitted, rows: Rows, options: Options) -> LeftOut:

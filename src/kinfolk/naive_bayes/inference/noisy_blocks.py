@@ -19,10 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Blocks, RateSources
-from kinfolk.naive_bayes.model.hyper import HyperParameters
-from kinfolk.naive_bayes.model.mixture import Mixture, log_feature_rates
+from kinfolk.naive_bayes.model.mixture import Mixture
+from kinfolk.naive_bayes.model.values import Blocks, HyperParameters, RateSources, TrainingData, log_feature_rates
 from kinfolk.partition.crp import joining_weights
 from kinfolk.tasks.statistics import Layout
 

@@ -39,9 +39,6 @@ from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.naive_bayes.inference.gibbs import convergence_of_draws
 from kinfolk.naive_bayes.inference.noisy_blocks import NoisyDraw, blocks_of_partitions
 from kinfolk.naive_bayes.inference.options import Options, Schedule, kept_draws
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Fitted
-from kinfolk.naive_bayes.model.hyper import HyperParameters, feature_product
 from kinfolk.naive_bayes.model.noisy_copies import (
     NoiseModel,
     State,
@@ -49,6 +46,7 @@ from kinfolk.naive_bayes.model.noisy_copies import (
     redraw_strengths,
 )
 from kinfolk.naive_bayes.model.tallies import tally_by_cluster
+from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, TrainingData, feature_product
 from kinfolk.partition.agreement import central_partition
 from kinfolk.partition.concentration import draw_concentration
 from kinfolk.partition.crp import canonical
@@ -244,7 +242,7 @@ def run_chain(
 def sample(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> list[NoisyDraws]:
     """Run the chains side by side. O(sweeps · (rows · features + tasks · clusters · cells))."""
     schedule = options.schedule
-    order = data.canonical_order()
+    order = data.canonical_order
     arranged, _ = data.labelled_only().arranged(order)
     model = noise_model(hyper.feature_prior, data.statistics.layout, options.strength_prior)
     kept = kept_draws(schedule, *data.statistics.feature_counts.shape)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.evidence import Annealed, Evidence, annealed_evidence
+
 
 class Schedule(NamedTuple):
     """How long to sample: chains, sweeps thrown away at the start of each, and draws kept of each."""
@@ -48,8 +50,25 @@ class Options(NamedTuple):
     inference: str = "bhc"
     schedule: Schedule = Schedule(4, 100, 100)
     strength_prior: tuple[float, float] = (1.0, 0.01)
-    share_labels: bool = True
+    share_labels: bool = False
     batch_size: int | None = None
     device: str | None = None
     n_jobs: int | None = None
     verbose: bool = False
+
+
+class Effort(NamedTuple):
+    """How hard to try: annealed runs, the error to aim at, the most powers of a run, seed, runs side by side."""
+
+    n_runs: int = 32
+    target_error: float = 0.1
+    max_powers: int = 500
+    seed: int = 0
+    n_jobs: int | None = None
+
+    def log_features(self, states: list[Annealed]) -> Evidence:
+        """Log p(X) from one run of each state, whose normalising constant is one at the start."""
+        seeds = np.random.SeedSequence([self.seed, 3]).spawn(len(states))
+        return annealed_evidence(
+            states, 0.0, seeds, n_jobs=self.n_jobs, target_error=self.target_error, max_powers=self.max_powers
+        )

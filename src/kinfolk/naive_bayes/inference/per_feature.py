@@ -12,7 +12,7 @@ would tie features together; they are left out.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,14 +21,9 @@ from numpy.typing import NDArray
 from kinfolk.convergence import Convergence
 from kinfolk.evidence import Evidence, Kind
 from kinfolk.naive_bayes.inference.clustered import learn_from_blocks
-from kinfolk.naive_bayes.inference.conditional_evidence import Effort
-from kinfolk.naive_bayes.inference.fitting import SharingModel
-from kinfolk.naive_bayes.inference.leave_one_out import LeftOut
-from kinfolk.naive_bayes.inference.options import Options
-from kinfolk.naive_bayes.model.averaged_counts import averaged_counts
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Fitted, Memberships, make_blocks
-from kinfolk.naive_bayes.model.hyper import GivenHyperParameters, HyperParameters
+from kinfolk.naive_bayes.inference.fitting import LeftOut, SharingModel
+from kinfolk.naive_bayes.inference.options import Effort, Options
+from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, Memberships, TrainingData, make_blocks
 from kinfolk.partition.agreement import central_partition
 from kinfolk.tasks.statistics import Layout, Rows, no_rows
 
@@ -42,7 +37,7 @@ class PerFeature(NamedTuple):
     inner: SharingModel
 
     def infer(
-        self, data: TrainingData, given: GivenHyperParameters, options: Options, seed: int
+        self, data: TrainingData, hyper: HyperParameters, options: Options, seed: int
     ) -> tuple[HyperParameters, Fitted]:
         """Infer every feature's partition by itself, from its own counts, and join what was found.
 
@@ -53,16 +48,15 @@ class PerFeature(NamedTuple):
         others. Evidence adds up, with the labels' own counted once; it is None if any feature's is.
         """
         data.refuse_numbers()
-        samples = options.inference == "gibbs"
-        hyper, _ = learn_from_blocks(data, given, options, seed, samples)
-        concentration = None if hyper.concentration_prior is not None else hyper.concentration
+        hyper, _ = learn_from_blocks(data, hyper, options, seed)
+        learns = frozenset() if hyper.concentration_prior is None else frozenset({"concentration"})
         n_features = len(data.statistics.layout.n_values)
         seeds = [int(part.generate_state(1)[0] >> 1) for part in np.random.SeedSequence(seed).spawn(n_features)]
         parts = [one_feature(data, hyper, f) for f in range(n_features)]
         found = Parallel(n_jobs=options.n_jobs, prefer="threads")(
             delayed(self.inner.infer)(
                 of_feature,
-                GivenHyperParameters(part.label_prior, part.feature_prior, part.temper, concentration),
+                HyperParameters(part.label_prior, part.feature_prior, part.temper, part.concentration, learns=learns),
                 options,
                 part_seed,
             )
@@ -195,6 +189,34 @@ def _joined_counts(
             counts[owner, cells] = averaged_counts(blocks.counts[block], weight, part.feature_prior, group_start)
             size[owner] += weight @ blocks.sizes[block] / weight.sum() / len(parts)
     return counts, np.ceil(size - 1e-9).astype(np.int64)
+
+
+def averaged_counts(
+    counts: NDArray[Any],
+    weights: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    group_start: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Counts (cells,) of one block that stands for the blocks ``counts`` (blocks, cells) with these weights.
+
+    A block with counts n_k has the rates (n_k + β) / (N_k + B) in a group of cells, N_k and B being the sums of counts
+    and pseudo-counts. The average of these rates with weights w_k is the rate of one block whose counts are
+
+        n = Σ_k ω_k n_k,        ω_k ∝ w_k / (N_k + B),        Σ_k ω_k = 1,
+
+    group by group; and the share of the prior behind it, B / (N + B), is the average of the shares too.
+
+    Examples
+    --------
+    >>> counts = np.array([[9, 1], [0, 0]])
+    >>> n = averaged_counts(counts, np.array([0.5, 0.5]), np.ones(2), np.array([0, 2]))
+    >>> (n + 1) / (n + 1).sum()  # the average of 10/12 and 1/2
+    array([0.66666667, 0.33333333])
+    """
+    totals = np.add.reduceat(counts, group_start[:-1], axis=1) + np.add.reduceat(prior, group_start[:-1])
+    share = weights[:, None] / totals
+    share /= share.sum(axis=0)
+    return np.asarray((np.repeat(share, np.diff(group_start), axis=1) * counts).sum(axis=0))
 
 
 def _added_up_if_known(data: TrainingData, hyper: HyperParameters, found: list[Evidence | None]) -> Evidence | None:

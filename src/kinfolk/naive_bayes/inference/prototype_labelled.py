@@ -22,13 +22,18 @@ from numpy.typing import NDArray
 from kinfolk.convergence import Convergence, diagnose
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.inference.options import Options, Schedule
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Blocks, Fitted, PrototypeDraws
-from kinfolk.naive_bayes.model.hyper import HyperParameters
-from kinfolk.naive_bayes.model.mixture import Mixture, log_feature_rates
+from kinfolk.naive_bayes.model.mixture import Mixture
 from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, State, log_likelihoods, noise_model, run_group
 from kinfolk.naive_bayes.model.prototype import TINY
 from kinfolk.naive_bayes.model.tallies import Tallies, tally
+from kinfolk.naive_bayes.model.values import (
+    Blocks,
+    Fitted,
+    HyperParameters,
+    PrototypeDraws,
+    TrainingData,
+    log_feature_rates,
+)
 from kinfolk.progress import progress_bar
 
 # Rates are averaged for this many different row totals at a time, so that memory stays bounded.

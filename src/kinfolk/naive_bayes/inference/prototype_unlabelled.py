@@ -26,12 +26,10 @@ from kinfolk.naive_bayes.inference.prototype_labelled import (
     convergence_of_prototypes,
     expected_rates,
 )
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Fitted, PrototypeDraws
-from kinfolk.naive_bayes.model.hyper import HyperParameters
 from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, State, noise_model
 from kinfolk.naive_bayes.model.prototype import TINY
 from kinfolk.naive_bayes.model.tallies import tally
+from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, PrototypeDraws, TrainingData
 from kinfolk.progress import progress_bar
 
 
@@ -151,7 +149,7 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
     """Run the chains side by side and join their draws. O(sweeps · (tasks · cells + rows · features · labels))."""
     statistics, schedule = data.statistics, options.schedule
     model = noise_model(hyper.feature_prior, statistics.layout, options.strength_prior)
-    order = data.canonical_order()
+    order = data.canonical_order
     arranged, row_order = data.arranged(order)
     n_tasks, n_cells = statistics.feature_counts.shape
     kept = kept_draws(schedule, n_tasks, n_cells)

@@ -13,9 +13,7 @@ from kinfolk.evidence import Evidence
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.dirichlet import dirichlet_product
 from kinfolk.naive_bayes.inference.options import Options
-from kinfolk.naive_bayes.model.data import TrainingData
-from kinfolk.naive_bayes.model.fitted import Fitted, Memberships, make_blocks
-from kinfolk.naive_bayes.model.hyper import HyperParameters
+from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, Memberships, TrainingData, make_blocks
 from kinfolk.partition.crp import canonical, joining_weights
 from kinfolk.partition.variational.few_tasks import cluster_few
 from kinfolk.partition.variational.mean_field import MAX_SWEEPS, expectations

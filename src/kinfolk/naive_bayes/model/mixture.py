@@ -11,15 +11,13 @@ has a block for every node above a task (Roy and Kaelbling 2007, eq. 4), Gibbs s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.model.densities import Densities
 
-# A block is dropped from a task's mixture if it can never make up more than e^−40 of any prediction.
-NEGLIGIBLE = -40.0
 # The largest power that a feature can have: shrunken rates may understate what a feature tells.
 MAX_TEMPER = 2.0
 
@@ -121,46 +119,3 @@ def normalise_log(log_p: NDArray[np.float64]) -> NDArray[np.float64]:
     highest = log_p.max(axis=1, keepdims=True)
     shifted = log_p - highest
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
-
-
-def log_feature_rates(
-    counts: NDArray[Any],
-    prior: NDArray[np.float64],
-    group_start: NDArray[np.int64],
-    n_labels: int,
-) -> NDArray[np.float64]:
-    """Log posterior mean of θ for rows of counts, in the shape that a mixture holds them; numbers are left alone."""
-    posterior = counts[:, : group_start[-1]] + prior
-    totals = np.add.reduceat(posterior, group_start[:-1], axis=1)
-    log_theta = np.log(posterior) - np.repeat(np.log(totals), np.diff(group_start), axis=1)
-    by_value = log_theta.reshape(len(counts), n_labels, -1).transpose(0, 2, 1)
-    return np.concatenate([by_value, np.zeros((len(counts), 1, n_labels))], axis=1)
-
-
-def prune(mixture: Mixture) -> tuple[Mixture, NDArray[np.int64]]:
-    """Drop the entries that cannot matter to any prediction, and the blocks that nobody is left in.
-
-    Returns the smaller mixture and which of the blocks it still has.
-
-    An entry k cannot matter beside b if w_k · max_x p_k(x | y) ≤ e^−40 · w_b · min_x p_b(x | y); of codes the maximum
-    is at most one, of numbers both are taken within reach. Valid where a task's entries have equal label rates.
-    """
-    lowest = np.minimum.reduceat(mixture.log_theta, mixture.offsets[:-1], axis=1).sum(axis=1).min(axis=1)
-    highest = np.zeros_like(lowest)
-    if mixture.densities is not None:
-        of_numbers, highest = mixture.densities.bounds()
-        lowest = lowest + of_numbers
-    floor = np.maximum.reduceat(mixture.log_weight + lowest[mixture.block], mixture.start[:-1])
-    n_entries = np.diff(mixture.start)
-    keep = mixture.log_weight + highest[mixture.block] >= np.repeat(floor, n_entries) + NEGLIGIBLE
-    used, block = np.unique(mixture.block[keep], return_inverse=True)
-    kept = np.add.reduceat(keep.astype(np.int64), mixture.start[:-1])
-    smaller = mixture._replace(
-        log_theta=mixture.log_theta[used],
-        start=np.concatenate([[0], np.cumsum(kept)]),
-        block=block,
-        log_weight=mixture.log_weight[keep],
-        log_rates=mixture.log_rates[keep],
-        densities=None if mixture.densities is None else mixture.densities.take(used),
-    )
-    return smaller, used

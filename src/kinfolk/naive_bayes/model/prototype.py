@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import digamma
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.naive_bayes.model.fitted import Fitted, PrototypeDraws
-from kinfolk.naive_bayes.model.hyper import HyperParameters
 from kinfolk.naive_bayes.model.tallies import tally
+from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, PrototypeDraws
 from kinfolk.tasks.statistics import Layout
 
 # A product of K and a share of the prototype may be too small for a float; its logarithm is still wanted.

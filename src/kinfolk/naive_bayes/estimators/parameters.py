@@ -1,4 +1,4 @@
-"""Dirichlet priors from what a user gives: one number, an array, or a number or array per feature."""
+"""Hyper-parameters from what a user gives: a prior is one number, an array, or a number or array per feature."""
 
 from __future__ import annotations
 
@@ -8,27 +8,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.naive_bayes.model.hyper import GivenHyperParameters
+from kinfolk.naive_bayes.model.values import HyperParameters
 from kinfolk.tasks.schema import Schema
 from kinfolk.tasks.statistics import Layout
 
+# What a hyper-parameter is set to that the data are to settle.
+_LEARN = "learn"
 
-def given_hyper_parameters(
-    schema: Schema,
-    classes: NDArray[Any],
-    layout: Layout,
-    *,
-    label_prior: Any,
-    feature_prior: Any,
-    temper: float | None,
-    concentration: float | None = None,
-) -> GivenHyperParameters:
-    """Hyper-parameters from what a user gives; None is left for the data to settle."""
-    return GivenHyperParameters(
-        None if label_prior is None else label_pseudo_counts(label_prior, classes),
-        None if feature_prior is None else feature_pseudo_counts(feature_prior, schema, layout),
-        None if temper is None else np.full(len(schema.columns), temper, dtype=np.float64),
-        concentration,
+
+def is_learn(given: Any) -> bool:
+    """Whether a hyper-parameter is to be learnt."""
+    return isinstance(given, str) and given == _LEARN
+
+
+def hyper_parameters(given: dict[str, Any], schema: Schema, classes: NDArray[Any], layout: Layout) -> HyperParameters:
+    """Hyper-parameters from what a user gives by their names; those to be learnt start at one.
+
+    A prior of labels or features has one pseudo-count per value until it is learnt, and powers are one.
+    """
+    learns = frozenset(name for name, value in given.items() if is_learn(value))
+    start = {name: 1.0 if name in learns else value for name, value in given.items()}
+    return HyperParameters(
+        label_pseudo_counts(start["label_prior"], classes),
+        feature_pseudo_counts(start["feature_prior"], schema, layout),
+        np.full(len(schema.columns), start["temper"], dtype=np.float64),
+        float(start.get("concentration", 1.0)),
+        learns=learns,
     )
 
 
