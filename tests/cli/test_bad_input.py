@@ -117,7 +117,7 @@ def test_bad_arguments_get_one_sentence(run: Run, arguments: tuple, told: list[s
         ("bad.csv", b"id,f,y\na,b,c,d\n", "bad.csv"),
         ("bad.csv", b'id,f,y\na,"b,c\n', "bad.csv"),
         ("bad.csv", b"id,f,y\na,\xff\xfe,c\n", "utf-8"),
-        ("bad.csv", b"id;f;y\na;b;c\n", "commas"),
+        ("bad.csv", b"id;f;y\na;b;c\n", "--sep ';'"),
         ("bad.csv", b"\x00\x01\x02", "\x00\x01\x02"),
         ("bad.csv.gz", b"\x1f\x8b\x08\x00\x00", "bad.csv.gz"),
         ("bad.parquet", b"id,f,y\na,b,c\n", "bad.parquet"),

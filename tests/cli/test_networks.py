@@ -62,7 +62,7 @@ def test_every_option_reaches_the_estimator(run: Run) -> None:
     write_bif(load_network("asia"), "asia.bif")
     result = run(
         *FIT, "--sharing", "joint", "--prior", "paired", "--penalty", "0.9", "--criterion", "bic", "--ess", 2,
-        "--max-parents", 3, "--tabu", 2, "--restarts", 1, "--search", "climb", "--missing", "em", "--tables", "shared",
+        "--max-parents", 3, "--tabu", 2, "--restarts", 1, "--search", "climb", "--gaps", "em", "--tables", "shared",
         "--require", "smoke->lung", "--require", "smoke -> bronc", "--forbid", "xray->dysp", "--start", "asia.bif",
         "--expert", "asia.bif", "--expert-factor", 0.4, "--seed", 3, "--bins", 4, "--json",
     )  # fmt: skip
@@ -340,7 +340,7 @@ def test_tables_that_cannot_be_learnt_from_get_one_sentence(run: Run, frame: pd.
 
 def test_missing_cells_can_be_learnt_from_if_asked_for(run: Run) -> None:
     changed(xray=[None, *TABLE["xray"][1:]]).to_csv("gaps.csv", index=False)
-    assert run("fit", "gaps.csv", *FIT[2:], "--missing", "em", "--tabu", 0).exit_code == 0
+    assert run("fit", "gaps.csv", *FIT[2:], "--gaps", "em", "--tabu", 0).exit_code == 0
     assert kinfolk.load("m.kin", estimator=True).n_iter_ >= 1
 
 

@@ -29,7 +29,6 @@ def from_csv(tmp_path: Path, text: str | bytes, **options: object) -> pl.DataFra
         ("a,b\n1,1\n2,1.5\n", [(1, 1.0), (2, 1.5)]),
         ("a,b\n1,2020-01-01\n", [(1, "2020-01-01")]),
         ('a,b\n1,"x,\ny"\n', [(1, "x,\ny")]),
-        ("a,b\n1\n2,3\n", [(1, None), (2, 3)]),
         ("a,b\n1,123456789012345678901234567890\n", [(1, "123456789012345678901234567890")]),
         (",a,,b\n0,1,q,x\n1,2,r,y\n", [(1, "x"), (2, "y")]),
         ("\ufeffa,b\n1,x\n", [(1, "x")]),
@@ -39,6 +38,11 @@ def test_csv_is_read_as_people_mean_it(tmp_path: Path, text: str, rows: list) ->
     frame = from_csv(tmp_path, text)
     assert frame.columns == ["a", "b"]
     assert frame.rows() == rows
+
+
+def test_short_lines_lack_their_last_fields_and_are_warned_of(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=r"1 line is shorter than the header of .*table.csv \(the first is line 2\)"):
+        assert from_csv(tmp_path, "a,b\n1\n2,3\n").rows() == [(1, None), (2, 3)]
 
 
 def test_a_type_that_shows_late_in_a_file_is_the_type_of_the_whole_column(tmp_path: Path) -> None:

@@ -28,16 +28,19 @@ Example:
 
 Set KINFOLK_TRACEBACK=1 to see where in the code an error arose.""",
 )
-app.command("fit", cls=PanelledCommand, epilog=fit.EXAMPLE)(fit.fit)
-app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
-app.command("decide", epilog=decide.EXAMPLE)(decide.decide)
-app.command("inspect", epilog=inspection.EXAMPLE)(inspection.inspect)
-app.command("bif", epilog=bif.EXAMPLE)(bif.bif)
-app.command("sample", epilog=sample.EXAMPLE)(sample.sample)
-app.command("music", epilog=music.EXAMPLE)(music.music)
-app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
-app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
-app.command("warm-up", epilog=warm_up.EXAMPLE)(warm_up.command)
+for name, function, example in (
+    ("fit", fit.fit, fit.EXAMPLE),
+    ("predict", predict.predict, predict.EXAMPLE),
+    ("decide", decide.decide, decide.EXAMPLE),
+    ("inspect", inspection.inspect, inspection.EXAMPLE),
+    ("bif", bif.bif, bif.EXAMPLE),
+    ("sample", sample.sample, sample.EXAMPLE),
+    ("music", music.music, music.EXAMPLE),
+    ("demo", demo.demo, demo.EXAMPLE),
+    ("reproduce", reproduce.reproduce, reproduce.EXAMPLE),
+    ("warm-up", warm_up.command, warm_up.EXAMPLE),
+):
+    app.command(name, cls=PanelledCommand, epilog=example)(function)
 
 
 @app.callback(invoke_without_command=True)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import cached_property, wraps
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
@@ -47,12 +48,11 @@ class Commands(TyperGroup):
         return [*super().list_commands(ctx), *sorted(self.added)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """One command; for another package's, a stand-in that tells where it comes from without loading it."""
+        """One command; for another package's, a stand-in that tells what it is without loading it."""
         own = super().get_command(ctx, cmd_name)
         if own is not None or cmd_name not in self.added:
             return own
-        package = getattr(self.added[cmd_name].dist, "name", "another package")
-        return TyperCommand(cmd_name, help=f"(added by {package})")
+        return TyperCommand(cmd_name, help=_first_line(self.added[cmd_name]))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called, loaded if it is another package's."""
@@ -85,15 +85,17 @@ class PanelledCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments first, then the options of no panel, then each panel's."""
-        sections: dict[str, list[tuple[str, str]]] = {}
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                of_its_kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
-                sections.setdefault(getattr(parameter, "rich_help_panel", None) or of_its_kind, []).append(record)
+                panel = getattr(parameter, "rich_help_panel", None) or "Options"
+                argument = parameter.param_type_name == "argument"
+                sections.setdefault("Arguments" if argument else panel, []).append(record)
         for heading, records in sections.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
 
 def with_options(**groups: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -123,16 +125,35 @@ def with_options(**groups: type[Any]) -> Callable[[Callable[..., None]], Callabl
         parameters = []
         for group in groups.values():
             kinds = get_type_hints(group, include_extras=True)
-            for field in fields(group):
+            # What a group has from another comes after its own.
+            for field in sorted(fields(group), key=lambda field: field.name not in group.__annotations__):
                 default = Parameter.empty if field.default is MISSING else field.default
                 kind = kinds[field.name]
-                kind.__metadata__[0].rich_help_panel = getattr(group, "PANEL", None)
+                about = kind.__metadata__[0]
+                about.rich_help_panel = about.rich_help_panel or getattr(group, "PANEL", None)
                 parameters.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind))
         called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return called
 
     return decorate
+
+
+def _first_line(entry: EntryPoint) -> str:
+    """What the module of another package's command says of itself, read from its source."""
+    import ast
+    from importlib.util import find_spec
+
+    try:
+        package, *inside = entry.module.split(".")  # found by hand, since asking for a part imports the whole
+        place = Path(find_spec(package).origin or "")  # type: ignore[union-attr]
+        if inside:
+            place = place.parent.joinpath(*inside)
+            place = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        said = ast.get_docstring(ast.parse(place.read_text("utf-8"))) or ""
+    except Exception:  # another package's source may be anything
+        said = ""
+    return said.partition("\n")[0] or f"(a command of {getattr(entry.dist, 'name', 'another package')})"
 
 
 def _load(entry: EntryPoint) -> Any:

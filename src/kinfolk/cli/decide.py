@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kinfolk.cli.options import AsJson, ModelFile, NewTable, ResultFile, TaskColumn
+from kinfolk.cli.commands import with_options
+from kinfolk.cli.options import AskOptions
 from kinfolk.cli.predict import as_table, ask
-from kinfolk.cli.tables import check_table_target, named, read_table, shown, write_rows
+from kinfolk.cli.tables import CsvOptions, check_table_target, named, open_table, shown, write_rows
 
 if TYPE_CHECKING:
     from kinfolk.decisions import Loss
@@ -27,26 +29,27 @@ Example:
   kinfolk decide team.kin invitations.csv --loss losses.csv"""
 
 
-def decide(
-    model: ModelFile,
-    table: NewTable,
+@dataclass(frozen=True, kw_only=True)
+class LossOptions:
+    """What actions cost."""
+
     loss: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A table of what each action costs under each true label.")
-    ] = None,
+    ] = None
     asymmetric: Annotated[
         float | None,
         typer.Option(metavar="N", help="With two labels: a miss of the positive one costs 2^N, a false alarm 1."),
-    ] = None,
+    ] = None
     positive: Annotated[
         str | None, typer.Option(metavar="LABEL", help="The positive label for --asymmetric; 1 of 0 and 1.")
-    ] = None,
+    ] = None
     ask_cost: Annotated[
         float | None, typer.Option(metavar="C", help="Allow the action 'ask', which costs C whatever the label.")
-    ] = None,
-    task: TaskColumn = None,
-    output: ResultFile = None,
-    as_json: AsJson = False,
-) -> None:
+    ] = None
+
+
+@with_options(asked=AskOptions, costs=LossOptions)
+def decide(asked: AskOptions, costs: LossOptions) -> None:
     """Decide what to do about every row of a table.
 
     Chooses the action of the smallest expected loss. Unless a loss is given, the actions are the labels, a wrong one
@@ -57,18 +60,18 @@ def decide(
     from kinfolk.decisions import decide as choose
     from kinfolk.decisions import expected_loss
 
-    if loss is not None and asymmetric is not None:
+    if costs.loss is not None and costs.asymmetric is not None:
         raise ValueError("--loss and --asymmetric were both given: one of them is needed")
-    if positive is not None and asymmetric is None:
+    if costs.positive is not None and costs.asymmetric is None:
         raise ValueError("--positive belongs to --asymmetric, which was not given")
-    check_table_target(output, as_json)
-    answers = ask(kinfolk.load(model), model, table, task)
-    price = _price(answers.classes, loss, asymmetric, positive)
-    if ask_cost is not None:
-        price = price.with_ask(ask_cost)
+    check_table_target(asked.output, asked.as_json)
+    rows, classes, probabilities = ask(kinfolk.load(asked.model), asked)
+    price = _price(classes, costs, asked)
+    if costs.ask_cost is not None:
+        price = price.with_ask(costs.ask_cost)
     actions = list(price.actions or ())
-    decisions = choose(answers.probabilities, price, classes=answers.classes).tolist()
-    losses = expected_loss(answers.probabilities, price, classes=answers.classes)
+    decisions = choose(probabilities, price, classes=classes).tolist()
+    losses = expected_loss(probabilities, price, classes=classes)
     place = {action: i for i, action in enumerate(actions)}
     columns: dict[str, list[Any]] = {
         "decision": decisions,
@@ -76,28 +79,29 @@ def decide(
     }
     for action, values in zip(actions, losses.T.tolist(), strict=True):
         columns[f"expected_loss_{shown(action)}"] = values
-    write_rows(as_table(answers, columns), {"labels": answers.classes, "actions": actions}, output, as_json)
+    answers = as_table(rows, columns, classes, probabilities)
+    write_rows(answers, {"labels": classes, "actions": actions}, asked.output, asked.as_json)
 
 
-def _price(classes: list[Any], file: Path | None, asymmetric: float | None, positive: str | None) -> Loss:
+def _price(classes: list[Any], costs: LossOptions, csv: CsvOptions) -> Loss:
     """The loss that the options ask for."""
     from kinfolk.decisions import Loss
 
-    if asymmetric is not None:
-        given = None if positive is None else named(positive, classes, "--positive")
-        if given is None and asymmetric and set(classes) not in ({0, 1}, {-1, 1}):
+    if costs.asymmetric is not None:
+        given = None if costs.positive is None else named(costs.positive, classes, "--positive")
+        if given is None and costs.asymmetric and set(classes) not in ({0, 1}, {-1, 1}):
             raise ValueError("--asymmetric needs --positive, the label whose misses cost 2^N")
-        return Loss.asymmetric(asymmetric, classes, positive=given)
-    return Loss.zero_one(classes) if file is None else _read_loss(file, classes)
+        return Loss.asymmetric(costs.asymmetric, classes, positive=given)
+    return Loss.zero_one(classes) if costs.loss is None else _read_loss(costs.loss, classes, csv)
 
 
-def _read_loss(file: Path, classes: list[Any]) -> Loss:
+def _read_loss(file: Path, classes: list[Any], csv: CsvOptions) -> Loss:
     """A loss from a table whose first column names the true label and whose other columns are actions."""
     import polars as pl
 
     from kinfolk.decisions import Loss
 
-    frame = read_table(file)
+    frame = open_table(file, csv).whole()
     label, *actions = frame.columns
     if not actions:
         raise ValueError(f"{file} has one column: beside the labels, it needs a column for each action")

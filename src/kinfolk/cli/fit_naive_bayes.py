@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from kinfolk.cli.tables import STANDARD_INPUT, TableOptions, read_training, roles_of
+from kinfolk.cli.tables import STANDARD_INPUT, TableOptions, open_training
 
 if TYPE_CHECKING:
     import polars as pl
@@ -164,7 +164,8 @@ class _Fit(NamedTuple):
 
 def _fit_rows(build: Build, table: TableOptions, label: str, options: NaiveBayesOptions) -> _Fit:
     """Fit to a table that is read whole."""
-    frame, roles = read_training(table, label, options.weight)
+    source, roles = open_training(table, label, options.weight)
+    frame = source.whole()
     labels = _whole(frame[label])
     mark = _mark(options.unlabelled, label, labels.dtype)
     weights = None if roles.weight is None else frame[roles.weight]
@@ -199,13 +200,11 @@ def _fit_counts(build: Build, table: TableOptions, label: str, options: NaiveBay
     import polars as pl
 
     from kinfolk.tasks.streaming.counting import count_rows
-    from kinfolk.tasks.streaming.scanning import scan
 
-    schema = scan(table.table).schema
-    roles = roles_of(list(schema), table, label, options.weight)
-    mark = _mark(options.unlabelled, label, _whole(pl.Series(label, dtype=schema[label])).dtype)
+    source, roles = open_training(table, label, options.weight)
+    mark = _mark(options.unlabelled, label, _whole(pl.Series(label, dtype=source.schema[label])).dtype)
     counts = count_rows(
-        table.table,
+        source,
         label=label,
         task=roles.task,
         weight=roles.weight,

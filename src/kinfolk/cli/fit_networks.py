@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from kinfolk.cli.tables import TableOptions, read_training
+from kinfolk.cli.tables import TableOptions, open_training
 
 if TYPE_CHECKING:
     from kinfolk.cli.fit import Learnt, RunOptions
 
 EXPERT_FACTOR = 0.5
+_KNOWN = "What is known of Bayes nets beforehand"
 
 
 class Sharing(StrEnum):
@@ -51,7 +53,7 @@ class Search(StrEnum):
     climb = "climb"
 
 
-class Missing(StrEnum):
+class Gaps(StrEnum):
     """What to do about empty fields."""
 
     error = "error"
@@ -103,8 +105,8 @@ class NetworkOptions:
         Search | None,
         typer.Option(help="Search equivalence classes first, or climb at once.  [default: auto]"),
     ] = None
-    missing: Annotated[
-        Missing | None,
+    gaps: Annotated[
+        Gaps | None,
         typer.Option(help="Refuse empty fields, or learn by structural EM.  [default: error]"),
     ] = None
     tables: Annotated[
@@ -117,21 +119,29 @@ class NetworkOptions:
     ] = None
     require: Annotated[
         list[str] | None,
-        typer.Option(metavar="A->B", help="An arc that every structure must have; repeatable."),
+        typer.Option(metavar="A->B", rich_help_panel=_KNOWN, help="An arc that every structure must have; repeatable."),
     ] = None
     forbid: Annotated[
         list[str] | None,
-        typer.Option(metavar="A->B", help="An arc that no structure may have; repeatable."),
+        typer.Option(metavar="A->B", rich_help_panel=_KNOWN, help="An arc that no structure may have; repeatable."),
     ] = None
     start: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A BIF file whose structure the search starts from.")
+        Path | None,
+        typer.Option(metavar="FILE", rich_help_panel=_KNOWN, help="A BIF file whose structure the search starts from."),
     ] = None
     expert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A BIF file whose structure is thought near the truth.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", rich_help_panel=_KNOWN, help="A BIF file whose structure is thought near the truth."
+        ),
     ] = None
     expert_factor: Annotated[
         float | None,
-        typer.Option(metavar="X", help="How much less likely each difference from --expert is.  [default: 0.5]"),
+        typer.Option(
+            metavar="X",
+            rich_help_panel=_KNOWN,
+            help="How much less likely each difference from --expert is.  [default: 0.5]",
+        ),
     ] = None
 
 
@@ -141,8 +151,13 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptio
     from kinfolk.cli.fit import Learnt
     from kinfolk.cli.network_structures import describe_fit
 
+    former = next((word for word in table.missing or () if word in tuple(Gaps)), None)
+    if former is not None and options.gaps is None:
+        warnings.warn(f"--missing {former} is now written --gaps {former}: --missing names values", stacklevel=2)
+        options = replace(options, gaps=Gaps(former))
     graphs = _graphs(options)
-    frame, roles = read_training(table)
+    source, roles = open_training(table)
+    frame = source.whole()
     estimator = getattr(kinfolk, name)(
         **_parameters(options, roles.features),
         **graphs,
@@ -158,9 +173,11 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptio
 
 def _parameters(options: NetworkOptions, variables: Sequence[str]) -> dict[str, Any]:
     """Parameters of the estimator, as far as options say anything about them."""
-    elsewhere = ("start", "expert", "expert_factor", "require", "forbid")
+    elsewhere = ("gaps", "start", "expert", "expert_factor", "require", "forbid")
     own = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in elsewhere}
     parameters = {name: value for name, value in own.items() if value is not None}
+    if options.gaps is not None:
+        parameters["missing"] = options.gaps
     if options.penalty is not None:
         parameters["penalty"] = _penalty(options.penalty)
     for name, option, arcs in (

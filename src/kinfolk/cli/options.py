@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from kinfolk.cli.tables import CsvOptions
+
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that 'kinfolk fit' wrote.")]
-NewTable = Annotated[
-    Path,
-    typer.Argument(metavar="TABLE", help="The rows: .csv, .csv.gz, .tsv or .parquet, or - for CSV on standard input."),
-]
-TaskColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--task", metavar="COL", help="Column that tells which task a row belongs to; by default, the one used at fit."
-    ),
-]
 ResultFile = Annotated[
     Path | None,
     typer.Option(
@@ -27,3 +20,32 @@ ResultFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs to read.")]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all that is random: same seed, same numbers.", min=0)]
 Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that all works.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskOptions(CsvOptions):
+    """A saved model, a table to ask it about, and where the answers go."""
+
+    model: ModelFile
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE", help="The rows: .csv, .csv.gz, .tsv or .parquet, or - for CSV on standard input."
+        ),
+    ]
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task",
+            metavar="COL",
+            help="Column that tells which task a row belongs to; by default, the one used at fit.",
+        ),
+    ] = None
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL", help="A column of the table to repeat beside the answers, such as an id; repeatable."
+        ),
+    ] = None
+    output: ResultFile = None
+    as_json: AsJson = False

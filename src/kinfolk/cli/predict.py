@@ -8,11 +8,11 @@ here, for ``kinfolk decide`` too, and checked where every table is that a model 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kinfolk.cli.options import AsJson, ModelFile, NewTable, ResultFile, TaskColumn
-from kinfolk.cli.tables import check_table_target, read_table, series, shown, write_rows
+from kinfolk.cli.commands import with_options
+from kinfolk.cli.options import AskOptions
+from kinfolk.cli.tables import check_table_target, open_table, series, shown, write_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,9 +28,8 @@ Example:
   cat invitations.csv | kinfolk predict team.kin - --json"""
 
 
-def predict(
-    model: ModelFile, table: NewTable, task: TaskColumn = None, output: ResultFile = None, as_json: AsJson = False
-) -> None:
+@with_options(asked=AskOptions)
+def predict(asked: AskOptions) -> None:
     """Predict the label of every row of a table; with Bayes nets, tell how probable it is.
 
     Gives a table with the task, the most probable label, and the probability of each label, in the order of the rows;
@@ -40,28 +39,31 @@ def predict(
     """
     import kinfolk
 
-    check_table_target(output, as_json)
-    predictor = kinfolk.load(model)
+    check_table_target(asked.output, asked.as_json)
+    predictor = kinfolk.load(asked.model)
     if hasattr(predictor, "networks_") and not has_labels(predictor):
-        write_rows(rate(predictor, table, task), {}, output, as_json)
+        rows = read_rows(predictor, asked)
+        columns = {"log_probability": predictor.score_samples(rows.table, **rows.told).tolist()}
+        write_rows(as_table(rows, columns), {}, asked.output, asked.as_json)
         return
-    answers = ask(predictor, model, table, task)
-    best = [answers.classes[place] for place in answers.probabilities.argmax(axis=1)]
-    write_rows(as_table(answers, {"predicted": best}), {"labels": answers.classes}, output, as_json)
+    rows, classes, probabilities = ask(predictor, asked)
+    best = [classes[place] for place in probabilities.argmax(axis=1)]
+    answers = as_table(rows, {"predicted": best}, classes, probabilities)
+    write_rows(answers, {"labels": classes}, asked.output, asked.as_json)
 
 
 class Rows(NamedTuple):
-    """A table as a model takes it; ``tasks`` as the table has them, ``task`` where the model is to be told them."""
+    """A table as a model takes it; what it is told beside; the tasks and kept columns as they go into the answer."""
 
     table: pl.DataFrame
-    tasks: pl.Series | None
-    task: pl.Series | None
+    told: dict[str, Any]
+    shown: list[pl.Series]
 
 
 class Answers(NamedTuple):
-    """The tasks of rows, as their table has them, and the probabilities of labels."""
+    """Rows, and the probabilities of labels."""
 
-    tasks: pl.Series | None
+    rows: Rows
     classes: list[Any]
     probabilities: NDArray[np.float64]
 
@@ -71,74 +73,63 @@ def has_labels(predictor: Any) -> bool:
     return hasattr(predictor, "predict_proba") and getattr(predictor, "classes_", None) is not None
 
 
-def ask(predictor: Any, model: Path, table: Path, task: str | None) -> Answers:
-    """Predict the label of every row of a table.
-
-    Parameters
-    ----------
-    predictor : predictor
-        What was loaded from the file ``model``.
-    model, table : Path
-        The saved model, and a table, or ``-`` for standard input.
-    task : str, optional
-        The table's task column, if it is not called as it was at fit.
-    """
+def ask(predictor: Any, asked: AskOptions) -> Answers:
+    """Predict the label of every row of a table."""
     if not has_labels(predictor):
         what = "Bayes nets, which have" if hasattr(predictor, "networks_") else "a model that has"
-        raise ValueError(f"{model} holds {what} no label to predict or to decide about")
-    rows = read_rows(predictor, table, task)
-    probabilities = predictor.predict_proba(rows.table, **_told(rows))
-    return Answers(rows.tasks, predictor.classes_.tolist(), probabilities)
+        raise ValueError(f"{asked.model} holds {what} no label to predict or to decide about")
+    rows = read_rows(predictor, asked)
+    return Answers(rows, predictor.classes_.tolist(), predictor.predict_proba(rows.table, **rows.told))
 
 
-def rate(predictor: Any, table: Path, task: str | None) -> pl.DataFrame:
-    """Tell how probable Bayes nets find every row of a table: its task, and the natural log of its probability."""
-    import polars as pl
-
-    rows = read_rows(predictor, table, task)
-    scores = pl.Series("log_probability", predictor.score_samples(rows.table, **_told(rows)))
-    return pl.DataFrame([scores] if rows.tasks is None else [rows.tasks.alias("task"), scores])
-
-
-def _told(rows: Rows) -> dict[str, Any]:
-    """The tasks as an argument, where the model does not find them in the table."""
-    return {} if rows.task is None else {"task": rows.task}
-
-
-def read_rows(predictor: Any, table: Path, task: str | None) -> Rows:
+def read_rows(predictor: Any, asked: AskOptions) -> Rows:
     """Read a table, with text where the model was fitted to text: task 07 and task 7 are not the same."""
     from kinfolk.tasks.table import no_such_column
 
     known: Known = predictor.known
     own = known.task_column
-    column = own if task is None else task
-    columns = predictor._schema.columns if hasattr(predictor, "_schema") else ()
-    text = {feature.name for feature in columns if _is_text(feature.categories or ())}
+    column = own if asked.task is None else asked.task
+    features = {
+        feature.name: feature for feature in (predictor._schema.columns if hasattr(predictor, "_schema") else ())
+    }
+    text = {name for name, feature in features.items() if _is_text(feature.categories or ())}
     if isinstance(column, str) and _is_text(predictor.tasks_.tolist()):
         text.add(column)
-    frame = read_table(table, text)
-    if task is not None and task != own:
-        if task not in frame.columns:
-            raise ValueError(no_such_column(task, frame.columns, str(table)))
+    kept = dict.fromkeys(asked.keep or ())
+    # What is only repeated stays as it is written.
+    source = open_table(asked.table, asked, text | {name for name in kept if name != column and name not in features})
+    frame = source.whole()
+    for name in (*kept, *([] if asked.task is None else [asked.task])):
+        if name not in frame.columns:
+            raise ValueError(no_such_column(name, frame.columns, str(asked.table)))
+    source.warn_of_text([name for name in frame.columns if name in features and name not in text])
+    beside = [frame[name] for name in kept]
+    if asked.task is not None and asked.task != own:
+        tasks = frame[asked.task]
         # Told beside the table, the task stands in it only where it is a feature as well.
-        features = [name for name in known.columns or () if name != own]
-        others = [name for name in frame.columns if name in features or name not in (task, own)]
-        return Rows(frame.select(others), frame[task], frame[task])
+        ours = [name for name in known.columns or () if name != own]
+        others = [name for name in frame.columns if name in ours or name not in (asked.task, own)]
+        return Rows(frame.select(others), {"task": tasks}, [tasks.alias("task"), *beside])
     if isinstance(column, int) and -frame.width <= column < frame.width:  # fitted to an array, which has no names
         column = frame.columns[column]
-    return Rows(frame, frame[column] if column in frame.columns else None, None)
+    return Rows(frame, {}, [*([frame[column].alias("task")] if column in frame.columns else []), *beside])
 
 
 def _is_text(values: Sequence[Any]) -> bool:
     return bool(values) and all(isinstance(value, str) for value in values)
 
 
-def as_table(answers: Answers, columns: Mapping[str, list[Any]]) -> pl.DataFrame:
-    """A row for every row: the task, columns of a command's own, and the probability of each label."""
+def as_table(
+    rows: Rows, columns: Mapping[str, list[Any]], classes: Sequence[Any] = (), probabilities: Any = None
+) -> pl.DataFrame:
+    """A row for every row: the task, kept columns, columns of a command's own, and the probability of each label."""
     import polars as pl
 
-    parts = [] if answers.tasks is None else [answers.tasks.alias("task")]
-    parts += [series(name, values) for name, values in columns.items()]
-    for label, values in zip(answers.classes, answers.probabilities.T, strict=True):
-        parts.append(pl.Series(f"probability_{shown(label)}", values))
+    parts = [*rows.shown, *(series(name, values) for name, values in columns.items())]
+    for place, label in enumerate(classes):
+        parts.append(pl.Series(f"probability_{shown(label)}", probabilities[:, place]))
+    names = [part.name for part in parts]
+    for part in rows.shown:
+        if names.count(part.name) > 1:
+            raise ValueError(f"--keep {part.name!r}: the answers have a column of that name, rename the table's")
     return pl.DataFrame(parts)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -16,16 +16,47 @@ from kinfolk.files import check_target, whole_file
 if TYPE_CHECKING:
     import polars as pl
 
-    from kinfolk.tasks.streaming.scanning import Roles
+    from kinfolk.tasks.streaming.scanning import Roles, Scan
 
 STANDARD_INPUT = "-"
 ENDINGS = (".csv", ".tsv", ".parquet", ".json")
 _LONGEST_LIST = 40
+_CSV = "CSV files"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
+class CsvOptions:
+    """How CSV files are written that a command reads."""
+
+    sep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIGN", rich_help_panel=_CSV, help="What separates fields, such as ';' or tab; a comma by default."
+        ),
+    ] = None
+    decimal: Annotated[
+        str, typer.Option(metavar="SIGN", rich_help_panel=_CSV, help="What stands before the decimals of numbers.")
+    ] = "."
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOKEN",
+            rich_help_panel=_CSV,
+            help="What else means that a value is missing, beside empty fields, NA, NaN, N/A, null and all that pandas "
+            "takes for it; repeatable.",
+        ),
+    ] = None
+    keep_na: Annotated[
+        bool,
+        typer.Option("--keep-na", rich_help_panel=_CSV, help="Take NA, null and their like as values, not as missing."),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(CsvOptions):
     """A table to learn from, and which of its columns is what."""
+
+    PANEL: ClassVar[str] = "Table"
 
     table: Annotated[
         Path,
@@ -48,32 +79,30 @@ class TableOptions:
     bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8
 
 
-def read_table(path: Path, text: Collection[str] = ()) -> pl.DataFrame:
-    """Read a file, or CSV on standard input where that is what the path stands for, as `read_file` does."""
-    from kinfolk.tasks.streaming.scanning import read_file
+def open_table(path: Path, csv: CsvOptions, text: Collection[str] = ()) -> Scan:
+    """A file, or CSV on standard input where that is what the path stands for, ready to be read."""
+    from kinfolk.tasks.streaming.scanning import MISSING, Csv, scan
 
-    return read_file(sys.stdin.buffer if str(path) == STANDARD_INPUT else path, text)
-
-
-def read_training(
-    table: TableOptions, label: str | None = None, weight: str | None = None
-) -> tuple[pl.DataFrame, Roles]:
-    """Read a table to learn from, and tell which of its columns is what."""
-    frame = read_table(table.table)
-    return frame, roles_of(frame.columns, table, label, weight)
+    separator = "\t" if csv.sep in ("tab", "\\t") else csv.sep
+    missing = (*([""] if csv.keep_na else MISSING), *(csv.missing or ()))
+    source = sys.stdin.buffer if str(path) == STANDARD_INPUT else path
+    return scan(source, text, Csv(separator, csv.decimal, missing))
 
 
-def roles_of(columns: Sequence[str], table: TableOptions, label: str | None, weight: str | None) -> Roles:
-    """Which of these columns is what, features in the order in which they stand there."""
+def open_training(table: TableOptions, label: str | None = None, weight: str | None = None) -> tuple[Scan, Roles]:
+    """A table to learn from, and which of its columns is what, features in the order in which they stand there."""
     from kinfolk.tasks.streaming.scanning import assign_roles
 
     if table.feature and table.drop:
         raise ValueError("--feature and --drop were both given: name the features, or those to leave out")
+    source = open_table(table.table, table)
+    columns = list(source.schema)
     chosen = sorted(table.feature or (), key=lambda name: columns.index(name) if name in columns else -1)
-    where = "standard input" if str(table.table) == STANDARD_INPUT else str(table.table)
-    return assign_roles(
-        columns, where, task=table.task, label=label, weight=weight, features=chosen or None, drop=table.drop
+    roles = assign_roles(
+        columns, source.where, task=table.task, label=label, weight=weight, features=chosen or None, drop=table.drop
     )
+    source.warn_of_text(roles.features)
+    return source, roles
 
 
 def listed(names: Sequence[Any]) -> str:

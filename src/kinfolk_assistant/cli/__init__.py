@@ -1,4 +1,7 @@
-"""The command line: ``kinfolk assistant …``, found by kinfolk through its entry point."""
+"""Answer meeting invitations on behalf of a team whose members learn from each other.
+
+The command line, ``kinfolk assistant …``, found by kinfolk through its entry point.
+"""
 
 from kinfolk_assistant.cli.app import app
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,25 @@ from kinfolk.tasks.table import no_such_column
 
 _SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _SCANNED = {".parquet": "Parquet", ".arrow": "Arrow IPC", ".feather": "Arrow IPC", ".ipc": "Arrow IPC"}
+# What pandas reads as missing, whose files these mostly are.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
+    *("NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+_DATE = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2}(\d{2})?)([T ].*)?$"
+# The index that pandas writes into files of its frames.
+_PANDAS_INDEX = r"^__index_level_\d+__$"
+
+
+class Csv(NamedTuple):
+    """How CSV is written: between fields (None: by the file's ending), in numbers, and where a value is missing."""
+
+    separator: str | None = None
+    decimal: str = "."
+    missing: tuple[str, ...] = MISSING
+
+
+USUAL_CSV = Csv()
 
 
 class Scan(NamedTuple):
@@ -27,6 +47,7 @@ class Scan(NamedTuple):
     where: str
     kind: str
     n_rows: int | None
+    csv: Csv = USUAL_CSV
 
     @property
     def schema(self) -> pl.Schema:
@@ -44,6 +65,44 @@ class Scan(NamedTuple):
         with one_sentence(self.where, self.kind):
             return self.query.collect()
 
+    def warn_of_text(self, columns: Collection[str]) -> None:
+        """Warn of columns of CSV that are text, and become categories, where that is probably not meant."""
+        kinds = self.schema if self.kind == "CSV" else pl.Schema()
+        text = [name for name in columns if kinds.get(name) == pl.String]
+        if not text:
+            return
+        asked = []
+        for name in text:
+            value = pl.col(name)
+            number = value.str.replace_all(self.csv.decimal, ".", literal=True).str.strip_chars()
+            odd = value.filter(number.cast(pl.Float64, strict=False).is_null() & value.is_not_null())
+            parts = [
+                value.count(),
+                odd.count(),
+                odd.n_unique(),
+                odd.first(),
+                value.drop_nulls().str.contains(_DATE).all(),
+            ]
+            asked += [part.alias(f"{name} {i}") for i, part in enumerate(parts)]
+        with one_sentence(self.where, self.kind):
+            found = list(self.query.select(asked).collect(engine="streaming").row(0))
+        for place, name in enumerate(text):
+            n_values, n_odd, n_tokens, token, dates = found[5 * place : 5 * place + 5]
+            column = f"column {name!r} of {self.where}"
+            if n_tokens == 1 and n_odd < n_values:
+                rows = f"{n_odd:,} row{'' if n_odd == 1 else 's'}"
+                warnings.warn(
+                    f"{column} holds numbers but for {token!r} in {rows}, and becomes categories: if {token!r} means "
+                    f"that a value is missing, say so (--missing {token!r})",
+                    stacklevel=3,
+                )
+            elif dates and n_values:
+                warnings.warn(
+                    f"{column} holds dates, and every date becomes a category of its own: leave the column out, or "
+                    "turn it into numbers such as the year, the month or the weekday first",
+                    stacklevel=3,
+                )
+
     def take(self, columns: list[pl.Expr], rows: NDArray[np.int64]) -> pl.DataFrame:
         """Some columns of some rows."""
         wanted = pl.Series(rows, dtype=pl.get_index_type())
@@ -53,11 +112,12 @@ class Scan(NamedTuple):
             return found.collect(engine="streaming")
 
 
-def read_file(source: Any, text: Collection[str] = ()) -> pl.DataFrame:
+def read_file(source: Any, text: Collection[str] = (), csv: Csv = USUAL_CSV) -> pl.DataFrame:
     r"""Read a table whole.
 
-    Types of CSV columns are inferred from the whole file, empty fields are missing values, blank lines are no rows, and
-    columns without a name, such as the index that pandas writes, are left out.
+    Types of CSV columns are inferred from the whole file; empty fields and what pandas reads as missing (NA, NaN, null)
+    are missing values, blank lines are no rows, lines that are too short are warned of, and columns without a name,
+    such as the index that pandas writes, are left out.
 
     Parameters
     ----------
@@ -65,6 +125,8 @@ def read_file(source: Any, text: Collection[str] = ()) -> pl.DataFrame:
         As :func:`scan` takes it.
     text : collection of str
         Columns of a CSV file to be kept as text, whatever they look like.
+    csv : Csv
+        How CSV is written.
 
     Returns
     -------
@@ -72,16 +134,16 @@ def read_file(source: Any, text: Collection[str] = ()) -> pl.DataFrame:
 
     Examples
     --------
-    >>> table = b"task,size\n01,3\n02,\n"
+    >>> table = b"task,size\n01,3\n02,NA\n"
     >>> read_file(io.BytesIO(table)).rows()
     [(1, 3), (2, None)]
     >>> read_file(io.BytesIO(table), text=["task"]).rows()
     [('01', 3), ('02', None)]
     """
-    return scan(source, text).whole()
+    return scan(source, text, csv).whole()
 
 
-def scan(source: Any, text: Collection[str] = ()) -> Scan:
+def scan(source: Any, text: Collection[str] = (), csv: Csv = USUAL_CSV) -> Scan:
     """Make a query of a file's path, of a stream of CSV, of a lazy frame or of a frame.
 
     Examples
@@ -89,25 +151,26 @@ def scan(source: Any, text: Collection[str] = ()) -> Scan:
     >>> scan(pl.DataFrame({"size": [1, 2]})).n_rows
     2
     """
+    if isinstance(source, Scan):
+        return source
     if isinstance(source, pl.LazyFrame):
         return Scan(_plain(source), "the query", "table", None)
     if isinstance(source, pl.DataFrame):
         return Scan(_plain(source.lazy()), "the table", "table", source.height)
     if isinstance(source, io.IOBase):
-        stream, where = io.BytesIO(source.read()), "standard input"
-        with one_sentence(where, "CSV"):
-            return Scan(_plain(_scan_csv(stream, where, ",", text)), where, "CSV", None)
+        return _scan_csv(io.BytesIO(source.read()), "standard input", csv, text)
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"rows are counted in a file, a polars frame or a query, not in {type(source).__name__}")
     path = Path(source)
-    ending = _ending(path)
+    ending = _ending(path, csv)
     # Opened once to learn what is wrong with it in the system's own words.
     with path.open("rb"):
         pass
     kind = _SCANNED.get(ending, "CSV")
+    if kind == "CSV":
+        separator = csv.separator or _SEPARATORS[ending]
+        return _scan_csv(path, str(path), csv._replace(separator=separator), text)
     with one_sentence(str(path), kind):
-        if kind == "CSV":
-            return Scan(_plain(_scan_csv(path, str(path), _SEPARATORS[ending], text)), str(path), kind, None)
         query = pl.scan_parquet(path, glob=False) if kind == "Parquet" else pl.scan_ipc(path, glob=False)
         # Both formats say in a few bytes how many rows they hold.
         return Scan(_plain(query), str(path), kind, int(query.select(pl.len()).collect().item()))
@@ -123,35 +186,72 @@ def one_sentence(where: str, kind: str) -> Iterator[None]:
         raise ValueError(f"{where} cannot be read as a {kind} table: {reason}") from None
 
 
-def _ending(path: Path) -> str:
+def _ending(path: Path, csv: Csv) -> str:
     for ending in (*_SEPARATORS, *_SCANNED):
         if path.name.lower().endswith(ending):
             return ending
+    if csv.separator is not None:
+        return ".csv"
     *others, last = _SEPARATORS | _SCANNED
     raise ValueError(f"{path} is not a kind of table that is known: {', '.join(others)} and {last} are read")
 
 
-def _scan_csv(source: Path | io.BytesIO, where: str, separator: str, text: Collection[str]) -> pl.LazyFrame:
-    """A query in which empty fields are missing, blank lines are no rows, and columns without a name are left out."""
-    header = pl.read_csv(source, separator=separator, has_header=False, n_rows=1, infer_schema=False, glob=False)
-    names = ["" if name is None else name for name in header.row(0)]
-    for name, times in Counter(filter(None, names)).items():
-        if times > 1:
-            raise ValueError(f"{where} has {times} columns named {name!r}: every column needs a name of its own")
-    if len(names) == 1 and separator == "," and (";" in names[0] or "\t" in names[0]):
-        raise ValueError(f"{where} has one column, {names[0]!r}: its columns must be separated by commas")
-    how: dict[str, Any] = {"separator": separator, "null_values": [""], "glob": False}
-    # Types come from the whole file, since a column may look like numbers for a million rows; asked for once, they are
-    # not looked for in every pass.
-    inferred = pl.scan_csv(_anew(source), infer_schema_length=None, **how)
-    kinds = inferred.collect_schema()
-    # By their places, since polars has names of its own for columns whose names hold quotes, or which have none.
-    chosen = {
-        own: pl.String() if name in text else kind for (own, kind), name in zip(kinds.items(), names, strict=True)
-    }
-    query = pl.scan_csv(_anew(source), schema=chosen, **how)
-    query = query.select(pl.nth(i).alias(name) for i, name in enumerate(names) if name)
-    return query.filter(~pl.all_horizontal(pl.all().is_null()))
+def _scan_csv(source: Path | io.BytesIO, where: str, csv: Csv, text: Collection[str]) -> Scan:
+    """A query in which blank lines are no rows, and columns without a name are left out."""
+    separator = csv.separator or ","
+    if len(separator) != 1 or separator in '"\r\n':
+        raise ValueError(f"the separator {separator!r} is not one character that can stand between fields")
+    if csv.decimal not in (".", ",") or csv.decimal == separator:
+        raise ValueError(f"numbers cannot have the decimal sign {csv.decimal!r} where fields end with {separator!r}")
+    with one_sentence(where, "CSV"):
+        header = pl.read_csv(source, separator=separator, has_header=False, n_rows=1, infer_schema=False, glob=False)
+        names = ["" if name is None else name for name in header.row(0)]
+        for name, times in Counter(filter(None, names)).items():
+            if times > 1:
+                raise ValueError(f"{where} has {times} columns named {name!r}: every column needs a name of its own")
+        if len(names) == 1 and (other := next((sign for sign in ";\t,|" if sign in names[0]), None)):
+            sign = "tab" if other == "\t" else other
+            raise ValueError(
+                f"{where} has one column, {names[0]!r}: if its columns are not separated by {separator!r}, say by what "
+                f"(--sep {sign!r})"
+            )
+        how: dict[str, Any] = {"separator": separator, "null_values": list(csv.missing), "glob": False}
+        how["decimal_comma"] = csv.decimal == ","
+        # Types come from the whole file, since a column may look like numbers for a million rows; asked for once, they
+        # are not looked for in every pass.
+        inferred = pl.scan_csv(_anew(source), infer_schema_length=None, **how)
+        kinds = inferred.collect_schema()
+        # By their places, since polars has names of its own for columns whose names hold quotes, or which have none.
+        chosen = {
+            own: pl.String() if name in text else kind for (own, kind), name in zip(kinds.items(), names, strict=True)
+        }
+        query = pl.scan_csv(_anew(source), schema=chosen, **how)
+        query = query.select(pl.nth(i).alias(name) for i, name in enumerate(names) if name)
+        _warn_of_short_lines(source, where, separator, len(names))
+        return Scan(_plain(query.filter(~pl.all_horizontal(pl.all().is_null()))), where, "CSV", None, csv)
+
+
+def _warn_of_short_lines(source: Path | io.BytesIO, where: str, separator: str, n_columns: int) -> None:
+    """Warn of lines with fewer fields than the header, whose last fields polars takes as missing."""
+    if n_columns == 1:
+        return
+    # A line as one field: the separator is a sign that no text file has.
+    lines = pl.scan_csv(
+        _anew(source), separator="\x1f", has_header=False, schema={"line": pl.String}, quote_char=None, glob=False
+    ).with_row_index("number", offset=1)
+    line = pl.col("line").str.replace_all('"[^"]*"', "")
+    # A quoted field that goes on in the next line leaves a quote behind; what is short there cannot be told.
+    goes_on = line.str.contains('"', literal=True)
+    short = (line.str.strip_chars() != "") & (line.str.count_matches(separator, literal=True) < n_columns - 1)
+    told = lines.select(short.sum(), pl.col("number").filter(short).first(), goes_on.any().alias("goes on"))
+    n_short, first, any_goes_on = told.collect(engine="streaming").row(0)
+    if n_short and not any_goes_on:
+        what = "1 line is" if n_short == 1 else f"{n_short:,} lines are"
+        warnings.warn(
+            f"{what} shorter than the header of {where} (the first is line {first}): the fields at the end are taken "
+            "as missing",
+            stacklevel=4,
+        )
 
 
 def _anew(source: Path | io.BytesIO) -> Path | io.BytesIO:
@@ -161,7 +261,7 @@ def _anew(source: Path | io.BytesIO) -> Path | io.BytesIO:
 
 def _plain(query: pl.LazyFrame) -> pl.LazyFrame:
     """Numbers of unusual types as usual ones; too long for 64 bits, they are names of things and stay exact as text."""
-    return query.with_columns(
+    return query.select(~pl.selectors.matches(_PANDAS_INDEX)).with_columns(
         pl.selectors.decimal().cast(pl.Float64), pl.selectors.by_dtype(pl.Int128, pl.UInt128).cast(pl.String)
     )
 
