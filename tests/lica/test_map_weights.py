@@ -6,8 +6,13 @@ from scipy.special import expit, log_ndtr
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
-from kinfolk.lica.inference.map_weights import fit_map_weights, make_design, weight_variance
-from kinfolk.lica.inference.newton import EXACT_FEATURES, EXACT_VARIANCES
+from kinfolk.lica.inference.map_weights import (
+    EXACT_FEATURES,
+    EXACT_VARIANCES,
+    fit_map_weights,
+    make_design,
+    weight_variance,
+)
 from kinfolk.lica.inference.weight_solver import WeightSolver
 from kinfolk.lica.model.data import make_linear_tasks
 from kinfolk.lica.model.links import log_normal_cdf

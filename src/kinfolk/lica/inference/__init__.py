@@ -3,7 +3,7 @@
 - ``eb``: empirical Bayes (section 3.1 of Zhang, Ghahramani and Yang 2005), by EM, whose steps are ``expectation`` and
   ``maximisation``; a ``layout`` has the rows of all tasks as sweeps need them.
 - ``map``: point estimates (section 3.2), by ``alternation``; ``weight_solver`` finds all tasks' weights, together
-  (``map_shared_rows``) or one by one (``map_weights``, ``newton``).
-- ``individual``, ``pooled``, ``hierarchical`` (by ``common_mean``): what LICA is compared with.
-- ``number_of_sources``, ``noise_level``, ``residual_level``: what rows held out (``held_out``) decide.
+  (``map_shared_rows``) or one by one (``map_weights``).
+- ``individual``, ``pooled``, ``hierarchical``: what LICA is compared with.
+- ``held_out``, ``number_of_sources``, ``residual_level``: what rows held out decide.
 """

@@ -21,7 +21,6 @@ from kinfolk.lica.inference.expectation import (
     Family,
     Sweeps,
     TaskStates,
-    fresh_states,
     update_tasks,
     variances_of_weights,
 )
@@ -158,15 +157,15 @@ def fit_empirical_bayes(
     if start is not None and start.loadings.shape != (data.X.shape[1], n_sources):
         raise ValueError(
             f"The start has {start.n_features} features and {start.n_sources} sources; "
-            f"{data.n_features} features and {n_sources} sources are needed."
+            f"{data.X.shape[1]} features and {n_sources} sources are needed."
         )
     family = Family(link, sources, likelihood_bound)
     spread = _spread_of_targets(data)
     layout = lay_out(data, noise == "isotropic")
+    states: TaskStates | None = None
     if start is not None:
         nothing = np.zeros(len(start.noise))
         prior = start._replace(mean=(nothing if start.mean is None else start.mean) if shared_mean else None)
-        states = fresh_states(layout, prior, family)
         own_variance = weight_variance = float(np.mean(prior.noise) + np.mean(np.sum(prior.loadings**2, axis=1)))
     else:
         if alone is None:
@@ -208,7 +207,7 @@ def fit_alone(
     prior = _plain_prior(data, family.link, spread, source_scale, intercept_variance)
     shrinkage = Shrinkage(1.0, _FLOOR * float(prior.noise[0]), residual_floor=_RESIDUAL_FLOOR * spread)
     layout = lay_out(data, True)
-    found = _run_em(layout, family, prior, fresh_states(layout, prior, family), shrinkage, _ALONE, tol, n_jobs)
+    found = _run_em(layout, family, prior, None, shrinkage, _ALONE, tol, n_jobs)
     return Alone(found.prior, found.states)
 
 
@@ -242,8 +241,7 @@ def fit_task(
         raise ValueError(f"The data have {len(data.rows)} tasks; a fit under a prior that is held takes one.")
     family = Family(link, sources, likelihood_bound)
     layout = lay_out(data, bool(np.all(prior.noise == prior.noise[0])))
-    states = fresh_states(layout, prior, family)
-    states = update_tasks(layout, prior, states, family, Sweeps(max_iter, tol), n_jobs=1)
+    states = update_tasks(layout, prior, None, family, Sweeps(max_iter, tol), n_jobs=1)
     more = update_tasks(layout, prior, states, family, Sweeps(same_prior=True), n_jobs=1)
     converged = bool(more.bound[0] - states.bound[0] <= tol * float(np.sum(layout.weights)))
     return _posteriors(layout, prior, states, weight_variances, 1)[0], converged
@@ -319,7 +317,7 @@ def _run_em(
     layout: Layout,
     family: Family,
     prior: TaskPrior,
-    states: TaskStates,
+    start: TaskStates | None,
     shrinkage: Shrinkage,
     max_iter: int,
     tol: float,
@@ -329,11 +327,11 @@ def _run_em(
     """Iterate until an iteration gains too little."""
     counted, isotropic = float(np.sum(layout.weights)), layout.isotropic
 
-    def expect(at: TaskPrior, known: TaskStates, sweeps: Sweeps = ONE_SWEEP) -> tuple[TaskStates, float]:
+    def expect(at: TaskPrior, known: TaskStates | None, sweeps: Sweeps = ONE_SWEEP) -> tuple[TaskStates, float]:
         found = update_tasks(layout, at, known, family, sweeps, want_variances=not isotropic, n_jobs=n_jobs)
         return found, float(np.sum(found.bound)) + shrinkage.log_density(at)
 
-    states, bound = expect(prior, states, Sweeps(_FIRST_SWEEPS, tol))
+    states, bound = expect(prior, start, Sweeps(_FIRST_SWEEPS, tol))
     bounds = [bound]
     stretch, small_gains = 1.0, 0
     can_turn = family.sources == "laplace" and prior.loadings.size > 0

@@ -165,7 +165,7 @@ def fresh_states(layout: Layout, prior: TaskPrior, family: Family) -> TaskStates
 def update_tasks(
     layout: Layout,
     prior: TaskPrior,
-    states: TaskStates,
+    states: TaskStates | None,
     family: Family,
     sweeps: Sweeps = ONE_SWEEP,
     *,
@@ -180,8 +180,8 @@ def update_tasks(
         The tasks' data.
     prior : TaskPrior
         What tasks have in common.
-    states : TaskStates
-        What is known so far.
+    states : TaskStates or None
+        What is known so far, if anything.
     family : Family
         What is assumed of all tasks.
     sweeps : Sweeps
@@ -191,6 +191,7 @@ def update_tasks(
     n_jobs : int, optional
         Threads; the result does not hang on it.
     """
+    before = fresh_states(layout, prior, family) if states is None else states
     X, loadings = layout.data.X, prior.loadings
     offset = np.full(X.shape[0], prior.intercept_mean)
     if prior.mean is not None:
@@ -201,7 +202,7 @@ def update_tasks(
 
     def update(batch: Batch) -> TaskStates:
         rows = _rows_of(layout, batch, held, want_variances)
-        return _update(rows, held, side_by_side(states, batch), sweeps)
+        return _update(rows, held, side_by_side(before, batch), sweeps)
 
     return end_to_end(layout.batches, _over(update, layout.batches, n_jobs))
 

@@ -10,16 +10,18 @@ from typing import Literal
 
 import numpy as np
 
-from kinfolk.lica.inference.common_mean import common_mean, fit_hierarchy, rough_hierarchy
-from kinfolk.lica.inference.individual import as_learnt, choose_levels
-from kinfolk.lica.inference.map import without_empty_features
-from kinfolk.lica.inference.noise_level import noise_by_feature
-from kinfolk.lica.inference.weight_solver import WeightSolver
+from kinfolk.lica.inference.held_out import ROUGH, noise_by_feature
+from kinfolk.lica.inference.individual import TOLERANCE, as_learnt, choose_levels
+from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver, without_empty_features
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.fitted import Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE
+from kinfolk.maths.arrays import Floats
 
 HIERARCHY_ROUNDS = 200  # of weights and their mean in turn, by default
+GROWTH = 1.5
+ROUGH_ROUNDS, ROUGH_GAIN = 8, 5e-3
+MANY_ROWS = 1000.0  # of a task, with which a rough fit may be as rough as it gets
 
 
 def fit_hierarchical_gaussian(
@@ -70,10 +72,67 @@ def fit_hierarchical_gaussian(
     spread = np.full(kept.size, level)
     solved, course, converged = fit_hierarchy(solver, spread, residual, None, max_iter, tol)
     if noise == "diagonal":
-        mean = np.tile(common_mean(solved)[:, None], (1, data.n_tasks))
+        mean = np.tile(common_mean(solved)[:, None], (1, len(data.rows)))
         spread = noise_by_feature(solver, solved, mean, level, residual, np.random.default_rng(seed))
         solved, course, converged = fit_hierarchy(solver, spread, residual, solved, max_iter, tol)
-    shared = np.zeros(data.n_features)
+    shared = np.zeros(data.X.shape[1])
     shared[kept] = common_mean(solved)
-    found = as_learnt(solved, kept, data.n_features, spread, level, intercept_variance, residual, shared, 0.0)
+    found = as_learnt(solved, kept, data.X.shape[1], spread, level, intercept_variance, residual, shared, 0.0)
     return found._replace(objective=course, converged=converged)
+
+
+def common_mean(solved: WeightsOfTasks) -> Floats:
+    """The most probable mean, which is itself as variable as one more task."""
+    return np.asarray(solved.weights.sum(axis=1) / (solved.weights.shape[1] + 1.0))
+
+
+def rough_hierarchy(
+    solver: WeightSolver, noise: Floats, residual_variance: float, start: WeightsOfTasks | None
+) -> WeightsOfTasks:
+    """Weights about a common mean, good enough to be compared."""
+    # A gradient that does not matter to a task of many rows would decide one of few.
+    rows = float(np.mean([len(rows) for rows in solver.data.rows]))
+    tolerance = max(TOLERANCE, ROUGH * min(rows / MANY_ROWS, 1.0))
+    return fit_hierarchy(solver, noise, residual_variance, start, ROUGH_ROUNDS, ROUGH_GAIN, tolerance)[0]
+
+
+def fit_hierarchy(
+    solver: WeightSolver,
+    noise: Floats,
+    residual_variance: float,
+    start: WeightsOfTasks | None,
+    max_iter: int,
+    tol: float,
+    tolerance: float = TOLERANCE,
+) -> tuple[WeightsOfTasks, Floats, bool]:
+    """Weights and their mean in turn, the mean over-relaxed while that helps: together they are one convex problem.
+
+    Rounds are at most ``max_iter``, and end where one lowers the objective by less than ``tol`` of it; ``tolerance`` is
+    the gradient of the weights within a round.
+    """
+
+    def at(mean: Floats, before: WeightsOfTasks | None) -> tuple[WeightsOfTasks, float]:
+        centre = np.tile(mean[:, None], (1, len(solver.data.rows)))
+        solved = solver.solve(centre, noise, residual_variance, before, tolerance)
+        cost = float(np.sum(solved.loss + solved.penalty(centre, noise, solver.intercept_variance)))
+        return solved, cost + 0.5 * float(np.sum(mean**2 / noise))
+
+    mean = np.zeros(noise.size) if start is None else common_mean(start)
+    solved, objective = at(mean, start)
+    course = [objective]
+    reach = 1.0
+    for _ in range(max_iter):
+        plain = common_mean(solved)
+        further = mean + reach * (plain - mean)
+        found, new = at(further, solved)
+        if new > objective and reach > 1.0:
+            reach, further = 1.0, plain
+            found, new = at(further, solved)
+        else:
+            reach *= GROWTH
+        fell = objective - new
+        mean, solved, objective = further, found, new
+        course.append(objective)
+        if fell <= tol * abs(objective):
+            return solved, np.array(course), True
+    return solved, np.array(course), False

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.lica.inference.common_mean import TOLERANCE
-from kinfolk.lica.inference.map import without_empty_features
-from kinfolk.lica.inference.noise_level import Fitter, choose_noise, individual_weights
-from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver
+from kinfolk.lica.inference.held_out import Fitter, choose_noise, individual_weights
+from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver, without_empty_features
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.fitted import Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, UNIT_SCALE, TaskPosterior, TaskPrior
 from kinfolk.maths.arrays import Floats
+
+TOLERANCE = 1e-4  # gradient of the weights that are returned
 
 
 def fit_individual(
@@ -59,11 +59,11 @@ def fit_individual(
         part, link, noise_variance, residual_variance, individual_weights, intercept_variance, seed, n_jobs
     )
     solver = WeightSolver(part, link, intercept_variance, n_jobs)
-    mean = np.zeros((kept.size, data.n_tasks))
+    mean = np.zeros((kept.size, len(data.rows)))
     noise = np.full(kept.size, level)
     solved = solver.solve(mean, noise, residual, None, TOLERANCE)
     objective = float(np.sum(solved.loss + solved.penalty(mean, noise, intercept_variance)))
-    return as_learnt(solved, kept, data.n_features, noise, level, intercept_variance, residual, None, objective)
+    return as_learnt(solved, kept, data.X.shape[1], noise, level, intercept_variance, residual, None, objective)
 
 
 def choose_levels(
@@ -80,11 +80,8 @@ def choose_levels(
     residual = residual_variance if link == "gaussian" else 1.0
     if noise_variance is not None and residual is not None:
         return noise_variance, residual
-    chosen = choose_noise(data, link, intercept_variance, fit=fit, seed=seed, n_jobs=n_jobs)
-    return (
-        chosen.noise if noise_variance is None else noise_variance,
-        chosen.residual_variance if residual is None else residual,
-    )
+    noise, error = choose_noise(data, link, intercept_variance, fit=fit, seed=seed, n_jobs=n_jobs)
+    return noise if noise_variance is None else noise_variance, error if residual is None else residual
 
 
 def as_learnt(

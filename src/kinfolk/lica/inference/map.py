@@ -7,19 +7,17 @@ one by one, and held while weights, sources and loadings alternate.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from kinfolk.lica.inference.alternation import Course, Variances, alternate, begin
-from kinfolk.lica.inference.common_mean import common_mean, rough_hierarchy
-from kinfolk.lica.inference.held_out import judge, thin
+from kinfolk.lica.inference.held_out import choose_noise, individual_weights, judge, noise_by_feature, thin
+from kinfolk.lica.inference.hierarchical import common_mean, rough_hierarchy
 from kinfolk.lica.inference.map_weights import fit_map_weights, make_design
 from kinfolk.lica.inference.maximisation import sources_of_weights
-from kinfolk.lica.inference.noise_level import choose_noise, individual_weights, noise_by_feature
-from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver
+from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver, without_empty_features
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.fitted import Learnt
 from kinfolk.lica.model.lasso_sources import fit_lasso_sources
@@ -107,13 +105,13 @@ def fit_point_estimate(
             fit_weights = rough_hierarchy if shared_mean else individual_weights
             few = thin(part, MOST_ROWS, seed)
             chosen = choose_noise(few, link, intercept_variance, fit=fit_weights, seed=seed, n_jobs=n_jobs)
-            level = chosen.noise if level is None else level
-            residual = chosen.residual_variance if residual is None else residual
+            level = chosen[0] if level is None else level
+            residual = chosen[1] if residual is None else residual
         spread = np.full(kept.size, level)
         alone = (rough_hierarchy if shared_mean else individual_weights)(solver, spread, residual, None)
         mean = common_mean(alone)[:, None] if shared_mean else np.zeros((kept.size, 1))
         if noise == "diagonal":
-            centre = np.tile(mean, (1, data.n_tasks))
+            centre = np.tile(mean, (1, len(data.rows)))
             spread = noise_by_feature(solver, alone, centre, level, residual, np.random.default_rng(seed))
         own = alone.weights - mean
         if loading_variance is None:
@@ -132,13 +130,13 @@ def fit_point_estimate(
         loadings = start.prior.loadings[kept]
         if shared_mean:
             variances = variances._replace(constant=float(np.sqrt(level / loading_variance)))
-            mean = np.zeros(data.n_features) if start.prior.mean is None else start.prior.mean
+            mean = np.zeros(data.X.shape[1]) if start.prior.mean is None else start.prior.mean
             loadings = np.column_stack([loadings, mean[kept] / variances.constant])
         sources = np.stack([task.sources for task in start.tasks])
         fit = begin(solver, variances, sources, _as_weights(start, kept, solver, residual), loadings)
     held = N_HELD if start is None else 0
     course = alternate(solver, variances, fit, n_held=held, max_iter=max_iter, tol=tol, advance=advance)
-    return _expand(course, variances, kept, data.n_features, level, intercept_variance)
+    return _expand(course, variances, kept, data.X.shape[1], level, intercept_variance)
 
 
 def fit_point_task(
@@ -205,25 +203,9 @@ def break_even_loading_variance(weights: Floats, noise: Floats, source_scale: fl
     return 27.0 * level / (source_scale * max(typical, 1.0)) ** 2
 
 
-def without_empty_features(data: LinearTasks) -> tuple[NDArray[np.int64], LinearTasks]:
-    """Features that some row of some task has, and the data with these and its own rows alone.
-
-    The weights of other features stay at their prior's mean, and rows that no task has say nothing.
-    """
-    used = np.unique(np.concatenate(data.rows)) if data.n_tasks else np.zeros(0, dtype=np.int64)
-    table: Any = data.X if used.size == data.X.shape[0] else data.X[used]
-    filled = table.getnnz(axis=0) if sparse.issparse(table) else np.count_nonzero(table, axis=0)
-    kept = np.flatnonzero(filled)
-    if kept.size == 0:
-        kept = np.arange(min(1, data.n_features))
-    if kept.size < data.n_features:
-        table = table[:, kept]
-    return kept, data._replace(X=table, rows=tuple(np.searchsorted(used, rows) for rows in data.rows))
-
-
 def _check_start(start: Learnt, data: LinearTasks, n_sources: int) -> None:
     given = (len(start.tasks), *start.prior.loadings.shape)
-    needed = (data.n_tasks, data.n_features, n_sources)
+    needed = (len(data.rows), data.X.shape[1], n_sources)
     if given != needed:
         raise ValueError(
             f"start has {given[0]} tasks, {given[1]} features and {given[2]} sources; "
@@ -236,7 +218,7 @@ def _as_weights(
 ) -> WeightsOfTasks:
     weights = np.stack([task.weights[kept] for task in start.tasks], axis=1)
     intercepts = np.array([task.intercept for task in start.tasks])
-    alone = [solver.data.of_tasks([k]) for k in range(solver.data.n_tasks)]
+    alone = [solver.data.of_tasks([k]) for k in range(len(solver.data.rows))]
     loss = np.array(
         [judge(one, weights[:, [k]], intercepts[[k]], solver.link, residual_variance) for k, one in enumerate(alone)]
     )

@@ -75,7 +75,7 @@ def choose_n_sources(
     (1, (1, 2))
     """
     data = thin(data, _MOST_ROWS, seed)
-    tried = _growing(max(data.n_tasks // 2, 1)) if candidates is None else list(candidates)
+    tried = _growing(max(len(data.rows) // 2, 1)) if candidates is None else list(candidates)
     folds = [fold._replace(fitted=fold.fitted.compact()) for fold in make_folds(data, seed)]
     if not folds or len(tried) == 1:
         return Choice(tried[0], tuple(tried[:1]), (0.0,))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kinfolk.lica.inference.held_out import FLOOR
 from kinfolk.lica.inference.individual import fit_individual
-from kinfolk.lica.inference.noise_level import FLOOR
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.fitted import Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE
@@ -54,4 +54,4 @@ def fit_pooled(
     )
     pooled = one.tasks[0].weights
     prior = one.prior._replace(mean=pooled, noise=np.full(pooled.size, FLOOR * float(np.median(one.prior.noise))))
-    return one._replace(prior=prior, tasks=one.tasks * data.n_tasks)
+    return one._replace(prior=prior, tasks=one.tasks * len(data.rows))

@@ -7,7 +7,7 @@ of tasks; others go one by one, on several threads. Measured on RCV1 (47,236 fea
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -16,7 +16,10 @@ from scipy import sparse
 
 from kinfolk.lica.inference.map_shared_rows import fit_row_weights, solve_rows
 from kinfolk.lica.inference.map_weights import (
+    EXACT_FEATURES,
     MAX_STEPS,
+    PROBE_ERROR,
+    Design,
     MapWeights,
     make_design,
     rows_of_task,
@@ -24,7 +27,6 @@ from kinfolk.lica.inference.map_weights import (
     starting_intercept,
     weight_variance,
 )
-from kinfolk.lica.inference.newton import EXACT_FEATURES, PROBE_ERROR, Design
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.links import LINK_CODES, losses
 from kinfolk.lica.model.prior import TaskPrior
@@ -90,14 +92,14 @@ class WeightSolver:
         self.intercept_variance = intercept_variance
         self.n_jobs = n_jobs
         used = np.unique(np.concatenate(data.rows))
-        shared = sum(rows.size for rows in data.rows) >= _MIN_SHARED * data.n_tasks * used.size
-        self.together = 0 < used.size <= MAX_SHARED_ROWS and shared and data.n_features > EXACT_FEATURES
+        shared = sum(rows.size for rows in data.rows) >= _MIN_SHARED * len(data.rows) * used.size
+        self.together = 0 < used.size <= MAX_SHARED_ROWS and shared and data.X.shape[1] > EXACT_FEATURES
         if self.together:
             self._table = data.X[used]
             n_filled = self._table.nnz if sparse.issparse(self._table) else self._table.size
             self.together = n_filled >= _MIN_FILLED * used.size**2
             self._columns = self._table.T.tocsr() if sparse.issparse(self._table) else self._table.T
-            self._y, self._row_weights = np.ones((2, data.n_tasks, used.size))
+            self._y, self._row_weights = np.ones((2, len(data.rows), used.size))
             self._row_weights[:] = 0.0
             for k, rows in enumerate(data.rows):
                 at = np.searchsorted(used, rows)
@@ -131,8 +133,8 @@ class WeightSolver:
 
         Estimated without bias from a vector of random signs for each task, exact where features are few.
         """
-        n_tasks = self.data.n_tasks
-        signs = rng.integers(0, 2, size=(n_tasks, self.data.n_features + 1)) * 2.0 - 1.0
+        n_tasks = len(self.data.rows)
+        signs = rng.integers(0, 2, size=(n_tasks, self.data.X.shape[1] + 1)) * 2.0 - 1.0
         if not self.together:
             prior = TaskPrior(
                 np.zeros((noise.size, 0)),
@@ -231,7 +233,7 @@ class WeightSolver:
                 found.append(solve_task(self._design, rows, centre, scale, at, tolerance, MAX_STEPS))
             return found
 
-        blocks = np.array_split(np.arange(data.n_tasks), min(effective_n_jobs(self.n_jobs), data.n_tasks))
+        blocks = np.array_split(np.arange(len(data.rows)), min(effective_n_jobs(self.n_jobs), len(data.rows)))
         parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(block)(tasks) for tasks in blocks)
         found = [task for part in parts for task in part]
         return WeightsOfTasks(
@@ -239,3 +241,19 @@ class WeightSolver:
             np.array([task.intercept for task in found]),
             np.array([task.loss for task in found]),
         )
+
+
+def without_empty_features(data: LinearTasks) -> tuple[NDArray[np.int64], LinearTasks]:
+    """Features that some row of some task has, and the data with these and its own rows alone.
+
+    The weights of other features stay at their prior's mean, and rows that no task has say nothing.
+    """
+    used = np.unique(np.concatenate(data.rows)) if len(data.rows) else np.zeros(0, dtype=np.int64)
+    table: Any = data.X if used.size == data.X.shape[0] else data.X[used]
+    filled = table.getnnz(axis=0) if sparse.issparse(table) else np.count_nonzero(table, axis=0)
+    kept = np.flatnonzero(filled)
+    if kept.size == 0:
+        kept = np.arange(min(1, data.X.shape[1]))
+    if kept.size < data.X.shape[1]:
+        table = table[:, kept]
+    return kept, data._replace(X=table, rows=tuple(np.searchsorted(used, rows) for rows in data.rows))
