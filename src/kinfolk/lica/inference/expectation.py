@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from kinfolk.lica.inference.layout import Batch, Layout
@@ -226,7 +226,7 @@ def variances_of_weights(layout: Layout, prior: TaskPrior, states: TaskStates, n
 
 def _over(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None) -> list[Result]:
     # One thread, or one item, is not worth a pool.
-    if n_jobs == 1 or len(items) <= 1:
+    if len(items) <= 1 or effective_n_jobs(n_jobs) == 1:
         return [function(item) for item in items]
     return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(item) for item in items))
 
@@ -245,7 +245,6 @@ class _Held(NamedTuple):
 class _Rows(NamedTuple):
     """Rows of tasks side by side under a prior that stays: by their kernel, or by their features."""
 
-    here: NDArray[np.bool_]
     y: Floats
     weights: Floats
     shared: Floats
@@ -257,10 +256,9 @@ class _Rows(NamedTuple):
 
     def of(self, tasks: NDArray[np.int64]) -> _Rows:
         """Some of the tasks."""
-        if len(tasks) == len(self.here):
+        if len(tasks) == len(self.y):
             return self
         return _Rows(
-            self.here[tasks],
             self.y[tasks],
             self.weights[tasks],
             self.shared[tasks],
@@ -280,7 +278,6 @@ def _rows_of(layout: Layout, batch: Batch, held: _Held, want_variances: bool) ->
     if want_variances and columns is None and batch.tables is not None:
         columns = tuple(table.tocsc() for table in batch.tables)
     return _Rows(
-        batch.here,
         layout.y[batch.at],
         np.where(batch.here, layout.weights[batch.at], 0.0),
         held.shared[places],
@@ -358,16 +355,15 @@ def _sweep(rows: _Rows, held: _Held, precision: Floats, shift: Floats, start: Ta
     dual = known.pull - (known.damped @ mean)[..., 0]
     moved = known.pull_spread - (known.damped_spread @ mean)[..., 0]
     predictor = rows.offset + (shared @ mean)[..., 0] + moved
-    here, family = rows.here, held.family
-    seen = Likelihoods(family.link, rows.y[here], rows.weights[here], prior.residual_variance, family.bound)
-    matched = np.zeros((3, *here.shape))
-    matched[:, here] = match(seen, predictor[here], known.variance[here])
+    family, shape = held.family, rows.y.shape
+    seen = Likelihoods(family.link, rows.y.ravel(), rows.weights.ravel(), prior.residual_variance, family.bound)
+    matched = match(seen, predictor.ravel(), known.variance.ravel())
     distance = np.einsum("ki,ki->k", dual, moved)
     return TaskStates(
         precision,
         shift,
-        matched[0],
-        matched[1],
+        matched.precision.reshape(shape),
+        matched.shift.reshape(shape),
         dual,
         predictor,
         known.variance,
@@ -377,7 +373,7 @@ def _sweep(rows: _Rows, held: _Held, precision: Floats, shift: Floats, start: Ta
         distance - prior.intercept_variance * np.sum(dual, axis=1) ** 2,
         known.weights_effective,
         known.effective - known.weights_effective,
-        np.sum(matched[2], axis=1) + 0.5 * (known.effective - known.log_det - distance) + said.value,
+        np.sum(matched.value.reshape(shape), axis=1) + 0.5 * (known.effective - known.log_det - distance) + said.value,
         start.step,
     )
 

@@ -19,6 +19,7 @@ from kinfolk.maths.arrays import Floats
 _MAX_KERNEL = 1 << 28  # cells of row kernels kept in memory (2 GiB)
 _MAX_FEATURES = 1 << 26  # cells of tasks' features kept side by side (half a GiB)
 _CELLS = 1 << 17  # of the largest table of tasks side by side
+_TINY, _SMALL = 16, 64  # rows up to which tasks are filled up to the next power of two, and to half of one
 _LARGE = 512  # rows beyond which a task is not filled up to the size of others
 
 
@@ -154,7 +155,7 @@ def lay_out(data: LinearTasks, isotropic: bool) -> Layout:
 
 
 def _alike(sizes: NDArray[np.int64], of_features: NDArray[np.bool_], n_features: int) -> list[NDArray[np.int64]]:
-    """Tasks in parts whose sizes differ by an eighth at most, and whose tables stay within some number of cells."""
+    """Tasks in parts of about the same size, and whose tables stay within some number of cells."""
     filled = np.array([_filled_up(int(size)) for size in sizes], dtype=np.int64)
     order = np.lexsort([filled, of_features])
     changes = np.flatnonzero((np.diff(filled[order]) != 0) | np.diff(of_features[order]))
@@ -167,7 +168,11 @@ def _alike(sizes: NDArray[np.int64], of_features: NDArray[np.bool_], n_features:
 
 
 def _filled_up(size: int) -> int:
-    step = 1 if size < 16 or size > _LARGE else 1 << (size.bit_length() - 4)
+    """The size of the batch that a task of some size is in: few sizes of small ones, where calls cost most."""
+    if size > _LARGE:
+        return size
+    steps_an_octave = 1 if size <= _TINY else 2 if size <= _SMALL else 8
+    step = max((1 << size.bit_length() - 1) // steps_an_octave, 1) if size else 1
     return -(-size // step) * step
 
 

@@ -38,6 +38,8 @@ _HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 _LEAST_PRECISION = 1e-9
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 _NODE_WEIGHTS = _NODE_WEIGHTS / np.sum(_NODE_WEIGHTS)
+# The outermost nodes weigh less than rounding, whatever the likelihood is there.
+_NODES, _NODE_WEIGHTS = _NODES[_NODE_WEIGHTS > 1e-20], _NODE_WEIGHTS[_NODE_WEIGHTS > 1e-20]
 
 
 class Likelihoods(NamedTuple):
@@ -62,7 +64,7 @@ class Sites(NamedTuple):
 
 
 def match(rows: Likelihoods, mean: Floats, variance: Floats) -> Sites:
-    """The sites that belong to q(f) of some mean and variance.
+    """The sites that belong to q(f) of some mean and variance; flat ones for rows of weight zero.
 
     Examples
     --------
@@ -87,8 +89,10 @@ def _match(
     mean: Floats,
     variance: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    precision, shift, value = np.empty(len(y)), np.empty(len(y)), np.empty(len(y))
+    precision, shift, value = np.zeros(len(y)), np.zeros(len(y)), np.zeros(len(y))
     for i in range(len(y)):
+        if weights[i] == 0.0:
+            continue
         if link == _GAUSSIAN:
             precision[i] = 1.0 / residual_variance
             square = ((y[i] - mean[i]) ** 2 + variance[i]) / residual_variance
