@@ -9,12 +9,13 @@ from kinfolk.datasets.meetings import MEETING_FEATURES
 
 NO_DECLINES = (
     "No declined invitation was found. Many servers and mail programs remove an invitation from the calendar once it "
-    "is declined; without declines the assistant learns that everything is accepted. Import the mails with the "
-    "invitations and your replies too, or answer the first invitations by hand."
+    "is declined, so declines are taken to be missing: this past teaches what is accepted, not how often. Import the "
+    "mails with the invitations and your replies too, or decline what you do not want by hand; until a few declines "
+    "are known, the assistant accepts nothing by itself."
 )
 NO_ACCEPTS = (
-    "No accepted invitation was found, so the assistant would learn that everything is declined. Look whether the "
-    "address of the user is the one that the invitations were sent to."
+    "No accepted invitation was found, so accepted ones are taken to be missing: this past teaches what is declined, "
+    "not how often. Look whether the address of the user is the one that the invitations were sent to."
 )
 NO_INVITATIONS = (
     "No past invitation was found: an invitation names an organiser who is not the user, and the user among those "

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk_assistant.learning.costs import ANSWERS
+from kinfolk_assistant.learning.rows import CENSORED
 
 # All figures here are log losses on made-up teams of 21. Gibbs sampling, because hierarchical clustering cannot use
 # rows without an answer; on the others the two did alike (after two answers of a newcomer 0.62 against 0.64). Eight
@@ -63,9 +64,25 @@ def fit_team(rows: pl.DataFrame, seed: int, verbose: bool) -> ClusteredNB:
         )
 
 
+def label_totals(rows: pl.DataFrame) -> dict[str, list[float]]:
+    """Give answers and pseudo-counts behind the rates of those whose past is censored, by user.
+
+    A calendar whose server drops what is declined shows only yeses. They tell what a user says yes to, and nothing of
+    how often; so the rates of such a user are the team's, and what they have answered otherwise.
+    """
+    prior = _label_prior(rows)
+    users = rows.filter(pl.col(CENSORED))["user"].unique().to_list()
+    counted = rows.filter(~pl.col(CENSORED) & pl.col("answer").is_not_null())
+    own = {
+        user: [counted.filter((pl.col("user") == user) & (pl.col("answer") == one)).height for one in ANSWERS]
+        for user in users
+    }
+    return {user: [before + n for before, n in zip(prior, own[user], strict=True)] for user in sorted(users)}
+
+
 def _label_prior(rows: pl.DataFrame) -> list[float]:
-    """Pseudo-counts of the answers, in the team's proportions."""
-    given = rows["answer"].drop_nulls()
+    """Pseudo-counts of the answers, in the team's proportions as far as answers tell them."""
+    given = rows.filter(~pl.col(CENSORED))["answer"].drop_nulls()
     accepted = (float((given == "accept").sum()) + LABEL_PRIOR / 2) / (len(given) + LABEL_PRIOR)
     return [LABEL_PRIOR * accepted, LABEL_PRIOR * (1.0 - accepted)]
 

@@ -5,6 +5,7 @@ To learn loads scikit-learn, numba and polars; a model that comes from its archi
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # Below this probability of sharing, two people's answers hardly touch each other's predictions.
 _LEAST_SIMILARITY = 0.05
 _MOST_KIN = 10
+# What a stored model begins with where the rates of some users are not those of all their answers.
+_TOTALS = b"kinfolk team 1 "
 
 
 class Reason(NamedTuple):
@@ -96,7 +99,8 @@ class TeamModel:
         Parameters
         ----------
         rows : polars.DataFrame
-            The fifteen features, null where a value is not known; ``user``; ``answer``, "accept", "decline" or null.
+            The fifteen features, null where a value is not known; ``user``; ``answer``, "accept", "decline" or null;
+            where it is there, ``censored``, true for answers that say nothing of how often such an answer is given.
         seed : int
             Seed of the sampler.
         verbose : bool
@@ -108,7 +112,7 @@ class TeamModel:
             One that has learnt nothing, and says so, where no row has an answer.
         """
         # Loaded here, so that a process which only serves answers starts without them.
-        from kinfolk_assistant.learning.fitting import fit_team
+        from kinfolk_assistant.learning.fitting import fit_team, label_totals
         from kinfolk_assistant.learning.rows import checked_rows
 
         checked = checked_rows(rows)
@@ -117,7 +121,7 @@ class TeamModel:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
             save(fit_team(checked, seed, verbose), path)
-            return cls.from_bytes(path.read_bytes())
+            return cls.from_bytes(_packed(label_totals(checked), path.read_bytes()))
 
     @classmethod
     def from_bytes(cls, archive: bytes) -> TeamModel:
@@ -130,20 +134,24 @@ class TeamModel:
         """
         if not archive:
             return cls([], None, archive)
+        totals, inside = _unpacked(archive)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
-            path.write_bytes(archive)
+            path.write_bytes(inside)
             try:
                 parts = read_archive(path)
             except ValueError as error:
                 raise ValueError(str(error).replace(str(path), "The stored model")) from None
         try:
-            return cls(*_learnt_from(parts), archive)
+            return cls(*_learnt_from(parts, totals), archive)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
             raise ValueError(f"The stored model is damaged or not one of a team: {error}") from None
 
     def to_bytes(self) -> bytes:
-        """Give the model as a file of :func:`kinfolk.save`, plain arrays and JSON; empty where nothing is learnt."""
+        """Give the model as a file of :func:`kinfolk.save`, plain arrays and JSON; empty where nothing is learnt.
+
+        Where somebody's past is censored, a line of JSON with the totals behind their rates stands before the file.
+        """
         return self._archive
 
     def probability(self, values: Mapping[str, str | None], user: str) -> float | None:
@@ -241,7 +249,32 @@ class TeamModel:
         )
 
 
-def _learnt_from(archive: Archive) -> tuple[list[str], _Learnt]:
+def _packed(totals: Mapping[str, list[float]], archive: bytes) -> bytes:
+    return archive if not totals else _TOTALS + json.dumps(totals).encode() + b"\n" + archive
+
+
+def _unpacked(archive: bytes) -> tuple[dict[str, list[float]], bytes]:
+    if not archive.startswith(_TOTALS):
+        return {}, archive
+    head, _, inside = archive.removeprefix(_TOTALS).partition(b"\n")
+    try:
+        totals = {str(user): [float(n) for n in both] for user, both in json.loads(head).items()}
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError("The stored model is damaged or not one of a team: its rates cannot be read") from None
+    if not all(len(both) == len(ANSWERS) and min(both) > 0 for both in totals.values()):
+        raise ValueError("The stored model is damaged or not one of a team: its rates are none")
+    return totals, inside
+
+
+def _with_totals(mixture: Mixture, users: list[str], totals: Mapping[str, list[float]]) -> Mixture:
+    """Put other label rates in the place of those of some users."""
+    rates = mixture.log_rates.copy()
+    for user, both in totals.items():
+        rates[mixture.entries(users.index(user))] = np.log(np.array(both) / sum(both))
+    return mixture._replace(log_rates=rates)
+
+
+def _learnt_from(archive: Archive, totals: Mapping[str, list[float]]) -> tuple[list[str], _Learnt]:
     """Users, and what predictions need, of an archive whose parts fit together."""
     users = names_from(archive.about["tasks"], "users")
     if not users or not all(isinstance(user, str) for user in users):
@@ -257,7 +290,8 @@ def _learnt_from(archive: Archive) -> tuple[list[str], _Learnt]:
     if not given.any(axis=0).all():
         # Nobody has ever given one of the answers: features cannot tell what it would depend on.
         tempers[:] = 0.0
-    return users, _Learnt(values_of, mixture_from(archive), tempers, partitions.reshape(-1, len(users)))
+    mixture = _with_totals(mixture_from(archive), users, totals)
+    return users, _Learnt(values_of, mixture, tempers, partitions.reshape(-1, len(users)))
 
 
 def _codes(values_of: Mapping[str, tuple[str, ...]], values: Mapping[str, str | None]) -> NDArray[np.int32]:

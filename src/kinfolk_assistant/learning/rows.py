@@ -9,6 +9,9 @@ from kinfolk_assistant.learning.costs import ANSWERS
 
 COLUMNS = (*MEETING_FEATURES, "user", "answer")
 
+CENSORED = "censored"
+"""A column that may be there: whether an answer is one of a past of which the other answers are missing."""
+
 
 def checked_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Give the columns that are learnt from, once it is sure that they can be.
@@ -16,12 +19,13 @@ def checked_rows(rows: pl.DataFrame) -> pl.DataFrame:
     Parameters
     ----------
     rows : polars.DataFrame
-        The fifteen features, null where a value is not known; ``user``; ``answer``, null where there is none.
+        The fifteen features, null where a value is not known; ``user``; ``answer``, null where there is none; where
+        it is there, ``censored``, true for answers that say nothing of how often such an answer is given.
 
     Returns
     -------
     polars.DataFrame
-        The same rows, each feature as an Enum of all its values.
+        The same rows, each feature as an Enum of all its values, and always with ``censored``.
 
     Raises
     ------
@@ -45,7 +49,8 @@ def checked_rows(rows: pl.DataFrame) -> pl.DataFrame:
         )
     allowed = {**MEETING_FEATURES, "answer": ANSWERS}
     columns = [_known(rows[name], values) for name, values in allowed.items()]
-    return pl.DataFrame([rows["user"].cast(pl.String), *columns])
+    censored = rows[CENSORED].cast(pl.Boolean) if CENSORED in rows.columns else pl.Series([False] * rows.height)
+    return pl.DataFrame([rows["user"].cast(pl.String), *columns, censored.fill_null(False).alias(CENSORED)])
 
 
 def _known(column: pl.Series, values: tuple[str, ...]) -> pl.Series:

@@ -13,10 +13,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import Session
 
-from kinfolk_assistant.ledger.tables import Layout, Lease, Table
-
-LAYOUT = 1
-"""The version of the tables that this code reads and writes."""
+from kinfolk_assistant.ledger.layouts import LAYOUT, bring_up_to_date
+from kinfolk_assistant.ledger.tables import Layout, Lease
 
 MODELS = "models"
 """The lease of the one process that learns; its row is also the lock of everything that makes or deletes models."""
@@ -99,15 +97,13 @@ class Ledger:
         with self._writers.begin() as connection:
             if self.engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LAYING_OUT})
-            Table.metadata.create_all(connection)
+            if not bring_up_to_date(connection):
+                raise ValueError(
+                    f"The ledger {self.engine.url!r} was made by another version of kinfolk "
+                    f"(its layout is not {LAYOUT}); open it with that version."
+                )
             with Session(connection) as session:
-                found = session.get(Layout, LAYOUT)
-                if found is None and session.query(Layout).first() is not None:
-                    raise ValueError(
-                        f"The ledger {self.engine.url!r} was made by another version of kinfolk "
-                        f"(its layout is not {LAYOUT}); open it with that version."
-                    )
-                if found is None:
+                if session.get(Layout, LAYOUT) is None:
                     session.add_all([Layout(version=LAYOUT), Lease(name=MODELS)])
                 session.flush()
 

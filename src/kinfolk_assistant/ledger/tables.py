@@ -187,6 +187,8 @@ class Decision(Table):
     kin: Mapped[list[Any]]
     model_id: Mapped[int | None]
     shadow: Mapped[bool] = mapped_column(default=True)
+    # Why it is asked, or only shown, in words; "" where nothing but the costs decided.
+    why: Mapped[str] = mapped_column(Text, default="", server_default="")
 
 
 class Reply(Table):

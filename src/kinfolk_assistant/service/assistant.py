@@ -15,6 +15,7 @@ from kinfolk_assistant.features.people import ContactLike
 from kinfolk_assistant.learning.costs import Costs
 from kinfolk_assistant.learning.model import TeamModel
 from kinfolk_assistant.ledger.deeds import read_deeds
+from kinfolk_assistant.ledger.own_answers import OwnAnswers, own_answers
 from kinfolk_assistant.ledger.requests import own_request, users_with_undecided
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Contact, Deed, User
@@ -183,6 +184,11 @@ class Assistant:
         """Say how often decisions were what the user then did."""
         with self.ledger.read() as session:
             return views.score(session, find_user(session, user).address)
+
+    def own_answers(self, user: str) -> OwnAnswers:
+        """Count what the user has answered by their own hand."""
+        with self.ledger.read() as session:
+            return own_answers(session, find_user(session, user).address)
 
     def deeds(self, user: str, before_id: int | None = None, limit: int = 50) -> list[Deed]:
         """Give what was done, the latest first."""

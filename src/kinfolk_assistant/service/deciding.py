@@ -15,6 +15,7 @@ from kinfolk_assistant.features.people import People
 from kinfolk_assistant.features.row import FeatureRow, Owner, feature_row
 from kinfolk_assistant.learning.judging import Judgement, judge
 from kinfolk_assistant.ledger.deeds import tell
+from kinfolk_assistant.ledger.own_answers import own_answers
 from kinfolk_assistant.ledger.requests import (
     latest_decision_id,
     next_undecided,
@@ -56,13 +57,14 @@ def decide_next(session: Session, address: str, models: Models, now: datetime) -
         request.features, request.unknown = dict(row.values), dict(row.unknown)
     using = models.of(session, user.address)
     judgement = judge(using.model, request.features, user.address, costs_of(user))
-    held_back = "" if judgement.action == "ask" else _held_back(session, user, request, now)
-    shadow = bool(held_back) or not user.automation
-    record(session, request, judgement, using, now, shadow=shadow)
+    held_back = "" if judgement.action == "ask" else _held_back(session, user, request, judgement.action, now)
+    shadow = bool(held_back)
+    record(session, request, judgement, using, now, shadow=shadow, why=held_back)
     if judgement.action == "ask":
         text = f"“{request.summary}” is put before you."
     else:
-        text = f"Would {judgement.action} “{request.summary}”{held_back}."
+        but = f", but {held_back}" if held_back and user.automation else ""
+        text = f"Would {judgement.action} “{request.summary}”{but}."
     tell(session, user.address, now, "assistant", "decided", text, request)
     if not shadow and judgement.action != "ask":
         _answer_automatically(session, user, request, judgement.action, now)
@@ -90,7 +92,7 @@ def give_up_next(session: Session, address: str, now: datetime) -> bool:
 
 def put_before(session: Session, request: Request, why: str, now: datetime) -> None:
     """Put a request before its user that cannot be judged, so that it does not hold up those that came after it."""
-    record(session, request, Judgement("ask", None, {}, [], []), InUse(None, None), now, shadow=True)
+    record(session, request, Judgement("ask", None, {}, [], []), InUse(None, None), now, shadow=True, why=why[:300])
     text = f"“{request.summary}” is put before you, because it cannot be judged: {why[:300]}"
     tell(session, request.user, now, "assistant", "decided", text, request)
 
@@ -107,9 +109,16 @@ def describe(session: Session, user: User, request: Request) -> FeatureRow:
 
 
 def record(
-    session: Session, request: Request, judgement: Judgement, using: InUse, now: datetime, *, shadow: bool
+    session: Session,
+    request: Request,
+    judgement: Judgement,
+    using: InUse,
+    now: datetime,
+    *,
+    shadow: bool,
+    why: str = "",
 ) -> None:
-    """Write a decision down."""
+    """Write a decision down, and why it is only shown where something holds it back."""
     decision = Decision(
         request_id=request.id,
         made_at=now,
@@ -120,22 +129,25 @@ def record(
         kin=[dict(one._asdict()) for one in judgement.kin],
         model_id=using.id,
         shadow=shadow,
+        why=why,
     )
     session.add(decision)
     session.flush()
 
 
-def _held_back(session: Session, user: User, request: Request, now: datetime) -> str:
-    """Why an automatic answer is not given though automation is on; "" where nothing speaks against it."""
+def _held_back(session: Session, user: User, request: Request, action: str, now: datetime) -> str:
+    """Why an answer is not given automatically; "" where nothing speaks against it."""
     if not user.automation:
-        return ""
+        return "automation is off"
     meeting = meeting_of(request)
     if meeting is None or not meeting.answer_of(user.address):
-        return ", but you are not among those invited by name"
+        return "you are not among those invited by name"
     if request.starts_at <= now and not meeting.repeats:
-        return ", but it has begun already"
+        return "it has begun already"
+    if waits := own_answers(session, user.address).waits(action):
+        return waits
     if _answers_today(session, user, now) >= user.daily_cap:
-        return f", but {user.daily_cap} answers were given today already"
+        return f"{user.daily_cap} answers were given today already"
     return ""
 
 
@@ -194,7 +206,8 @@ def judge_again(session: Session, address: str, models: Models, now: datetime) -
     requests = [one for one in session.scalars(query) if one.features is not None]
     for request in requests:
         judgement = judge(using.model, request.features or {}, user.address, costs_of(user))
-        record(session, request, judgement, using, now, shadow=True)
+        why = "" if judgement.action == "ask" else "it was judged anew after you could see it here"
+        record(session, request, judgement, using, now, shadow=True, why=why)
     return len(requests)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 from sqlalchemy import delete, select
@@ -13,6 +13,8 @@ from sqlalchemy.orm import Session
 
 from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk_assistant.learning.model import TeamModel
+from kinfolk_assistant.learning.rows import CENSORED
+from kinfolk_assistant.ledger.own_answers import one_sided_pasts
 from kinfolk_assistant.ledger.store import MODELS, Ledger
 from kinfolk_assistant.ledger.tables import Asking, Lease, Model, Request, User
 from kinfolk_assistant.service.consent import lock_models
@@ -78,12 +80,14 @@ def _is_held(lease: Lease, now: datetime) -> bool:
 def make_lessons(session: Session) -> list[Lesson]:
     """Give what is to be learnt, from one moment's rows; nothing where nobody has answered anything."""
     agreed = set(session.scalars(select(User.address).where(User.agreed_at.is_not(None))))
-    query = select(Request.user, Request.features, Request.label).where(Request.features.is_not(None))
-    rows: dict[str, list[dict[str, str | None]]] = {}
-    for user, features, label in session.execute(query.order_by(Request.user, Request.received_at, Request.id)):
+    query = select(Request.user, Request.features, Request.label, Request.source).where(Request.features.is_not(None))
+    one_sided = one_sided_pasts(session)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for user, features, label, source in session.execute(query.order_by(Request.user, Request.received_at, Request.id)):
         if features:
             known = {name: features.get(name) for name in MEETING_FEATURES}
-            rows.setdefault(user, []).append(known | {"user": user, "answer": label})
+            censored = source == "history" and user in one_sided
+            rows.setdefault(user, []).append(known | {"user": user, "answer": label, CENSORED: censored})
     answered = [user for user, own in rows.items() if any(one["answer"] for one in own)]
     helping = tuple(user for user in rows if user in agreed)
     lessons: list[Lesson] = []
@@ -93,11 +97,10 @@ def make_lessons(session: Session) -> list[Lesson]:
     return lessons + [Lesson(users[-1], users, _frame(rows, users)) for users in alone]
 
 
-def _frame(rows: dict[str, list[dict[str, str | None]]], users: tuple[str, ...]) -> pl.DataFrame:
+def _frame(rows: dict[str, list[dict[str, Any]]], users: tuple[str, ...]) -> pl.DataFrame:
     schema: dict[str, pl.DataType] = {name: pl.Enum(values) for name, values in MEETING_FEATURES.items()}
-    return pl.DataFrame(
-        [row for user in users for row in rows[user]], schema=schema | {"user": pl.String(), "answer": pl.String()}
-    )
+    schema |= {"user": pl.String(), "answer": pl.String(), CENSORED: pl.Boolean()}
+    return pl.DataFrame([row for user in users for row in rows[user]], schema=schema)
 
 
 def _swap(ledger: Ledger, fitted: list[_Fitted], asked: list[int], holder: str, now: datetime) -> bool:

@@ -63,6 +63,8 @@ class Detail(NamedTuple):
     """What the user answered by hand."""
     shadow: bool
     """Whether the decision is only shown."""
+    why: str
+    """Why it is asked or only shown; "" where nothing but the costs decided."""
     features: dict[str, str | None]
     unknown: dict[str, str]
     reasons: list[dict[str, Any]]

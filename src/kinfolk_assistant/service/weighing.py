@@ -75,6 +75,7 @@ def weigh_again(session: Session, user: User, now: datetime) -> int:
                 kin=old.kin,
                 model_id=old.model_id,
                 shadow=True,
+                why="" if weighed.action == "ask" else "your costs changed after you could see it here",
             )
         )
     return len(last)

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk_assistant.features.rules import RULES
+from kinfolk_assistant.learning.costs import ANSWERS
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import User
 from kinfolk_assistant.service.assistant import Assistant
@@ -117,9 +118,16 @@ def _inbox(request: Request, assistant: Assistant, visitor: Visitor, template: s
         automatic=automatic,
         automation=settings.automation,
         daily_cap=settings.daily_cap,
+        waits=_waits(assistant, visitor) if settings.automation else [],
         notice=NOTICES.get(did, ""),
         notice_id=about,
     )
+
+
+def _waits(assistant: Assistant, visitor: Visitor) -> list[str]:
+    """Why yeses, or noes, are not sent for the user yet."""
+    own = assistant.own_answers(visitor.address)
+    return [why for action in ANSWERS if (why := own.waits(action))]
 
 
 class _Bar(NamedTuple):

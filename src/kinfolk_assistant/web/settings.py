@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from kinfolk_assistant.features.people import People
 from kinfolk_assistant.learning.costs import Costs
+from kinfolk_assistant.ledger.own_answers import NEEDED
 from kinfolk_assistant.ledger.tables import Contact
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.weighing import costs_of, weigh
@@ -201,6 +202,8 @@ def _page(
         visitor,
         status=400 if wrong else 200,
         user=user,
+        own=assistant.own_answers(visitor.address),
+        needed=NEEDED,
         costs=costs._asdict(),
         zones=ZONES,
         contacts=contacts[:MOST_SHOWN],

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import delete, inspect, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from kinfolk_assistant.ledger.store import LAYOUT, Ledger
-from kinfolk_assistant.ledger.tables import Asking, Contact, Layout, User
+from kinfolk_assistant.ledger.tables import Asking, Contact, Decision, Layout, Table, User
 from kinfolk_assistant.ledger.users import NotYours, find_user, lock_user, make_user
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -155,3 +157,22 @@ def test_a_user_is_found_whatever_the_case_of_the_address(ledger: Ledger) -> Non
 def test_an_unknown_time_zone_is_refused(ledger: Ledger) -> None:
     with pytest.raises(ValueError, match="time zone 'Europe/Atlantis' is not known"), ledger.begin() as session:
         make_user(session, "ann@example.org", zone="Europe/Atlantis")
+
+
+def test_a_ledger_of_the_first_layout_opens_with_all_that_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript((Path(__file__).parent / "layout-1.sql").read_text(encoding="utf-8"))
+    ledger = Ledger(str(path))
+    with ledger.read() as session:
+        assert session.scalars(select(Layout.version)).all() == [LAYOUT]
+        assert session.scalars(select(User.address)).all() == ["ann@example.org"]
+        [decision] = session.scalars(select(Decision))
+        assert (decision.action, decision.why) == ("accept", "")
+        made = {
+            table: sorted(column["name"] for column in inspect(session.connection()).get_columns(table))
+            for table in Table.metadata.tables
+        }
+    ledger.close()
+    assert made == {name: sorted(table.columns.keys()) for name, table in Table.metadata.tables.items()}
+    Ledger(str(path)).close()

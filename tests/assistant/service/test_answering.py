@@ -12,7 +12,7 @@ from kinfolk_assistant.reading.calendars import read_calendar
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.calendar import Kept
 from kinfolk_assistant.service.errors import NotNow
-from tests.assistant.service.world import ANN, MONDAY, Clock, Recorder, invitation, teach
+from tests.assistant.service.world import ANN, MONDAY, Clock, Recorder, automate, invitation, teach
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def asked(assistant: Assistant) -> int:
 def automatic(assistant: Assistant, ledger: Ledger) -> int:
     """A request that the assistant accepts by itself in ten minutes."""
     teach(ledger, ANN)
-    assistant.change_settings(ANN, automation=True)
+    automate(assistant)
     [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="mail")
     assistant.work()
     return one
@@ -297,7 +297,7 @@ def test_what_the_user_has_answered_before_the_request_was_seen_is_not_answered_
     assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock
 ) -> None:
     teach(ledger, ANN)
-    assistant.change_settings(ANN, automation=True)
+    automate(assistant)
     assistant.take_calendar(ANN, [Kept(invitation(method="", partstat="DECLINED"))])
     [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="caldav")
     clock.pass_(hours=1)

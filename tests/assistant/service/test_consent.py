@@ -13,7 +13,7 @@ from kinfolk_assistant.ledger.tables import Asking, Decision, Lease, Model, Requ
 from kinfolk_assistant.service import retraining
 from kinfolk_assistant.service.assistant import Assistant, Trainer
 from kinfolk_assistant.service.errors import NotYours
-from tests.assistant.service.world import ANN, BOB, MONDAY, Clock, add_past, invitation, teach
+from tests.assistant.service.world import ANN, BOB, MONDAY, Clock, add_past, automate, invitation, teach
 
 CYD = "cyd@example.org"
 
@@ -293,7 +293,7 @@ def test_what_the_assistant_answered_by_itself_is_not_among_the_labels(
     assistant: Assistant, ledger: Ledger, clock: Clock
 ) -> None:
     teach(ledger, ANN)
-    assistant.change_settings(ANN, automation=True)
+    automate(assistant)
     assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="mail")
     assistant.work()
     clock.pass_(days=1)

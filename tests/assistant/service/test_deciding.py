@@ -15,6 +15,7 @@ from kinfolk_assistant.reading.mail import read_mail
 from kinfolk_assistant.service import deciding
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.calendar import Kept
+from tests.assistant.service import world
 from tests.assistant.service.world import ANN, BOB, MONDAY, Clock, Recorder, invitation, teach
 
 SLOT = MONDAY + timedelta(days=2)
@@ -27,7 +28,7 @@ def take(assistant: Assistant, *objects: CalendarObject, user: str = ANN, **ago:
 
 def automate(assistant: Assistant, ledger: Ledger, **settings: object) -> None:
     teach(ledger, ANN)
-    assistant.change_settings(ANN, automation=True, **settings)
+    world.automate(assistant, **settings)
 
 
 def decided(ledger: Ledger) -> list[tuple[str, str, bool]]:

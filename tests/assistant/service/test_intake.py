@@ -11,7 +11,7 @@ from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.calendars import read_calendar
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.intake import MAX_MEETINGS, MAX_UID
-from tests.assistant.service.world import ANN, BOB, BOSS, MONDAY, Clock, Recorder, invitation, teach
+from tests.assistant.service.world import ANN, BOB, BOSS, MONDAY, Clock, Recorder, automate, invitation, teach
 
 LATER = MONDAY + timedelta(hours=1)
 
@@ -41,7 +41,7 @@ def test_a_higher_sequence_supersedes_and_withdraws_the_prepared_answer(
     assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock
 ) -> None:
     teach(ledger, ANN)
-    assistant.change_settings(ANN, automation=True)
+    automate(assistant)
     take(assistant, invitation())
     assistant.work()
     take(assistant, invitation(sequence=1, start=MONDAY + timedelta(days=3)))
@@ -78,7 +78,7 @@ def test_a_meeting_that_is_moved_without_a_new_sequence_is_put_before_the_user_a
     assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock
 ) -> None:
     teach(ledger, ANN)
-    assistant.change_settings(ANN, automation=True)
+    automate(assistant)
     [one] = take(assistant, invitation())
     assistant.work()
     assert assistant.request(ANN, one).state == "answered"
@@ -139,7 +139,7 @@ def test_a_request_reopened_after_the_assistant_answered_it_is_left_to_the_user(
     assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock
 ) -> None:
     teach(ledger, ANN)
-    assistant.change_settings(ANN, automation=True, undo_minutes=0)
+    automate(assistant, undo_minutes=0)
     [one] = take(assistant, invitation())
     assistant.work()
     take(assistant, invitation(method="CANCEL"))
@@ -170,7 +170,7 @@ def test_a_mail_that_only_claims_to_be_the_organisers_is_put_before_the_user(
     assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock, method: str
 ) -> None:
     teach(ledger, ANN)
-    assistant.change_settings(ANN, automation=True)
+    automate(assistant)
     about = {"received_at": clock(), "source": "mail", "source_ref": "<1@x>"}
     # A first invitation may come from a machine that sends for its organiser.
     [first] = assistant.take_in(ANN, [invitation()], sender="no-reply@example.org", **about)

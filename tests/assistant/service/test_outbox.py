@@ -13,7 +13,7 @@ from kinfolk_assistant.ledger.tables import Reply
 from kinfolk_assistant.service import outbox
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.errors import NotNow
-from tests.assistant.service.world import ANN, BOB, MONDAY, Clock, Recorder, invitation, teach
+from tests.assistant.service.world import ANN, BOB, MONDAY, Clock, Recorder, automate, invitation, teach
 
 
 class Killed(BaseException):
@@ -24,7 +24,7 @@ class Killed(BaseException):
 def prepared(assistant: Assistant, ledger: Ledger) -> int:
     """A request with an automatic answer that is due in ten minutes."""
     teach(ledger, ANN)
-    assistant.change_settings(ANN, automation=True, undo_minutes=10)
+    automate(assistant, undo_minutes=10)
     [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="mail", source_ref="<ref@x>")
     assistant.work()
     return one

@@ -13,7 +13,7 @@ from kinfolk_assistant.ledger.tables import Decision, Reply, Request
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.errors import NotYours
 from kinfolk_assistant.service.values import Tally
-from tests.assistant.service.world import ANN, BOB, MONDAY, Clock, invitation, teach
+from tests.assistant.service.world import ANN, BOB, MONDAY, Clock, automate, invitation, teach
 
 CALLS: dict[str, Callable[[Assistant, str, int], object]] = {
     "request": lambda assistant, user, number: assistant.request(user, number),
@@ -117,7 +117,7 @@ def test_the_score_counts_what_the_user_did_with_what_was_shown(assistant: Assis
 
 def test_the_score_counts_automatic_answers_and_those_taken_back(assistant: Assistant, ledger: Ledger) -> None:
     teach(ledger, ANN)
-    assistant.change_settings(ANN, automation=True)
+    automate(assistant)
     for number in range(3):
         start = MONDAY + timedelta(days=number + 1)
         assistant.take_in(ANN, [invitation(f"m{number}", start)], received_at=MONDAY, source="mail")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from typing import Any
 
 import polars as pl
 from sqlalchemy.orm import Session
@@ -12,10 +13,12 @@ from sqlalchemy.orm import Session
 from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk_assistant.delivery.deliverer import Outgoing
 from kinfolk_assistant.learning.model import TeamModel
+from kinfolk_assistant.ledger.own_answers import NEEDED
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Model, Request
 from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.calendars import read_calendar
+from kinfolk_assistant.service.assistant import Assistant
 
 ANN, BOB, BOSS = "ann@example.org", "bob@example.org", "boss@example.org"
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -143,3 +146,10 @@ def add_past(session: Session, user: str, n: int) -> None:
                 label=row["answer"],
             )
         )
+
+
+def automate(assistant: Assistant, user: str = ANN, **settings: Any) -> None:
+    """Turn automation on for somebody for whom nothing is left to wait for."""
+    with assistant.ledger.begin() as session:
+        add_past(session, user, 2 * NEEDED)
+    assistant.change_settings(user, automation=True, **settings)
