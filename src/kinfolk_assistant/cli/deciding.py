@@ -69,7 +69,7 @@ def decide(
     now = datetime.now(UTC)
     clock = known_zone(zone) if zone else _zone_of(messages)
     kept = [] if calendar is None else _calendar(calendar)
-    past = Past([SeenObject(one) for one in kept], address, clock)
+    past = None if calendar is None else Past([SeenObject(one) for one in kept], address, clock)
     known = People() if people is None else People.read(people)
     model = None if ledger is None else _model(ledger, address)
     found = [
@@ -115,14 +115,15 @@ def _judged(
     address: str,
     zone: ZoneInfo,
     places: tuple[str, ...],
-    past: Past,
+    past: Past | None,
     people: People,
     model: TeamModel | None,
     costs: Costs,
     now: datetime,
 ) -> dict[str, Any]:
     from kinfolk_assistant.features.case import Owner
-    from kinfolk_assistant.features.row import feature_row
+    from kinfolk_assistant.features.past import Past
+    from kinfolk_assistant.features.row import feature_row, without_calendar
     from kinfolk_assistant.learning.judging import judge
 
     start, end = meeting.span(zone)
@@ -141,7 +142,9 @@ def _judged(
         return about | {"decision": "none", "why": f"it is a {message.object.method}, not an invitation"}
     # The clock of the sender may be ahead of ours.
     came = min(message.received or meeting.stamp or now, now)
-    row = feature_row(meeting, Owner(address, zone, places), past, people, came)
+    row = feature_row(meeting, Owner(address, zone, places), past or Past([], address, zone), people, came)
+    if past is None:
+        row = without_calendar(row, "no calendar was given, so it is not known what stands in it")
     judgement = judge(model, row.values, address, costs)
     return about | {
         "received": came.isoformat(),

@@ -84,13 +84,14 @@ class CalDAVAccount:
         Returns
         -------
         list of Arrived
-            All messages that are known, and up to 500 new ones.
+            All messages that are known, and up to 500 new ones; none where the server does not schedule and has no
+            such place: invitations then come by mail.
         """
         known = known or {}
         with self.connect() as server:
             place = server.inbox()
             if place is None:
-                raise ServerTrouble(f"{server.where} has no scheduling inbox for {self.username!r}.")
+                return []
             found, read = [], 0
             for member in server.members(place):
                 text = None

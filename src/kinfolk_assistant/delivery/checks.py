@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ def doctor(configuration: Configuration) -> list[Finding]:
     if configuration.folder is not None:
         findings.append(_folder(configuration.folder))
     for address, account in configuration.accounts.items():
-        findings += _account(address, account)
+        findings += _account(address, account, sends_mail=configuration.smtp is not None)
     if configuration.smtp is None and configuration.folder is None and not configuration.accounts:
         findings.append(
             Finding("settings", False, "Answers have no way out: add [smtp], [files], or users with a caldav table.")
@@ -81,13 +82,18 @@ def _folder(folder: Path) -> Finding:
     return Finding("files", True, f"The folder {folder} can be written.")
 
 
-def _account(address: str, account: CalDAVAccount) -> list[Finding]:
+def _account(address: str, account: CalDAVAccount, *, sends_mail: bool) -> list[Finding]:
     what = f"calendar of {address}"
     try:
         with account.connect() as server:
             server.principal()
             findings = [Finding(what, True, f"{server.where} lets {account.username!r} in.")]
-            looks: list[Callable[[Connection, str], tuple[bool, str]]] = [_inbox, _calendars, _addresses, _scheduling]
+            looks: list[Callable[[Connection, str], tuple[bool, str]]] = [
+                _inbox,
+                _calendars,
+                _addresses,
+                partial(_scheduling, sends_mail=sends_mail),
+            ]
             for look in looks:
                 try:
                     findings.append(Finding(what, *look(server, address)))
@@ -101,7 +107,7 @@ def _account(address: str, account: CalDAVAccount) -> list[Finding]:
 def _inbox(server: Connection, address: str) -> tuple[bool, str]:
     inbox = server.inbox()
     if inbox is None:
-        return False, f"{server.where} has no scheduling inbox; invitations of {address} must come by mail or file."
+        return True, f"{server.where} has no scheduling inbox: invitations of {address} come by mail."
     return True, f"Invitations arrive in {inbox}: there are {len(server.members(inbox))} messages."
 
 
@@ -116,6 +122,8 @@ def _addresses(server: Connection, address: str) -> tuple[bool, str]:
     found = server.addresses()
     if address in found:
         return True, f"The server knows {address}."
+    if server.inbox() is None:
+        return True, f"{server.where} delivers no invitations, so it need not know {address}."
     known = ", ".join(found) if found else "no address"
     return False, (
         f"{server.where} knows {known} for this account but not {address}, so invitations to it do not arrive; "
@@ -123,7 +131,9 @@ def _addresses(server: Connection, address: str) -> tuple[bool, str]:
     )
 
 
-def _scheduling(server: Connection, address: str) -> tuple[bool, str]:
+def _scheduling(server: Connection, address: str, *, sends_mail: bool) -> tuple[bool, str]:
     if server.schedules():
         return True, "The server tells organisers what is answered."
+    if sends_mail:
+        return True, f"{server.where} does not tell organisers what {address} answers; it goes by mail."
     return False, f"{server.where} does not tell organisers what {address} answers; add [smtp] so that it goes by mail."

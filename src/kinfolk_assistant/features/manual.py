@@ -40,6 +40,9 @@ A calendar keeps no past states. Whether an engagement stood when a request came
 - What was revised after the request and has a SEQUENCE above 0, or is a moved occurrence of a series, may have stood
   elsewhere: "{CHANGED}".
 
+A calendar that is not known is not an empty one. Where it was never read, or not in the day before the request came,
+all that hangs on it is missing, but for an overlap with a meeting that was accepted here.
+
 A feature is computed without all such engagements and with all of them, where they are now. If both give the same
 value, that is it; if not, it is missing, for the reasons quoted. Each feature moves one way only as engagements are
 added, so that no selection of them gives yet another value.

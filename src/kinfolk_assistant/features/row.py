@@ -19,7 +19,19 @@ from kinfolk_assistant.meeting import Meeting, in_utc
 from kinfolk_assistant.reading.events import BY_DATES
 from kinfolk_assistant.reading.series import Series
 
-__all__ = ["FeatureRow", "Owner", "feature_row"]
+__all__ = ["CALENDAR_FEATURES", "FeatureRow", "Owner", "feature_row", "without_calendar"]
+
+CALENDAR_FEATURES = (
+    "invitee_recent",
+    "busy_fday",
+    "busy_hday",
+    "free_slot_time",
+    "conflict",
+    "conflict_importance",
+    "conflict_frequency",
+    "location",
+)
+"""What hangs on the owner's calendar: a calendar that is not known is not an empty one."""
 
 # A meeting without length still wants the user there at that moment.
 _SHORTEST = timedelta(minutes=1)
@@ -79,6 +91,16 @@ def feature_row(meeting: Meeting, owner: Owner, past: Past, people: People, when
         {name: one.value for name, one in found.items()},
         {name: one.why_not for name, one in found.items() if one.value is None},
     )
+
+
+def without_calendar(row: FeatureRow, why: str) -> FeatureRow:
+    """Give the features of a request to somebody whose calendar is not known, for the reason ``why``.
+
+    What is known of it otherwise may show an overlap all the same; it cannot show that there is none.
+    """
+    keeps = ("conflict",) if row.values["conflict"] == "yes" else ()
+    missing = {name: why for name in CALENDAR_FEATURES if name not in keeps}
+    return FeatureRow(row.values | dict.fromkeys(missing), row.unknown | missing)
 
 
 def _span(meeting: Meeting, owner: Owner, when: datetime) -> tuple[datetime, datetime]:

@@ -13,9 +13,10 @@ from sqlalchemy.orm import Session
 from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk_assistant.features.past import Past, SeenObject
 from kinfolk_assistant.features.people import People
-from kinfolk_assistant.features.row import FeatureRow, Owner, feature_row
+from kinfolk_assistant.features.row import FeatureRow, Owner, feature_row, without_calendar
 from kinfolk_assistant.importing.report import ImportReport
 from kinfolk_assistant.importing.versions import Thread, Version, export_stamps, gather, seen_objects, versions
+from kinfolk_assistant.ledger.calendar_read import mark_read
 from kinfolk_assistant.ledger.deeds import ask_for_training, tell
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Entry, Request
@@ -26,6 +27,7 @@ from kinfolk_assistant.reading.calendars import read_calendar
 from kinfolk_assistant.reading.mail import MailedObject
 
 ARRIVAL_UNKNOWN = "it is not known when the invitation came"
+NO_CALENDAR = "no calendar was imported, so it is not known what stood in it"
 
 # What these tell hangs on when the invitation came, and on how the calendar stood then.
 DATED_FEATURES = (
@@ -101,6 +103,7 @@ def import_history(
         raise ValueError(f"The import is at {now}, but that needs a time zone.")
     with ledger.read() as session:
         found = find_user(session, user)
+        has_calendar = found.calendar_read_at is not None
         zone = known_zone(found.zone)
         owner = Owner(found.address, zone, tuple(place for place in found.places.splitlines() if place.strip()))
         threads = gather(objects, owner.address)
@@ -111,14 +114,19 @@ def import_history(
     for uid, thread in threads.items():
         known += seen_objects(thread, owner.address, by_thread[uid])
     past = Past(known, owner.address, zone)
+    has_calendar = has_calendar or any(thread.stored is not None for thread in threads.values())
     everything = [one for of_thread in by_thread.values() for one in of_thread]
-    rows = [_row(one, owner, past, people, now) for one in everything if _is_past(one, owner, now)]
+    rows = [
+        _row(one, owner, past if has_calendar else None, people, now) for one in everything if _is_past(one, owner, now)
+    ]
     rows.sort(key=lambda row: (row.received_at, row.version.meeting.uid, row.version.meeting.recurrence_id))
 
     with ledger.begin() as session:
-        lock_user(session, owner.address)
+        locked = lock_user(session, owner.address)
         added, refreshed, live = _keep_rows(session, owner.address, rows)
         entries = _keep_entries(session, owner.address, threads, now)
+        if entries:
+            mark_read(locked, now)
         if added or refreshed:
             told = f"{len(rows)} past invitations imported, {added} of them new."
             tell(session, owner.address, now, "user", "import", told)
@@ -152,10 +160,12 @@ def _is_past(version: Version, owner: Owner, now: datetime) -> bool:
     return version.meeting.span(owner.zone)[1] <= now
 
 
-def _row(version: Version, owner: Owner, past: Past, people: People, now: datetime) -> Row:
+def _row(version: Version, owner: Owner, past: Past | None, people: People, now: datetime) -> Row:
     start, end = version.meeting.span(owner.zone)
     when = version.received or min(start, now)
-    values, unknown = feature_row(version.meeting, owner, past, people, when)
+    seen = Past([], owner.address, owner.zone) if past is None else past
+    row = feature_row(version.meeting, owner, seen, people, when)
+    values, unknown = without_calendar(row, NO_CALENDAR) if past is None else row
     if version.received is None:
         values = values | dict.fromkeys(DATED_FEATURES)
         unknown = unknown | dict.fromkeys(DATED_FEATURES, ARRIVAL_UNKNOWN)

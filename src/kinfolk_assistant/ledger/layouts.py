@@ -15,6 +15,7 @@ from kinfolk_assistant.ledger.tables import Table
 # mention: whatever is missing of them is made.
 _ADDED: dict[int, tuple[str, ...]] = {
     2: ("decisions.why",),
+    3: ("users.calendar_read_at",),
 }
 
 LAYOUT = max(_ADDED)

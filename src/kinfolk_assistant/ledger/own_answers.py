@@ -65,4 +65,4 @@ def one_sided_pasts(session: Session, user: str | None = None) -> dict[str, str]
         .group_by(Request.user)
     )
     query = query if user is None else query.where(Request.user == user)
-    return {user: least for user, least, most in session.execute(query) if least == most}
+    return {user: str(least) for user, least, most in session.execute(query) if least == most}

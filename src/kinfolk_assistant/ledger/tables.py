@@ -48,6 +48,8 @@ class User(Table):
     zone: Mapped[str] = mapped_column(default="UTC")
     # Words of places that are near for this user, one a line; see the feature "location".
     places: Mapped[str] = mapped_column(Text, default="")
+    # When their calendar was last read, whole; None: never, so that nothing is known of what stands in it.
+    calendar_read_at: Mapped[datetime | None]
     # Their history helps others from this moment on; None: it does not.
     agreed_at: Mapped[datetime | None]
     automation: Mapped[bool] = mapped_column(default=False)

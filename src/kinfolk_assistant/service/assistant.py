@@ -14,12 +14,13 @@ from kinfolk_assistant.delivery.deliverer import Deliverer
 from kinfolk_assistant.features.people import ContactLike
 from kinfolk_assistant.learning.costs import Costs
 from kinfolk_assistant.learning.model import TeamModel
+from kinfolk_assistant.ledger.calendar_read import mark_read
 from kinfolk_assistant.ledger.deeds import read_deeds
 from kinfolk_assistant.ledger.own_answers import OwnAnswers, own_answers
 from kinfolk_assistant.ledger.requests import own_request, users_with_undecided
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Contact, Deed, User
-from kinfolk_assistant.ledger.users import NotYours, find_user, make_user
+from kinfolk_assistant.ledger.users import NotYours, find_user, lock_user, make_user
 from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.service import answering, consent, deciding, intake, outbox, retraining, settings, views
 from kinfolk_assistant.service.background import Repeating
@@ -116,7 +117,15 @@ class Assistant:
     def take_calendar(self, user: str, kept: Iterable[Kept], *, whole: bool = True) -> int:
         """Bring what is known of the user's calendar up to date; how many objects are new, changed or gone."""
         with self.ledger.begin() as session:
-            return take_calendar(session, user, kept, now=self.clock(), whole=whole)
+            changes = take_calendar(session, user, kept, now=self.clock(), whole=whole)
+            deciding.look_again(session, user, self.models, self.clock())
+            return changes
+
+    def calendar_unchanged(self, user: str) -> None:
+        """Note that the user's calendar was read and is as it was."""
+        with self.ledger.begin() as session:
+            if mark_read(lock_user(session, user), self.clock()):
+                deciding.look_again(session, user, self.models, self.clock())
 
     def work(self, user: str | None = None) -> int:
         """Decide what is undecided, in order of arrival, and send what is due; how many things were done.

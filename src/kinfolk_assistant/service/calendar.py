@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from kinfolk_assistant.ledger.calendar_read import mark_read
 from kinfolk_assistant.ledger.tables import Entry, Request
 from kinfolk_assistant.ledger.users import lock_user
 from kinfolk_assistant.meeting import CalendarObject
@@ -31,6 +32,8 @@ def take_calendar(session: Session, address: str, kept: Iterable[Kept], *, now: 
     user has given in another program shows in the calendar: it is the user's hand like any other.
     """
     user = lock_user(session, address)
+    if whole:
+        mark_read(user, now)
     known = {entry.uid: entry for entry in session.scalars(select(Entry).where(Entry.user == user.address))}
     asked: dict[str, list[Request]] = {}
     waiting = select(Request).where(

@@ -12,8 +12,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from kinfolk_assistant.features.people import People
-from kinfolk_assistant.features.row import FeatureRow, Owner, feature_row
+from kinfolk_assistant.features.row import FeatureRow, Owner, feature_row, without_calendar
 from kinfolk_assistant.learning.judging import Judgement, judge
+from kinfolk_assistant.ledger.calendar_read import NEVER_READ, STALE, cannot_decide, cannot_describe
 from kinfolk_assistant.ledger.deeds import tell
 from kinfolk_assistant.ledger.own_answers import own_answers
 from kinfolk_assistant.ledger.requests import (
@@ -105,7 +106,9 @@ def describe(session: Session, user: User, request: Request) -> FeatureRow:
     places = tuple(line.strip() for line in user.places.splitlines() if line.strip())
     owner = Owner(user.address, known_zone(user.zone), places)
     past = past_of(session, user, request)
-    return feature_row(meeting, owner, past, people_of(session, user.address), request.received_at)
+    row = feature_row(meeting, owner, past, people_of(session, user.address), request.received_at)
+    not_known = cannot_describe(user, request.received_at)
+    return without_calendar(row, not_known) if not_known else row
 
 
 def record(
@@ -144,6 +147,8 @@ def _held_back(session: Session, user: User, request: Request, action: str, now:
         return "you are not among those invited by name"
     if request.starts_at <= now and not meeting.repeats:
         return "it has begun already"
+    if unread := cannot_decide(user, now):
+        return unread
     if waits := own_answers(session, user.address).waits(action):
         return waits
     if _answers_today(session, user, now) >= user.daily_cap:
@@ -209,6 +214,26 @@ def judge_again(session: Session, address: str, models: Models, now: datetime) -
         why = "" if judgement.action == "ask" else "it was judged anew after you could see it here"
         record(session, request, judgement, using, now, shadow=True, why=why)
     return len(requests)
+
+
+def look_again(session: Session, address: str, models: Models, now: datetime) -> int:
+    """Describe and judge open requests anew that came while the calendar was not known; how many there were.
+
+    Like what `judge_again` decides, this is only ever shown.
+    """
+    user = lock_user(session, address)
+    using = models.of(session, user.address)
+    query = select(Request).where(Request.user == user.address, Request.state == "open", Request.features.is_not(None))
+    waiting = session.scalars(query.order_by(Request.received_at.desc(), Request.id.desc()).limit(_BATCH))
+    blind = [one for one in waiting if {NEVER_READ, STALE} & set((one.unknown or {}).values())]
+    for request in reversed(blind):
+        with suppress(ValueError):
+            row = describe(session, user, request)
+            request.features, request.unknown = dict(row.values), dict(row.unknown)
+            judgement = judge(using.model, request.features, user.address, costs_of(user))
+            why = "your calendar was not known when it came"
+            record(session, request, judgement, using, now, shadow=True, why=why)
+    return len(blind)
 
 
 def users_to_judge_again(session: Session) -> list[str]:

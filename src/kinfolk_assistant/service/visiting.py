@@ -56,6 +56,8 @@ class Visits(Repeating):
         # The calendar first: an invitation is judged by the calendar as it stands.
         if found.calendar is not None:
             self.assistant.take_calendar(address, [Kept(one.object, one.href, one.etag) for one in found.calendar])
+        else:
+            self.assistant.calendar_unchanged(address)
         refused = list(found.refused)
         for invitation in found.invitations:
             try:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk_assistant.features.rules import RULES
 from kinfolk_assistant.learning.costs import ANSWERS
+from kinfolk_assistant.ledger.calendar_read import cannot_decide
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import User
 from kinfolk_assistant.service.assistant import Assistant
@@ -118,16 +119,18 @@ def _inbox(request: Request, assistant: Assistant, visitor: Visitor, template: s
         automatic=automatic,
         automation=settings.automation,
         daily_cap=settings.daily_cap,
-        waits=_waits(assistant, visitor) if settings.automation else [],
+        waits=_waits(assistant, settings) if settings.automation else [],
         notice=NOTICES.get(did, ""),
         notice_id=about,
     )
 
 
-def _waits(assistant: Assistant, visitor: Visitor) -> list[str]:
-    """Why yeses, or noes, are not sent for the user yet."""
-    own = assistant.own_answers(visitor.address)
-    return [why for action in ANSWERS if (why := own.waits(action))]
+def _waits(assistant: Assistant, user: User) -> list[str]:
+    """Why yeses, or noes, or no answers at all, are sent for the user now."""
+    own = assistant.own_answers(user.address)
+    unread = cannot_decide(user, assistant.clock())
+    held = [f"{unread}; nothing is answered for you until it is read again"] if unread else []
+    return held + [why for action in ANSWERS if (why := own.waits(action))]
 
 
 class _Bar(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kinfolk.datasets.meetings import MEETING_FEATURES
+from kinfolk_assistant.features.row import CALENDAR_FEATURES
 from tests.assistant.cli.conftest import refused, worked
 from tests.assistant.cli.files import ANN, calendar, engagement, event, mail
 from tests.cli.conftest import Run
@@ -42,19 +43,26 @@ def test_with_nothing_learnt_the_decision_is_to_ask(run: Run) -> None:
 
 
 def test_all_fifteen_features_are_told_by_name_and_value(run: Run) -> None:
-    found = decided(run, "plans.ics")
+    Path("mine.ics").write_text(calendar(engagement(start="20231204T090000Z"), method=""), newline="")
+    found = decided(run, "plans.ics", "--calendar", "mine.ics")
     assert list(found["features"]) == list(MEETING_FEATURES)
-    # A Tuesday at 14:00 for an hour, asked for four days before, from somebody unknown, in an empty calendar.
+    # A Tuesday at 14:00 for an hour, asked for four days before, from somebody unknown, at a time that is free.
     told = {name: value for name, value in found["features"].items() if value not in (None, "other")}
     assert told["start_time"] == "afternoon"
     assert told["duration"] == "60"
     assert told["invitee_soon"] == "7"
     assert told["conflict"] == "no"
     assert found["unknown"] == {"location": "the request names no place"}
-    lines = worked(run, "decide", "plans.ics", "--user", ANN).splitlines()
+    lines = worked(run, "decide", "plans.ics", "--user", ANN, "--calendar", "mine.ics").splitlines()
     for line, (name, value) in zip(lines[-15:], found["features"].items(), strict=True):
         assert line.split("  ")[0] == name
         assert f" {value or 'unknown'}" in line
+
+
+def test_without_a_calendar_nothing_is_said_of_it(run: Run) -> None:
+    found = decided(run, "plans.ics")
+    assert [found["features"][name] for name in CALENDAR_FEATURES] == [None] * len(CALENDAR_FEATURES)
+    assert found["unknown"]["conflict"] == "no calendar was given, so it is not known what stands in it"
 
 
 def test_nothing_is_written(run: Run) -> None:
@@ -88,10 +96,12 @@ def test_the_people_table_says_who_asks_and_how_much_the_topic_matters(run: Run)
 
 def test_zone_and_places_are_the_users(run: Run) -> None:
     Path("plans.ics").write_text(calendar(event("plans", "20240305T140000Z", "LOCATION:Hall 3")), newline="")
-    found = decided(run, "plans.ics", "--zone", "America/Los_Angeles", "--place", "hall 3")
+    Path("mine.ics").write_text(calendar(engagement(start="20231204T090000Z"), method=""), newline="")
+    mine = ("--calendar", "mine.ics")
+    found = decided(run, "plans.ics", "--zone", "America/Los_Angeles", "--place", "hall 3", *mine)
     assert found["start"] == "2024-03-05T06:00:00-08:00"
     assert (found["features"]["start_time"], found["features"]["location"]) == ("early", "local-none")
-    assert decided(run, "plans.ics", "--place", "library")["features"]["location"] == "away-none"
+    assert decided(run, "plans.ics", "--place", "library", *mine)["features"]["location"] == "away-none"
 
 
 def test_without_a_zone_it_is_the_invitations(run: Run) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from kinfolk_assistant.delivery.caldav_server import CalDAVDeliverer
 from kinfolk_assistant.delivery.collecting import collect
-from kinfolk_assistant.delivery.trouble import ServerTrouble
 from tests.assistant.delivery.conftest import Office
 from tests.assistant.delivery.servers import Answer
 
@@ -112,15 +111,3 @@ def test_a_flood_of_messages_is_read_in_portions(office: Office, monkeypatch: py
     assert (len(first.invitations), len(second.invitations)) == (2, 1)
     uids = {one.object.meetings[0].uid for one in (*first.invitations, *second.invitations)}
     assert uids == {"m0", "m1", "m2"}
-
-
-def test_a_server_without_an_inbox_is_said(office: Office) -> None:
-    nothing = (
-        b'<multistatus xmlns="DAV:"><response><href>/bob/</href><propstat><prop/>'
-        b"<status>HTTP/1.1 200 OK</status></propstat></response></multistatus>"
-    )
-    office.gate.misbehave = lambda method, path: (
-        Answer(207, nothing, "text/xml") if method == "PROPFIND" and path != "/" else None
-    )
-    with pytest.raises(ServerTrouble, match="no scheduling inbox"):
-        collect(office.bob, now=NOW)

@@ -27,4 +27,5 @@ def assistant(ledger: Ledger, recorder: Recorder, clock: Clock) -> Assistant:
         one.add_user(user)
         # So dear a question is asked only where the model hardly leans either way.
         one.change_settings(user, cost_ask=0.45)
+        one.calendar_unchanged(user)
     return one

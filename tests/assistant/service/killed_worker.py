@@ -68,6 +68,7 @@ def work(url: str, folder: Path, certain: bool, clock: Clock, die: str, at: int)
         deciding.make_reply = lambda *rest: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
     assistant = Assistant(ledger, Logged(folder / "left", certain, die), clock)
     for user in USERS:
+        assistant.calendar_unchanged(user)
         for n, one in invitations(user):
             received_at = MONDAY + timedelta(minutes=n)
             assistant.take_in(user, [one], received_at=received_at, source="mail")  # type: ignore[list-item]

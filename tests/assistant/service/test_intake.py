@@ -22,9 +22,8 @@ def take(assistant: Assistant, *objects: CalendarObject, user: str = ANN) -> lis
 
 def states(ledger: Ledger) -> list[tuple[int, str]]:
     with ledger.read() as session:
-        return [
-            tuple(row) for row in session.execute(select(Request.sequence, Request.state).order_by(Request.sequence))
-        ]
+        query = select(Request.sequence, Request.state).where(Request.source != "history")
+        return [tuple(row) for row in session.execute(query.order_by(Request.sequence))]
 
 
 def test_the_same_message_twice_is_one_request(assistant: Assistant, ledger: Ledger) -> None:

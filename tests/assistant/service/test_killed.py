@@ -14,7 +14,7 @@ from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Decision, Reply, Request
 from kinfolk_assistant.service.assistant import Assistant
 from tests.assistant.service.killed_worker import SLOTS, USERS
-from tests.assistant.service.world import Recorder, teach
+from tests.assistant.service.world import Recorder, automate, teach
 
 
 def run(url: str, folder: Path, how: str, seed: int = 0) -> int:
@@ -23,7 +23,7 @@ def run(url: str, folder: Path, how: str, seed: int = 0) -> int:
     assistant = Assistant(ledger, Recorder())
     for user in USERS:
         assistant.add_user(user)
-        assistant.change_settings(user, automation=True, undo_minutes=0, daily_cap=100, cost_ask=0.45)
+        automate(assistant, user, undo_minutes=0, daily_cap=100, cost_ask=0.45)
     teach(ledger, *USERS)
     ledger.close()
     program = [sys.executable, "-m", "tests.assistant.service.killed_worker", url, str(folder), how, str(seed)]

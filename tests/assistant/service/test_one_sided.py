@@ -28,6 +28,7 @@ def answer_here(assistant: Assistant, choice: str, n: int) -> None:
     for i in range(n):
         one = invitation(f"{choice}-{i}", SLOT + timedelta(days=i + 1))
         [number] = assistant.take_in(ANN, [one], received_at=assistant.clock(), source="caldav")
+        assistant.work()
         assistant.answer(ANN, number, choice)
 
 

@@ -152,4 +152,5 @@ def automate(assistant: Assistant, user: str = ANN, **settings: Any) -> None:
     """Turn automation on for somebody for whom nothing is left to wait for."""
     with assistant.ledger.begin() as session:
         add_past(session, user, 2 * NEEDED)
+    assistant.calendar_unchanged(user)
     assistant.change_settings(user, automation=True, **settings)

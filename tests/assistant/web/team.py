@@ -77,6 +77,7 @@ def make_team(path: str) -> None:
     # Ann is engaged for the whole of Friday, so that what comes for it overlaps.
     engaged = calendar("engaged", "Workshop", datetime(2026, 11, 20, 7, tzinfo=UTC), 12 * 60, ANN, method="")
     assistant.take_calendar(ANN, [Kept(one) for one in read_calendar(engaged)])
+    assistant.calendar_unchanged(BOB)
     for user in (ANN, BOB):
         for place, (summary, day, hour, minutes) in enumerate(
             (
