@@ -14,13 +14,16 @@ from kinfolk_assistant.reading.mail import MAX_MAIL_BYTES, read_mail
 
 
 class Received(NamedTuple):
-    """One message: what it says, when it came (None: not told), "mail" or "file", its name there, who sent it."""
+    """One message: what it says, when it came or says it was sent (None: not told), "mail" or "file", its name there,
+    who sent it, and when the user's own server took it (None: not told).
+    """
 
     object: CalendarObject
     received: datetime | None
     source: str
     reference: str
     sender: str = ""
+    arrived: datetime | None = None
 
 
 def read_messages(path: Path) -> list[Received]:
@@ -44,4 +47,4 @@ def read_messages(path: Path) -> list[Received]:
         mailed = read_mail(data)
     except Refused as refusal:
         raise Refused(f"{name} is not a calendar, and as a mail it is of no use: {refusal}") from None
-    return [Received(one.object, one.received, "mail", one.message_id, one.sender) for one in mailed]
+    return [Received(one.object, one.received, "mail", one.message_id, one.sender, one.arrived) for one in mailed]

@@ -47,7 +47,7 @@ def receive(
                 session,
                 address,
                 [message.object],
-                received_at=min(message.received or now, now),
+                received_at=min(message.arrived or now, now),
                 source=message.source,
                 source_ref=message.reference,
                 now=now,

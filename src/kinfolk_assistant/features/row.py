@@ -19,7 +19,7 @@ from kinfolk_assistant.meeting import Meeting, in_utc
 from kinfolk_assistant.reading.events import BY_DATES
 from kinfolk_assistant.reading.series import Series
 
-__all__ = ["CALENDAR_FEATURES", "FeatureRow", "Owner", "feature_row", "without_calendar"]
+__all__ = ["CALENDAR_FEATURES", "FeatureRow", "Owner", "coming_spans", "feature_row", "without_calendar"]
 
 CALENDAR_FEATURES = (
     "invitee_recent",
@@ -38,6 +38,8 @@ _SHORTEST = timedelta(minutes=1)
 # Of a request that goes on for longer only so much is held against the calendar, whatever it claims.
 _LONGEST = timedelta(days=31)
 # A running series is followed a little over a year ahead, so that yearly ones are found; most are found at once.
+_MONTHS = timedelta(days=62)
+_MOST_SPANS = 62
 _AHEAD = tuple(timedelta(days=n) for n in (8, 40, 400))
 
 
@@ -110,17 +112,31 @@ def _span(meeting: Meeting, owner: Owner, when: datetime) -> tuple[datetime, dat
     return start, min(max(end, start + _SHORTEST), start + _LONGEST)
 
 
+def coming_spans(meeting: Meeting, owner: Owner, when: datetime) -> list[tuple[datetime, datetime]]:
+    """Give the times that a request asks for from a moment on: of a series those of the next two months."""
+    if meeting.repeats in ("", BY_DATES):
+        return [_span(meeting, owner, when)]
+    found = _series_of(meeting).between(when, when + _MONTHS, owner.zone)
+    spans = sorted((in_utc(one.start, owner.zone), in_utc(one.end, owner.zone)) for one in found)
+    coming = [(start, max(end, start + _SHORTEST)) for start, end in spans if end > when]
+    return coming[:_MOST_SPANS] or [_span(meeting, owner, when)]
+
+
+def _series_of(meeting: Meeting) -> Series:
+    event = Event()
+    event.add("dtstart", meeting.start)
+    event.add("dtend", meeting.end)
+    event.add("rrule", vRecur.from_ical(meeting.repeats))
+    return Series([event])
+
+
 def _ahead(meeting: Meeting, owner: Owner, when: datetime) -> tuple[datetime, datetime] | None:
     """Find the first occurrence of a series that is not over; None where there is none within reach.
 
     The rule alone counts: a changed occurrence is a request of its own, with its own features, and of a series by
     dates alone a meeting tells the first only.
     """
-    event = Event()
-    event.add("dtstart", meeting.start)
-    event.add("dtend", meeting.end)
-    event.add("rrule", vRecur.from_ical(meeting.repeats))
-    series = Series([event])
+    series = _series_of(meeting)
     for reach in _AHEAD:
         found = series.between(when, when + reach, owner.zone)
         spans = [(in_utc(one.start, owner.zone), in_utc(one.end, owner.zone)) for one in found]

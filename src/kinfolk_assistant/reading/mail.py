@@ -38,7 +38,11 @@ class MailedObject(NamedTuple):
     object
         What was read.
     received
-        When the user's own server took the mail, or else when it says it was sent.
+        When the user's own server took the mail, or else when it says it was sent: for the past, where nothing better
+        is known.
+    arrived
+        When the user's own server took the mail, by the topmost Received line; None where it has none. What a sender
+        writes into Date is no evidence of that.
     sender
         The address in From.
     message_id
@@ -53,6 +57,7 @@ class MailedObject(NamedTuple):
     sender: str
     message_id: str
     importance: int
+    arrived: datetime | None = None
 
 
 def read_mail(data: bytes) -> list[MailedObject]:
@@ -92,7 +97,9 @@ def read_mail(data: bytes) -> list[MailedObject]:
     if not found:
         raise refusals[0]
     importance = _importance(message)
-    shared = (_received(message), _sender(message), _message_id(message), importance)
+    arrived = _arrived(message)
+    received = arrived or _moment(_header(message, "Date"))
+    shared = (received, _sender(message), _message_id(message), importance, arrived)
     return [MailedObject(_weighed(one, importance), *shared) for one in found.values()]
 
 
@@ -161,15 +168,17 @@ def _sender(message: Message) -> str:
         return ""
 
 
-def _received(message: Message) -> datetime | None:
+def _arrived(message: Message) -> datetime | None:
     hops = [str(one)[-200:].rpartition(";")[2] for one in message.get_all("Received", [])[:1]]
-    for text in [*hops, _header(message, "Date")]:
-        try:
-            moment = parsedate_to_datetime(text)
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            continue
-    return None
+    return next(filter(None, map(_moment, hops)), None)
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
 
 
 def _weighed(one: CalendarObject, importance: int) -> CalendarObject:

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from kinfolk_assistant.features.people import People
-from kinfolk_assistant.features.row import FeatureRow, Owner, feature_row, without_calendar
+from kinfolk_assistant.features.row import FeatureRow, feature_row, without_calendar
 from kinfolk_assistant.learning.judging import Judgement, judge
 from kinfolk_assistant.ledger.calendar_read import NEVER_READ, STALE, cannot_decide, cannot_describe
 from kinfolk_assistant.ledger.deeds import tell
@@ -26,6 +26,7 @@ from kinfolk_assistant.ledger.users import find_user, known_zone, lock_user
 from kinfolk_assistant.reading.reply import make_reply
 from kinfolk_assistant.service.models import InUse, Models, model_id_of
 from kinfolk_assistant.service.standing import meeting_of, past_of
+from kinfolk_assistant.service.today import owner_of, taken_now
 from kinfolk_assistant.service.weighing import costs_of
 
 ANSWERS = {"accept": "ACCEPTED", "decline": "DECLINED"}
@@ -92,9 +93,9 @@ def give_up_next(session: Session, address: str, now: datetime) -> bool:
 
 
 def put_before(session: Session, request: Request, why: str, now: datetime) -> None:
-    """Put a request before its user that cannot be judged, so that it does not hold up those that came after it."""
+    """Put a request before its user, whatever was decided before, and say why."""
     record(session, request, Judgement("ask", None, {}, [], []), InUse(None, None), now, shadow=True, why=why[:300])
-    text = f"“{request.summary}” is put before you, because it cannot be judged: {why[:300]}"
+    text = f"“{request.summary}” is put before you: {why[:300]}"
     tell(session, request.user, now, "assistant", "decided", text, request)
 
 
@@ -103,10 +104,8 @@ def describe(session: Session, user: User, request: Request) -> FeatureRow:
     meeting = meeting_of(request)
     if meeting is None:
         raise ValueError(f"Request {request.id} has no event {request.uid!r} in its text.")
-    places = tuple(line.strip() for line in user.places.splitlines() if line.strip())
-    owner = Owner(user.address, known_zone(user.zone), places)
     past = past_of(session, user, request)
-    row = feature_row(meeting, owner, past, people_of(session, user.address), request.received_at)
+    row = feature_row(meeting, owner_of(user), past, people_of(session, user.address), request.received_at)
     not_known = cannot_describe(user, request.received_at)
     return without_calendar(row, not_known) if not_known else row
 
@@ -153,7 +152,7 @@ def _held_back(session: Session, user: User, request: Request, action: str, now:
         return waits
     if _answers_today(session, user, now) >= user.daily_cap:
         return f"{user.daily_cap} answers were given today already"
-    return ""
+    return taken_now(session, user, request, now) if action == "accept" else ""
 
 
 def _answers_today(session: Session, user: User, now: datetime) -> int:

@@ -15,17 +15,24 @@ from sqlalchemy import ColumnElement, and_, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from kinfolk_assistant.delivery.deliverer import Deliverer, NotDelivered, Outgoing, PerhapsDelivered, may_repeat
+from kinfolk_assistant.ledger.calendar_read import cannot_decide
 from kinfolk_assistant.ledger.deeds import tell
 from kinfolk_assistant.ledger.requests import own_reply, replies
-from kinfolk_assistant.ledger.tables import Reply, Request
+from kinfolk_assistant.ledger.tables import Reply, Request, User
 from kinfolk_assistant.ledger.users import lock_user
+from kinfolk_assistant.service.deciding import put_before
 from kinfolk_assistant.service.errors import NotNow
+from kinfolk_assistant.service.today import taken_now
+from kinfolk_assistant.service.withdrawing import withdraw_unsent
 
 HELD_FOR = timedelta(minutes=5)
 """How long a process that sends is believed to be alive; deliverers give up long before."""
 
 MOST_ATTEMPTS = 10
 """After so many failures only the user may have a reply tried again."""
+
+WAITS_FOR = timedelta(hours=12)
+"""So long an automatic yes waits for a calendar that cannot be read; then its user is asked instead."""
 
 _FIRST_DELAY, _LONGEST_DELAY = timedelta(seconds=30), timedelta(hours=2)
 
@@ -73,10 +80,29 @@ def claim(session: Session, address: str, deliverer: Deliverer, now: datetime) -
         if reply.state != "sending" and request.state in ("cancelled", "superseded"):
             reply.state = "withdrawn"
             continue
+        if reply.by == "assistant" and reply.state != "sending" and request.label is None:
+            wrong = _no_longer_right(session, user, reply, request, now)
+            if wrong:
+                withdraw_unsent(session, request, now, wrong)
+                request.state = "open"
+                put_before(session, request, wrong, now)
+            if wrong is None or wrong:
+                continue
         reply.state, reply.held_until = "sending", now + HELD_FOR
         reply.attempts += 1
         return Claimed(outgoing, reply.attempts)
     return None
+
+
+def _no_longer_right(session: Session, user: User, reply: Reply, request: Request, now: datetime) -> str | None:
+    """Why an automatic answer must not leave any more; "" where it may, None where it has to wait for the calendar."""
+    if reply.answer != "ACCEPTED":
+        return ""
+    unread = cannot_decide(user, now)
+    if unread:
+        is_late = now > min(reply.due_at + WAITS_FOR, request.starts_at)
+        return f"{unread}, and it could not wait any longer" if is_late else None
+    return taken_now(session, user, request, now)
 
 
 def deliver(claimed: Claimed, deliverer: Deliverer) -> Exception | None:

@@ -40,6 +40,7 @@ def past_invitation(uid: str, day: int, answer: str, *more: str) -> str:
 def mail(calendar_text: str, *headers: str) -> bytes:
     """A mail with a plain part and a calendar."""
     lines = [
+        "Received: from mail.example.org by mx.example.org; Fri, 01 Mar 2024 09:30:00 +0000",
         "From: Bob <bob@example.org>",
         "To: ann@example.org",
         "Subject: Invitation",

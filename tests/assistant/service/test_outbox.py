@@ -79,6 +79,7 @@ def test_the_text_and_the_message_id_are_the_same_at_every_attempt(
     recorder.before = fail
     for _ in range(4):
         clock.pass_(hours=1)
+        assistant.calendar_unchanged(ANN)
         assistant.work()
     assert len(tried) == 3
     assert len({(one.text, one.message_id) for one in tried}) == 1
@@ -97,6 +98,7 @@ def test_failures_are_tried_again_ever_later_and_not_for_ever(
     recorder.before = fail
     for _ in range(400):
         clock.pass_(minutes=1 if len(tries) < 6 else 20)
+        assistant.calendar_unchanged(ANN)
         assistant.work()
     gaps = [later - earlier for earlier, later in pairwise(tries)]
     assert len(tries) == outbox.MOST_ATTEMPTS
@@ -137,6 +139,7 @@ def test_killed_while_sending_by_mail_it_is_put_before_the_user(
     recorder.before = lambda outgoing: None
     for _ in range(3):
         clock.pass_(hours=1)
+        assistant.calendar_unchanged(ANN)
         assistant.work()
     assert recorder.sent == []
     [shown] = assistant.inbox(ANN)
@@ -170,6 +173,7 @@ def test_a_slow_sender_that_was_given_up_still_reports_that_it_was_sent(
     def slow(outgoing: Outgoing) -> None:
         recorder.before = lambda outgoing: None
         clock.pass_(hours=1)
+        assistant.calendar_unchanged(ANN)
         assistant.work()
         assert reply(ledger).state == "uncertain"
 
