@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kinfolk.tasks.selection.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
     from kinfolk.tasks.streaming.counting import count_rows
     from kinfolk.transfer.averaged import AveragedNB
+    from kinfolk.transfer.comparison import evaluate
 
 __version__ = "0.1.0"
 
@@ -50,6 +51,7 @@ _HOME = {
     "TaskKFold": "kinfolk.tasks.selection.splitters",
     "count_rows": "kinfolk.tasks.streaming.counting",
     "decide": "kinfolk.decisions",
+    "evaluate": "kinfolk.transfer.comparison",
     "expected_loss": "kinfolk.decisions",
     "load": "kinfolk.posterior",
     "realised_loss": "kinfolk.decisions",
@@ -81,6 +83,7 @@ __all__ = [
     "TaskKFold",
     "count_rows",
     "decide",
+    "evaluate",
     "expected_loss",
     "load",
     "realised_loss",

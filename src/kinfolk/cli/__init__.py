@@ -4,6 +4,7 @@
   dataclasses, and how a command ends; ``options``: arguments and options that several commands share
 - ``tables``: tables in, tables and JSON out
 - ``fit`` and the table of its models; ``fit_naive_bayes``, ``fit_networks``: each family with its options
+- ``evaluate``: models compared on rows held out
 - ``predict``, ``decide``: rows answered by a saved model
 - ``inspection``: what a saved model found; ``description``, ``network_structures``: as plain data and in words
 - ``bif``, ``sample``: networks; ``music`` and its page, ``music_page``: sound files

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import kinfolk
-from kinfolk.cli import bif, decide, demo, fit, inspection, music, predict, reproduce, sample, warm_up
+from kinfolk.cli import bif, decide, demo, evaluate, fit, inspection, music, predict, reproduce, sample, warm_up
 from kinfolk.cli.commands import Commands, PanelledCommand
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ Set KINFOLK_TRACEBACK=1 to see where in the code an error arose.""",
 )
 for name, function, example in (
     ("fit", fit.fit, fit.EXAMPLE),
+    ("evaluate", evaluate.evaluate, evaluate.EXAMPLE),
     ("predict", predict.predict, predict.EXAMPLE),
     ("decide", decide.decide, decide.EXAMPLE),
     ("inspect", inspection.inspect, inspection.EXAMPLE),

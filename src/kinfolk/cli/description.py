@@ -29,9 +29,9 @@ def describe(estimator: Any, partition: list[int] | None = None) -> dict[str, An
         of_average = {"model": type(estimator).__name__, "inference": None, "log_evidence": None}
         return about | of_average | {"weights": weights, "rates_of": heaviest}
     evidence = estimator.posterior_.evidence or estimator._evidence_found
-    statistics, unlabelled = estimator._result.data
-    labelled_rows = statistics.label_counts.sum(axis=1).tolist()
-    unlabelled_rows = np.bincount(unlabelled.task, minlength=len(estimator.tasks_)).tolist()
+    data = estimator._result.data
+    labelled_rows = data.statistics.label_counts.sum(axis=1).tolist()
+    unlabelled_rows = np.bincount(data.unlabelled.task, minlength=len(estimator.tasks_)).tolist()
     tasks = [
         {"task": task, "cluster": cluster, "labelled_rows": known, "unlabelled_rows": unknown}
         for task, cluster, known, unknown in zip(

@@ -75,6 +75,7 @@ class RunOptions:
             "each predicts rows held out; or learn a Bayes net a task."
         ),
     ] = Model.clustered
+    bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of all that is random.", min=0)] = 0
     jobs: Annotated[
         int, typer.Option(metavar="N", help="Chains, or tasks of Bayes nets, to run side by side; -1 for all cores.")

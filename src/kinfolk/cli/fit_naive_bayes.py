@@ -126,14 +126,14 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOp
         getattr(kinfolk, name),
         **{option: value for option, value in given.items() if value is not None},
         task_column=table.task,
-        bins=table.bins,
+        bins=run.bins,
         random_state=run.seed,
         n_jobs=run.jobs,
         verbose=sys.stderr.isatty(),
     )
     # Rows are held out to weigh models, and densities need numbers: counts have neither.
     countable = name != "AveragedNB" and options.numeric in (None, Numeric.bin)
-    counted = _fit_counts(build, table, table.label, options) if countable and is_large(table.table) else None
+    counted = _fit_counts(build, table, run.bins, table.label, options) if countable and is_large(table.table) else None
     estimator, n_rows, n_unlabelled = counted or _fit_rows(build, table, table.label, options)
     # Sampling leaves no evidence behind; everything else has it, or computes it at once.
     fitted = getattr(estimator, "posterior_", None)
@@ -195,7 +195,7 @@ def _mark(given: str | None, label: str, kind: pl.DataType) -> Any:
     return mark
 
 
-def _fit_counts(build: Build, table: TableOptions, label: str, options: NaiveBayesOptions) -> _Fit | None:
+def _fit_counts(build: Build, table: TableOptions, bins: int, label: str, options: NaiveBayesOptions) -> _Fit | None:
     """Fit to the counts of a large table; None where the model needs its rows."""
     import polars as pl
 
@@ -209,7 +209,7 @@ def _fit_counts(build: Build, table: TableOptions, label: str, options: NaiveBay
         task=roles.task,
         weight=roles.weight,
         features=roles.features,
-        bins=table.bins,
+        bins=bins,
         unlabelled=mark,
         verbose=sys.stderr.isatty(),
     )

@@ -161,7 +161,7 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptio
     estimator = getattr(kinfolk, name)(
         **_parameters(options, roles.features),
         **graphs,
-        bins=table.bins,
+        bins=run.bins,
         task_column=table.task,
         random_state=run.seed,
         n_jobs=run.jobs,

@@ -69,14 +69,13 @@ class TableOptions(CsvOptions):
         str | None,
         typer.Option(
             metavar="COL",
-            help="Column to be predicted; empty where it is unknown. All models need one, except Bayes nets.",
+            help="Column to be predicted; empty where it is unknown. Only Bayes nets go without.",
         ),
     ] = None
     feature: Annotated[
         list[str] | None, typer.Option(metavar="COL", help="A column to learn from; repeatable. Default: all others.")
     ] = None
     drop: Annotated[list[str] | None, typer.Option(metavar="COL", help="A column to leave out; repeatable.")] = None
-    bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8
 
 
 def open_table(path: Path, csv: CsvOptions, text: Collection[str] = ()) -> Scan:

@@ -1,4 +1,5 @@
 """Models weighed by what they predict: ``AveragedNB`` averages naive Bayes models.
 
 ``averaged`` is the estimator, ``weights`` turns evidence or held-out predictions into weights, ``predictor`` answers.
+``comparison`` holds models against each other (`kinfolk.evaluate`), ``contenders`` are those models.
 """
