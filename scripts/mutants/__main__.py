@@ -7,7 +7,8 @@
 FOLDER holds a copy of the sources and the tests as they were when ``cover`` began, so that work can go on meanwhile,
 and the results, one line of JSON a mutant; without FOLDER everything begins anew. Each mutant is tested in a process of
 its own by the tests that enter its function (``choosing``), until the first one fails; a mutant that runs several times
-longer than the tests do, or that ends the process, is noticed as well. One mutant is tested at a time.
+longer than the tests do, or that ends the process, is noticed as well. One mutant is tested at a time; several runs may
+go side by side, each with ``--rooms`` of its own.
 """
 
 from __future__ import annotations
@@ -25,12 +26,16 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scripts.mutants.choosing import Tests
 from scripts.mutants.mutate import Mutant, mutants
+from scripts.mutants.planting import forget_kernels, kernels_in_use, plant, replacement
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("naive_bayes", "partition", "networks", "lica", "sequences")
@@ -44,6 +49,12 @@ LIBRARIES = (
     "numba",
     "networkx",
     "sklearn.utils.estimator_checks",
+    "sklearn.linear_model",
+    "sklearn.naive_bayes",
+    "scipy.optimize",
+    "matplotlib.pyplot",
+    "narwhals",
+    "rich.progress",
 )
 MEMORY = 16 * 2**30
 
@@ -56,7 +67,8 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=500, help="How many mutants to draw.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rooms", nargs="+", default=ROOMS, help="Of the mutants drawn, test those of these folders.")
-    parser.add_argument("--budget", type=float, default=60.0, help="Seconds of tests for one mutant.")
+    parser.add_argument("--budget", type=float, default=30.0, help="Seconds of tests for one mutant.")
+    parser.add_argument("--without", nargs="*", default=[], help="Files of tests that start threads when collected.")
     parser.add_argument("--minutes", type=float, default=math.inf, help="Stop after so long.")
     given = parser.parse_args()
     {"cover": cover, "run": run, "report": report}[given.command](given)
@@ -107,34 +119,110 @@ def _can_be_read(source: str) -> bool:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Test the mutants that have no result yet."""
-    base, results = (given.folder / "base").resolve(), given.folder / "results.jsonl"
-    tests = Tests(given.folder / "covering.jsonl", base / "src" / "kinfolk")
-    done = {_key(line) for line in _lines(results)}
+    """Test the mutants that have no result yet, room by room, each room in a process of its own."""
+    base, results = (given.folder / "base").resolve(), given.folder.resolve() / "results.jsonl"
     os.environ.update(_environment(base))
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     for library in LIBRARIES:
         importlib.import_module(library)
-    until = time.monotonic() + 60 * given.minutes
-    for file, mutant in drawn(base, given.number, given.seed):
-        about: dict[str, Any] = {"file": file, **mutant._asdict()}
-        if _key(about) in done or file.partition("/")[0] not in given.rooms or time.monotonic() > until:
-            continue
-        chosen = tests.of(file, mutant.function, given.budget)
-        limit = 30.0 + 4.0 * sum(tests.seconds[test] for test in chosen)
-        about |= {"tests": len(chosen)} | (
-            tested(given.folder.resolve(), file, mutant, chosen, limit) if chosen else {}
-        )
-        about.setdefault("noticed", None)
-        with results.open("a") as out:
+    every = drawn(base, given.number, given.seed)
+    for room in given.rooms:
+        done = {_key(line) for line in _lines(results)}
+        left = [
+            (file, mutant)
+            for file, mutant in every
+            if file.partition("/")[0] == room and _key({"file": file, **mutant._asdict()}) not in done
+        ]
+        child = os.fork()
+        if not child:
+            _test_room(given, base, room, left)
+        os.waitpid(child, 0)
+
+
+def _test_room(given: argparse.Namespace, base: Path, room: str, left: list[tuple[str, Mutant]]) -> None:
+    """In the process of a room: import the package and its tests, and test mutants; those of modules afterwards."""
+    tests = Tests(given.folder / "covering.jsonl", base / "src" / "kinfolk")
+    folder, until = given.folder.resolve(), time.monotonic() + 60 * given.minutes
+    told = folder / f"told-{room}"
+    others = []
+    shown = os.fdopen(os.dup(1), "w")  # pytest keeps what is printed to itself
+
+    def tell(file: str, mutant: Mutant, chosen: list[str], outcome: dict[str, Any]) -> None:
+        about = {"file": file, **mutant._asdict(), "tests": len(chosen), "noticed": None} | outcome
+        with (folder / "results.jsonl").open("a") as out:
             out.write(json.dumps(about) + "\n")
-        print(f"{about['noticed'] or 'survived':60.60} {file}:{mutant.line} {mutant.kind}", flush=True)
+        print(f"{about['noticed'] or 'survived':60.60} {file}:{mutant.line} {mutant.kind}", file=shown, flush=True)
+
+    class Room:
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.failed and not told.exists():
+                told.write_text(report.nodeid)
+
+        def pytest_runtestloop(self, session: Any) -> bool:
+            items = {item.nodeid: item for item in session.items}
+            places = {name: place for place, name in enumerate(items)}
+            if kernels_in_use():
+                raise RuntimeError(f"called while tests were collected: {kernels_in_use()}")
+            if len(list(Path("/proc/self/task").glob("*"))) > 1:
+                raise RuntimeError("threads were started while tests were collected; the children would wait for them")
+            for file, mutant in left:
+                if time.monotonic() > until:
+                    break
+                chosen = [test for test in tests.of(file, mutant.function, given.budget) if test in items]
+                codes = replacement(base / "src" / "kinfolk" / file, mutant)
+                if not chosen:
+                    tell(file, mutant, chosen, {})
+                elif codes is None:
+                    others.append((file, mutant, chosen))
+                else:
+                    seconds: Counter[str] = Counter()
+                    for test in chosen:
+                        seconds[test.partition("::")[0]] += tests.seconds[test]
+                    # Tests of a file together, since they share what its fixtures made.
+                    chosen.sort(key=lambda test: (seconds[test.partition("::")[0]], places[test]))
+                    limit = 30.0 + 4.0 * seconds.total()
+                    test = partial(_run_items, [items[test] for test in chosen], codes, told)
+                    outcome = _noticed(test, told, limit)
+                    tell(file, mutant, chosen, outcome)
+            return True
+
+    os.chdir(base)
+    sys.path[:] = [str(base / "src"), str(base), *(p for p in sys.path if p and Path(p) != ROOT)]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "kinfolk"]:
+        del sys.modules[name]
+    session = os.fork()  # pytest is started once a process: mutants of modules start it again
+    waiting = folder / f"others-{room}"
+    if not session:
+        _log_to(told)
+        ignored = [f"--ignore={file}" for file in given.without]
+        code = _pytest([f"tests/{room}", "-m", "not slow", *ignored], Room())
+        waiting.write_text(json.dumps([(file, mutant, chosen) for file, mutant, chosen in others]))
+        os._exit(code)
+    if os.waitstatus_to_exitcode(os.waitpid(session, 0)[1]):
+        print(f"{room}: the session broke off; see {told.with_suffix('.log')}", file=shown, flush=True)
+    for file, mutant, chosen in json.loads(waiting.read_text()) if waiting.exists() else []:
+        if time.monotonic() < until:
+            limit = 30.0 + 4.0 * sum(tests.seconds[test] for test in chosen)
+            tell(file, Mutant(*mutant), chosen, tested(folder, file, Mutant(*mutant), chosen, limit))
+    os._exit(0)
+
+
+def _run_items(items: list[Any], codes: tuple[Any, Any], told: Path) -> int:
+    """Run tests of a session, one of whose functions is changed, until one fails."""
+    if not plant(*codes):
+        raise RuntimeError(f"{codes[0].co_qualname} was not found")
+    forget_kernels()
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if told.exists():
+            return 1
+    return 0
 
 
 def tested(folder: Path, file: str, mutant: Mutant, tests: list[str], limit: float) -> dict[str, Any]:
     """Run tests on a copy of the sources with the mutant; who noticed it, and the seconds it took."""
-    copy = folder / "mutant"
+    copy = folder / f"mutant-{os.getpid()}"
     shutil.rmtree(copy, ignore_errors=True)
     # Links, so that kernels which the mutant supersedes stay in the cache of the others.
     subprocess.run(["cp", "-al", str(folder / "base"), str(copy)], check=True)
@@ -142,19 +230,42 @@ def tested(folder: Path, file: str, mutant: Mutant, tests: list[str], limit: flo
     source = path.read_text()
     path.unlink()
     path.write_text(mutant.apply(source))
-    told = folder / "told"
+    told = folder / f"told-{os.getpid()}"
+    return _noticed(lambda: _test_copy(copy, tests, told), told, limit)
+
+
+def _noticed(test: Callable[[], int], told: Path, limit: float) -> dict[str, Any]:
+    """Run tests in a process of their own; who noticed the mutant, and the seconds it took."""
     told.unlink(missing_ok=True)
     began = time.monotonic()
     child = os.fork()
     if not child:
-        _test(copy, tests, limit, told)
+        code = 1
+        try:
+            os.setsid()
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit) + 5))
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            _log_to(told)
+            code = test()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
     status = _waited(child, began + 10 * limit)
     failed = told.read_text() if told.exists() else ""
     code = os.waitstatus_to_exitcode(status)
-    noticed = (
-        None if code == 0 else failed or ("time" if code in (-signal.SIGXCPU, -signal.SIGKILL) else f"exit {code}")
-    )
+    if code in (1, 4, 5) and not failed:
+        raise RuntimeError(f"no test was run; see {told.with_suffix('.log')}")
+    killed = code in (-signal.SIGXCPU, -signal.SIGKILL)
+    noticed = None if code == 0 else failed or ("time" if killed else f"exit {code}")
     return {"noticed": noticed, "wall": round(time.monotonic() - began, 1)}
+
+
+def _log_to(told: Path) -> None:
+    log = os.open(told.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
 
 
 def _waited(child: int, until: float) -> int:
@@ -167,9 +278,8 @@ def _waited(child: int, until: float) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _test(copy: Path, tests: list[str], limit: float, told: Path) -> None:
-    """In the process of a mutant: run the tests and end."""
-    import pytest
+def _test_copy(copy: Path, tests: list[str], told: Path) -> int:
+    """In the process of a mutant: load everything from the copy, and run tests until one fails."""
 
     class Tell:
         def pytest_runtest_logreport(self, report: Any) -> None:
@@ -180,23 +290,18 @@ def _test(copy: Path, tests: list[str], limit: float, told: Path) -> None:
             if report.failed and not told.exists():
                 told.write_text(f"collecting {report.nodeid}")
 
-    os.setsid()
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit) + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    log = os.open(told.with_name("log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
     os.chdir(copy)
     os.environ.update(_environment(copy))
-    sys.path[:] = [str(copy / "src"), str(copy), *(p for p in sys.path if p and Path(p) != ROOT)]
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("kinfolk", "tests", "scripts")]:
-        del sys.modules[name]
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--timeout", "0", "--no-header"]
-    code = 1
-    try:
-        code = int(pytest.main([*options, *tests], plugins=[Tell()]))
-    finally:
-        os._exit(code)
+    base = copy.with_name("base")
+    sys.path[:] = [str(copy / "src"), str(copy), *(p for p in sys.path if base not in (Path(p), Path(p).parent))]
+    return _pytest(["-x", *tests], Tell())
+
+
+def _pytest(arguments: list[str], plugin: object) -> int:
+    import pytest
+
+    options = ["-q", "-p", "no:cacheprovider", "--timeout", "0", "--no-header"]
+    return int(pytest.main([*options, *arguments], plugins=[plugin]))
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

@@ -70,10 +70,9 @@ class Tests:
             cases[test.partition("[")[0]].append(test)
         ranked = [(rank, self.seconds[test], test) for tests in cases.values() for rank, test in enumerate(tests)]
         for _, seconds, test in sorted(ranked):
-            budget -= seconds
-            if budget < 0:
-                return
-            yield test
+            if seconds <= budget:
+                budget -= seconds
+                yield test
 
 
 def _call_graph(package: Path) -> tuple[dict[str, set[str]], set[str]]:

@@ -30,15 +30,14 @@ def make_rows(n_rows, n_tasks, seed, apart=3.0):
     rng = np.random.default_rng(seed)
     task, y = np.arange(n_rows) % n_tasks, rng.integers(0, 2, n_rows)
     turn = np.where(task % 2 == 0, 1, -1)
-    X = pl.DataFrame(
-        {
-            "colour": rng.choice(["red", "blue"], n_rows),
-            "height": 170.0 + 5.0 * rng.normal(size=n_rows) + apart * turn * y,
-            "visits": rng.poisson(3.0 + 2.0 * y),
-        }
-    )
+    columns = {
+        "colour": rng.choice(["red", "blue"], n_rows),
+        "height": 170.0 + 5.0 * rng.normal(size=n_rows) + apart * turn * y,
+        "visits": rng.poisson(3.0 + 2.0 * y),
+    }
     holes = rng.random(n_rows) < 0.1
-    return X.with_columns(height=pl.when(pl.Series(~holes)).then(pl.col("height"))), y, task
+    columns["height"] = [None if hole else height for hole, height in zip(holes, columns["height"].tolist(), strict=True)]
+    return pl.DataFrame(columns), y, task
 
 
 ROWS, LABELS, TASKS = make_rows(24, 4, 1)
