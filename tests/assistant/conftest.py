@@ -14,4 +14,7 @@ from kinfolk_assistant.web import passwords
 def quick_passwords() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_hasher", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+        # What nobody's password hashes to is kept; it may be of a slow hash that another test asked for.
+        passwords._nobodys.cache_clear()
         yield
+    passwords._nobodys.cache_clear()

@@ -36,7 +36,9 @@ def make_rows(n_rows, n_tasks, seed, apart=3.0):
         "visits": rng.poisson(3.0 + 2.0 * y),
     }
     holes = rng.random(n_rows) < 0.1
-    columns["height"] = [None if hole else height for hole, height in zip(holes, columns["height"].tolist(), strict=True)]
+    columns["height"] = [
+        None if hole else height for hole, height in zip(holes, columns["height"].tolist(), strict=True)
+    ]
     return pl.DataFrame(columns), y, task
 
 

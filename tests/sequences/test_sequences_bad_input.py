@@ -88,18 +88,18 @@ def test_tasks_with_one_short_sequence_beside_long_ones():
     assert model.similarity_[4, 0] > model.similarity_[4, 2]
 
 
-def test_ten_thousand_tasks_of_one_step_each():
+def test_thousands_of_tasks_of_one_step_each():
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 3, 10_000)
-    began = time.perf_counter()
+    codes = rng.integers(0, 3, 6_000)
+    began = time.process_time()
     model = NestedIHMM(n_states=3, n_clusters=3, n_chains=1, n_burn_in=1, n_draws=4, random_state=0)
-    model.fit(codes, np.ones(10_000, dtype=int), task=np.arange(10_000))
-    assert time.perf_counter() - began < 60
-    assert model.partition_.shape == (10_000,)
+    model.fit(codes, np.ones(6_000, dtype=int), task=np.arange(6_000))
+    assert time.process_time() - began < 30
+    assert model.partition_.shape == (6_000,)
     shares = np.exp([model.score_samples([code], task=[-1])[0] for code in range(3)])
     np.testing.assert_allclose(shares, 1 / 3, atol=0.12)
     assert model.similarity([3, 5, 9]).shape == (3, 3)
-    assert_refused("similarity_ of 10,000 tasks", lambda: model.similarity_)
+    assert_refused("similarity_ of 6,000 tasks", lambda: model.similarity_)
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was(fitted):
