@@ -26,7 +26,7 @@ from scipy.special import gammaln
 
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, NumberGroups, log_marginal_of_number, prior_of
-from kinfolk.maths.dirichlet import DirichletProduct, log_marginals
+from kinfolk.maths.dirichlet import DirichletProduct
 from kinfolk.partition.tree import TaskTree
 
 if TYPE_CHECKING:
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 _N_REMEMBERED = 4
 # Columns taken at a time, so that the sums under way stay in the processor's first cache.
 _N_TOGETHER = 1024
-# Share of the places that clusters fill at least; a gap is compared with like a cluster, for nothing.
+# Share of the places that clusters fill at least, where there are more than a few; a gap is compared with like a
+# cluster, for nothing.
 _FULL_ENOUGH = 0.9
+_FEW = 64
 
 
 class Merges(NamedTuple):
@@ -71,7 +73,8 @@ def cluster_hierarchically(
     [0, 1, 0]
     """
     n = len(counts)
-    log_sums = log_marginals(counts, product) + np.log(concentration)
+    nothing = np.zeros_like(counts[:1])
+    log_sums = log_marginals_of_sums(nothing, counts, product)[0] + np.log(concentration)
     merges = join_greedily(counts, np.ones(n, dtype=np.int64), log_sums, product, concentration, progress)
     root = merges.log_sums[-1] if n > 1 else log_sums[0]
     return TaskTree(
@@ -102,23 +105,23 @@ def join_greedily(
     partners = _Partners(
         np.empty((n, _N_REMEMBERED), dtype=np.int64),
         np.empty((n, _N_REMEMBERED)),
-        np.empty(n, dtype=np.int64),
-        np.empty(n),
-        np.empty(n, dtype=np.int64),
-        np.empty(n),
+        np.zeros(n, dtype=np.int64),
+        np.full(n, np.inf),
+        np.zeros(n, dtype=np.int64),
+        np.full(n, np.inf),
     )
     terms = terms_of(product)
     merges = Merges(np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1), np.empty(n - 1))
     # In stretches, so that a caller sees progress and can interrupt; short ones would cost more than the merges.
     stretch = max(256, n // 50)
-    for first in range(0, n, stretch):
-        _compare(clusters, partners, terms, first, min(first + stretch, n), n)
-    width = n
-    for done in range(0, n - 1, stretch):
-        until = min(done + stretch, n - 1)
-        width = _merge(clusters, partners, terms, merges, width, done, until)
+    width, done = n, 0
+    while done < n - 1:
+        before = done
+        done = _join(clusters, partners, terms, merges, width, done, stretch)
+        if width > _FEW and n - done < _FULL_ENOUGH * width:
+            width = _close_gaps(clusters, partners, width)
         if progress is not None:
-            progress(until - done)
+            progress(done - before)
     return merges
 
 
@@ -156,21 +159,24 @@ def as_columns(counts: NDArray[Any], product: DirichletProduct) -> NDArray[Any]:
         dtype = np.uint32 if int(counts.sum(dtype=np.int64)) < 1 << 32 else np.uint64
     n_terms, n_counts = len(product.prior) + len(product.group_prior), len(product.prior)
     columns = np.empty((n_terms + counts.shape[1] - n_counts, len(counts)), dtype=dtype)
-    _fill_columns(counts, product.group_start, columns)
+    is_total = np.insert(np.zeros(n_counts, dtype=bool), product.group_start[1:], True)
+    columns[:n_terms][~is_total] = counts[:, :n_counts].T
+    if n_counts:
+        totals = np.add.reduceat(counts[:, :n_counts], product.group_start[:-1], axis=1, dtype=dtype)
+        columns[:n_terms][is_total] = totals.T
     columns[n_terms:] = counts[:, n_counts:].T
     return columns
 
 
-@compiled
-def _fill_columns(counts, group_start, columns):  # type: ignore[no-untyped-def]
-    """Copy each cell to its row, the total of a group to the row after the group's cells."""
-    for u in range(len(counts)):
-        for g in range(len(group_start) - 1):
-            total = counts[u, 0] * 0
-            for c in range(group_start[g], group_start[g + 1]):
-                columns[c + g, u] = counts[u, c]
-                total += counts[u, c]
-            columns[group_start[g + 1] + g, u] = total
+def log_marginals_of_sums(ones: NDArray[Any], others: NDArray[Any], product: DirichletProduct) -> NDArray[np.float64]:
+    """Log marginals of every row of ``ones`` added to every row of ``others``, none of which is formed."""
+    terms, columns, added = terms_of(product), as_columns(others, product), as_columns(ones, product).T
+    dtype = np.result_type(columns, added)
+    columns, added = columns.astype(dtype, copy=False), np.ascontiguousarray(added, dtype=dtype)
+    highest, out = columns.max(axis=1, initial=0).astype(np.float64), np.empty((len(ones), len(others)))
+    for one, sums in zip(added, out, strict=True):
+        log_marginals_with(one, columns, one + highest, 0, len(others), terms, sums)
+    return out
 
 
 @compiled
@@ -185,7 +191,8 @@ def log_marginals_with(one, columns, highest, first, last, terms, out):  # type:
     first_number, family = numbers.first, numbers.family
     for start in range(first, last, _N_TOGETHER):
         sums = out[start : min(start + _N_TOGETHER, last)]
-        sums[:] = 0.0
+        for k in range(len(sums)):
+            sums[k] = 0.0
         for r in range(len(terms.prior)):
             counts = columns[r, start : start + len(sums)]
             sign, prior = terms.sign[r], terms.prior[r]
@@ -241,33 +248,58 @@ class _Partners(NamedTuple):
 
 
 @compiled
-def _odds_with(i, clusters, first, last, terms, out):  # type: ignore[no-untyped-def]
-    """Log odds of joining cluster i with each one from ``first`` to ``last``, into ``out``."""
-    one = clusters.columns[:, i].copy()
-    highest = np.empty(len(one))
-    for r in range(len(one)):
-        highest[r] = min(clusters.total[r], one[r] + clusters.highest[r])
-    log_marginals_with(one, clusters.columns, highest, first, last, terms, out)
-    for k in range(first, last):
-        out[k] += clusters.log_weight[clusters.size[i] + clusters.size[k]]
-        # The sum comes first because it is the same from both sides: equal pairs stay equal to the last bit.
-        out[k] -= clusters.log_sum[i] + clusters.log_sum[k]
+def _join(clusters, partners, terms, merges, width, step, n_comparisons):  # type: ignore[no-untyped-def]
+    """Go on from merge number ``step`` for so many comparisons of a cluster with others, all in place.
 
-
-@compiled
-def _compare(clusters, partners, terms, first, last, width):  # type: ignore[no-untyped-def]
-    """List the best partners of clusters ``first`` to ``last`` anew."""
-    size, limit_odds = clusters.size, partners.limit_odds
-    odds = np.empty(width)
-    for i in range(first, last):
-        _odds_with(i, clusters, i + 1, width, terms, odds)
+    The cluster with the best pair is joined with its partner, and what comes of it compared with all others; one that
+    has no pair listed is compared with those after it. A joined cluster lives on in its first part's place, and leaves
+    a gap in the other's, among the first ``width`` places. Returns the next step, early where gaps are to be closed.
+    """
+    n = len(merges.children) + 1
+    # By names of their own, because taking an array out of a tuple in a loop counts a reference each time.
+    columns, size, log_sum, best = clusters.columns, clusters.size, clusters.log_sum, partners.best
+    odds, one, highest = np.empty(width), np.empty(len(columns), dtype=columns.dtype), np.empty(len(columns))
+    fewest = _FULL_ENOUGH * width if width > _FEW else 0
+    while step < n - 1 and n_comparisons > 0 and n - step >= fewest:
+        n_comparisons -= 1
+        i = 0
+        for k in range(width):
+            if best[k] > best[i]:
+                i = k
+        # From here on the cluster is compared, or from the first one on where it is a new one.
+        lowest = i + 1
+        if partners.n_listed[i] > 0:
+            lowest, j = 0, partners.listed[i, 0]
+            log_odds, split = partners.odds[i, 0], log_sum[i] + log_sum[j]
+            merges.children[step, 0], merges.children[step, 1] = clusters.node[i], clusters.node[j]
+            merges.log_odds[step] = log_odds
+            merges.log_sums[step] = split + max(log_odds, 0.0) + np.log1p(np.exp(-abs(log_odds)))
+            clusters.node[i], log_sum[i] = n + step, merges.log_sums[step]
+            size[i] += size[j]
+            size[j] = 0
+            for r in range(len(columns)):
+                columns[r, i] += columns[r, j]
+                clusters.highest[r] = max(clusters.highest[r], columns[r, i])
+            for k in range(j):
+                _forget(partners, k, i, j)
+            _forget_all(partners, j)
+            step += 1
         _forget_all(partners, i)
-        for k in range(i + 1, width):
-            if size[k] > 0 and odds[k] >= limit_odds[i]:
-                _offer(partners, i, k, odds[k])
+        for r in range(len(columns)):
+            one[r] = columns[r, i]
+            highest[r] = min(clusters.total[r], one[r] + clusters.highest[r])
+        for first, last in ((lowest, i), (i + 1, width)):
+            log_marginals_with(one, columns, highest, first, last, terms, odds)
+        for k in range(lowest, width):
+            if size[k] > 0 and k != i:
+                odds[k] += clusters.log_weight[size[i] + size[k]]
+                # The sum comes first because it is the same from both sides: equal pairs stay equal to the last bit.
+                odds[k] -= log_sum[i] + log_sum[k]
+                _offer(partners, min(i, k), max(i, k), odds[k])
+    return step
 
 
-@compiled
+@compiled(inline="always")
 def _forget_all(partners, i):  # type: ignore[no-untyped-def]
     """Leave cluster i without pairs, listed or not."""
     partners.n_listed[i] = 0
@@ -281,113 +313,48 @@ def _better(odds, partner, other_odds, other_partner):  # type: ignore[no-untype
     return odds > other_odds or (odds == other_odds and partner < other_partner)
 
 
-@compiled
+@compiled(inline="always")
 def _offer(partners, i, partner, odds):  # type: ignore[no-untyped-def]
     """List a pair of cluster i in its place if it is above the limit; what the list cannot hold becomes the limit."""
-    if not _better(odds, partner, partners.limit_odds[i], partners.limit_partner[i]):
-        return
-    n = place = partners.n_listed[i]
-    while place > 0 and _better(odds, partner, partners.odds[i, place - 1], partners.listed[i, place - 1]):
-        place -= 1
-    if n == _N_REMEMBERED:
-        if place == n:
-            partners.limit_odds[i], partners.limit_partner[i] = odds, partner
-            return
-        n -= 1
-        partners.limit_odds[i], partners.limit_partner[i] = partners.odds[i, n], partners.listed[i, n]
-    for k in range(n, place, -1):
-        partners.listed[i, k], partners.odds[i, k] = partners.listed[i, k - 1], partners.odds[i, k - 1]
-    partners.listed[i, place], partners.odds[i, place] = partner, odds
-    partners.n_listed[i] = n + 1
-    partners.best[i] = partners.odds[i, 0]
+    if _better(odds, partner, partners.limit_odds[i], partners.limit_partner[i]):
+        n = place = partners.n_listed[i]
+        while place > 0 and _better(odds, partner, partners.odds[i, place - 1], partners.listed[i, place - 1]):
+            place -= 1
+        if n == _N_REMEMBERED:
+            # What leaves the list, or does not come onto it, is the limit from now on.
+            n -= 1
+            out_odds, out = (odds, partner) if place > n else (partners.odds[i, n], partners.listed[i, n])
+            partners.limit_odds[i], partners.limit_partner[i] = out_odds, out
+        if place <= n:
+            for k in range(n, place, -1):
+                partners.listed[i, k], partners.odds[i, k] = partners.listed[i, k - 1], partners.odds[i, k - 1]
+            partners.listed[i, place], partners.odds[i, place] = partner, odds
+            partners.n_listed[i] = n + 1
+            partners.best[i] = partners.odds[i, 0]
 
 
-@compiled
+@compiled(inline="always")
 def _forget(partners, i, one, other):  # type: ignore[no-untyped-def]
     """Take two clusters off the list of cluster i."""
-    kept = 0
-    for k in range(partners.n_listed[i]):
+    kept, n_listed = 0, partners.n_listed[i]
+    for k in range(n_listed):
         if partners.listed[i, k] != one and partners.listed[i, k] != other:
             partners.listed[i, kept], partners.odds[i, kept] = partners.listed[i, k], partners.odds[i, k]
             kept += 1
-    partners.n_listed[i] = kept
-    partners.best[i] = partners.odds[i, 0] if kept else partners.limit_odds[i]
+    if kept < n_listed:
+        partners.n_listed[i] = kept
+        partners.best[i] = partners.odds[i, 0] if kept else partners.limit_odds[i]
 
 
-@compiled
-def _best_pair(clusters, partners, terms, width):  # type: ignore[no-untyped-def]
-    """The first of the pairs with the highest odds."""
-    while True:
-        i = np.argmax(partners.best[:width])
-        if partners.n_listed[i] > 0:
-            return i, partners.listed[i, 0]
-        _compare(clusters, partners, terms, i, i + 1, width)
-
-
-@compiled
-def _merge(clusters, partners, terms, merges, width, done, until):  # type: ignore[no-untyped-def]
-    """Perform merges number ``done`` to ``until`` in place; a joined cluster lives on in its first part's place.
-
-    Clusters, gaps among them, take up the first ``width`` places; returns how many they do in the end.
-    """
-    n = len(merges.children) + 1
-    # By names of their own, because taking an array out of a tuple in a loop counts a reference each time.
-    size, listed, n_listed, limit_odds = clusters.size, partners.listed, partners.n_listed, partners.limit_odds
-    odds = np.empty(width)
-    for step in range(done, until):
-        i, j = _best_pair(clusters, partners, terms, width)
-        log_odds, split = partners.odds[i, 0], clusters.log_sum[i] + clusters.log_sum[j]
-        merges.children[step, 0], merges.children[step, 1] = clusters.node[i], clusters.node[j]
-        merges.log_odds[step] = log_odds
-        merges.log_sums[step] = split + max(log_odds, 0.0) + np.log1p(np.exp(-abs(log_odds)))
-        clusters.node[i], clusters.log_sum[i] = n + step, merges.log_sums[step]
-        clusters.size[i] += clusters.size[j]
-        clusters.size[j] = 0
-        for r in range(len(clusters.columns)):
-            clusters.columns[r, i] += clusters.columns[r, j]
-            clusters.highest[r] = max(clusters.highest[r], clusters.columns[r, i])
-        _forget_all(partners, i)
-        _forget_all(partners, j)
-        for first, last in ((0, i), (i + 1, width)):
-            _odds_with(i, clusters, first, last, terms, odds)
-        for k in range(j):
-            for entry in range(n_listed[k]):
-                if listed[k, entry] == i or listed[k, entry] == j:
-                    _forget(partners, k, i, j)
-                    break
-        for k in range(width):
-            row = min(i, k)
-            if size[k] > 0 and k != i and odds[k] >= limit_odds[row]:
-                _offer(partners, row, max(i, k), odds[k])
-        if (n - 1 - step) < _FULL_ENOUGH * width:
-            width = _close_gaps(clusters, partners, width)
-    return width
-
-
-@compiled
-def _close_gaps(clusters, partners, width):  # type: ignore[no-untyped-def]
+def _close_gaps(clusters: _Clusters, partners: _Partners, width: int) -> int:
     """Move the clusters together, in order, and rename partners to match; returns the number of clusters."""
+    kept = np.flatnonzero(clusters.size[:width])
     # The new place of one that is gone is that of the next: a limit keeps its rank among equals.
-    place = np.empty(width + 1, dtype=np.int64)
-    kept = np.empty(width, dtype=np.int64)
-    left = 0
-    for k in range(width):
-        place[k] = left
-        if clusters.size[k] > 0:
-            kept[left] = k
-            left += 1
-    place[width] = left
-    for r in range(len(clusters.columns)):
-        for to in range(left):
-            clusters.columns[r, to] = clusters.columns[r, kept[to]]
-    for to in range(left):
-        k = kept[to]
-        clusters.node[to], clusters.size[to] = clusters.node[k], clusters.size[k]
-        clusters.log_sum[to] = clusters.log_sum[k]
-        partners.n_listed[to], partners.best[to] = partners.n_listed[k], partners.best[k]
-        partners.limit_odds[to] = partners.limit_odds[k]
-        partners.limit_partner[to] = place[partners.limit_partner[k]]
-        for entry in range(partners.n_listed[k]):
-            partners.listed[to, entry] = place[partners.listed[k, entry]]
-            partners.odds[to, entry] = partners.odds[k, entry]
-    return left
+    place = np.searchsorted(kept, np.arange(width + 1))
+    clusters.columns[:, : len(kept)] = clusters.columns[:, kept]
+    for part in (clusters.node, clusters.size, clusters.log_sum, *partners):
+        part[: len(kept)] = part[kept]
+    for names in (partners.listed, partners.limit_partner):
+        # What stands in a list past its end names nobody.
+        names[: len(kept)] = place[names[: len(kept)].clip(0, width)]
+    return len(kept)

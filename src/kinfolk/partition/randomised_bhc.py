@@ -29,7 +29,7 @@ from scipy.special import gammaln
 from kinfolk.maths.arrays import wide_enough
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import DirichletProduct, log_marginals
-from kinfolk.partition.bhc import Merges, as_columns, join_greedily, log_marginals_with, terms_of
+from kinfolk.partition.bhc import Merges, join_greedily, log_marginals_of_sums
 from kinfolk.partition.crp import canonical, log_normaliser
 from kinfolk.partition.tree import TaskTree
 
@@ -228,11 +228,10 @@ def _filter(
     """
     log_gamma = gammaln(np.arange(clusters.size.sum() + 1).clip(min=1))
     alone = log_marginals(block_counts, setting.product) + log_gamma[block_size]
-    block_columns = np.ascontiguousarray(as_columns(block_counts, setting.product).T)
     groups = (among[start : start + _N_TOGETHER] for start in range(0, len(among), _N_TOGETHER))
     arrives = setting.side_by_side(
         delayed(_most_probable)(
-            block_columns,
+            block_counts,
             log_gamma[block_size[:, None] + clusters.size[group]] - alone[:, None],
             clusters.counts[group],
             setting.product,
@@ -243,16 +242,10 @@ def _filter(
 
 
 def _most_probable(
-    block_columns: NDArray[Any], log_weight: NDArray[np.float64], counts: NDArray[Any], product: DirichletProduct
+    block_counts: NDArray[Any], log_weight: NDArray[np.float64], counts: NDArray[Any], product: DirichletProduct
 ) -> NDArray[np.int64]:
     """The block for which weight (blocks, clusters) times the marginal of both together is highest."""
-    columns = as_columns(counts, product)
-    highest = columns.max(axis=1, initial=0).astype(np.float64)
-    terms = terms_of(product)
-    log_together = np.empty_like(log_weight)
-    for b, one in enumerate(block_columns):
-        log_marginals_with(one, columns, one + highest, 0, len(counts), terms, log_together[b])
-    return np.asarray((log_together + log_weight).argmax(axis=0))
+    return np.asarray((log_marginals_of_sums(block_counts, counts, product) + log_weight).argmax(axis=0))
 
 
 @compiled

@@ -75,7 +75,7 @@ class TaskTree(NamedTuple):
         sizes, parents = np.ones(2 * n - 1, dtype=np.int64), np.full(2 * n - 1, -1, dtype=np.int64)
         for k, (left, right) in enumerate(self.children.tolist()):
             sizes[n + k] = sizes[left] + sizes[right]
-            parents[left] = parents[right] = n + k
+        parents[self.children] = np.arange(n, 2 * n - 1)[:, None]
         odds = np.concatenate([np.full(n, np.inf), self.log_odds])
         log_r, log_not_r = -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds)
         above = np.zeros(2 * n - 1)
@@ -88,20 +88,20 @@ class TaskTree(NamedTuple):
         n = self.n_tasks
         # With s the log of a sub-tree's sum over partitions, its best partition's share of that sum is either
         # the node's own r, or (1 − r) times the children's best shares.
-        best = np.zeros(2 * n - 1)
-        whole = np.ones(2 * n - 1, dtype=bool)
-        for k, (left, right) in enumerate(self.children):
-            one = -np.logaddexp(0.0, -self.log_odds[k])
-            split = -np.logaddexp(0.0, self.log_odds[k]) + best[left] + best[right]
-            whole[n + k], best[n + k] = one >= split, max(one, split)
-        block = np.empty(2 * n - 1, dtype=np.int64)
-        parents = self.nodes().parents
-        for node in range(2 * n - 2, -1, -1):
-            parent = parents[node]
-            settled = parent >= 0 and (whole[parent] or block[parent] >= 0)
-            block[node] = (block[parent] if block[parent] >= 0 else parent) if settled else -1
-        leaves = np.arange(n)
-        return canonical(np.where(block[:n] >= 0, block[:n], leaves))
+        best, whole = [0.0] * n, [True] * n
+        as_one, as_two = (-np.logaddexp(0.0, sign * self.log_odds) for sign in (-1.0, 1.0))
+        children = self.children.tolist()
+        for (left, right), one, two in zip(children, as_one.tolist(), as_two.tolist(), strict=True):
+            split = two + best[left] + best[right]
+            whole.append(one >= split)
+            best.append(max(one, split))
+        # The highest whole node above each node is its block; going down, a node is met after its parent.
+        block = list(range(2 * n - 1))
+        for node in range(2 * n - 2, n - 1, -1):
+            for child in children[node - n]:
+                if whole[node] or block[node] != node:
+                    block[child] = block[node]
+        return canonical(np.array(block[:n]))
 
     def similarity(self, tasks: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Probability that two tasks share a cluster: the weights of all nodes that hold both."""

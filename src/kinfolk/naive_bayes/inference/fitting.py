@@ -21,7 +21,6 @@ from sklearn.exceptions import ConvergenceWarning
 from kinfolk.evidence import Evidence
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.blas import one_blas_thread
-from kinfolk.maths.compiled import compiled
 from kinfolk.naive_bayes.inference.options import Effort, Options
 from kinfolk.naive_bayes.model.mixture import MAX_TEMPER, Mixture
 from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, TrainingData
@@ -35,6 +34,8 @@ _STRENGTH_SHAPE = 2.0
 _LOG_COUNT_BOUNDS = (-7.0, 12.0)
 # Tasks that are looked at, at most: a few numbers are learnt from them, and more would not change these.
 _MAX_TASKS = 50_000
+# What a label has at least that no block leaves any chance, so that its logarithm is not −inf.
+_TINY = float(np.finfo(np.float64).tiny)
 # Half the precision of powers about their mean: a priori they differ by about 0.2.
 _CLOSENESS = 10.0
 _START = 0.5
@@ -178,82 +179,34 @@ class LeftOut(NamedTuple):
         """The row that each entry belongs to."""
         return np.repeat(np.arange(len(self.labels)), np.diff(self.start))
 
-    def log_joint(self, powers: Floats, averaged: bool = False) -> Floats:
-        """Log probability of blocks and labels (entries, labels), up to a constant for each row."""
-        log_joint = np.tensordot(self.log_fit, powers, axes=(1, 0)) + self.log_rates[self.row]
+    def joint(self, powers: Floats, averaged: bool = False) -> Floats:
+        """Probability of labels and blocks (labels, entries), up to a factor for each row; labels first, for speed."""
+        row = self.row
+        log_joint = self.log_fit.transpose(2, 0, 1) @ powers + self.log_rates.T[:, row]
         if averaged:
-            log_joint -= logsumexp(log_joint, axis=1, keepdims=True)
-        return np.asarray(log_joint + self.log_weight[:, None])
+            log_joint -= logsumexp(log_joint, axis=0)
+        log_joint += self.log_weight
+        highest = np.maximum.reduceat(log_joint.max(axis=0), self.start[:-1])
+        return np.asarray(np.exp(log_joint - highest[row]))
 
     def log_predictive(self, powers: Floats, averaged: bool = False) -> Floats:
         """Log probability of every label of every row, given all other rows (rows, labels)."""
-        log_joint, first = self.log_joint(powers, averaged), self.start[:-1]
-        highest = np.maximum.reduceat(log_joint.max(axis=1), first)
-        summed = np.add.reduceat(np.exp(log_joint - highest[self.row, None]), first, axis=0)
-        # A label that no block leaves any chance must not become −inf.
-        log_sum = np.log(np.maximum(summed, np.finfo(np.float64).tiny))
+        summed = np.add.reduceat(self.joint(powers, averaged), self.start[:-1], axis=1).T
+        log_sum = np.log(np.maximum(summed, _TINY))
         return np.asarray(log_sum - logsumexp(log_sum, axis=1, keepdims=True))
 
     def score(self, powers: Floats, averaged: bool = False) -> tuple[float, Floats]:
         """Log probability of the rows' own labels, added up by the rows' weights, and its slope by each power."""
-        # Labels before features, because powers multiply what lies side by side in memory.
-        score, slope = _score(self._replace(log_fit=self.log_fit.transpose(0, 2, 1)), powers, averaged)
-        return float(score), np.asarray(slope)
-
-
-@compiled
-def _score(left_out, powers, averaged):  # type: ignore[no-untyped-def]
-    """Log probability of the rows' own labels and its slope; ``log_fit`` is (entries, labels, features)."""
-    start, log_weight, log_fit, log_rates, labels, weights = left_out
-    n_labels, n_features = log_fit.shape[1:]
-    score, slope = 0.0, np.zeros(n_features)
-    # Plain loops: array expressions would take seconds to compile.
-    most_entries = 0
-    for i in range(len(labels)):
-        most_entries = max(most_entries, start[i + 1] - start[i])
-    joint = np.empty((most_entries, n_labels))
-    for i in range(len(labels)):
-        n_entries, own = start[i + 1] - start[i], labels[i]
-        highest = -np.inf
-        for entry in range(n_entries):
-            place, sum_of_labels = start[i] + entry, 0.0
-            for y in range(n_labels):
-                fit = log_rates[i, y]
-                for f in range(n_features):
-                    fit += powers[f] * log_fit[place, y, f]
-                joint[entry, y] = fit
-            log_sum = 0.0
-            if averaged:
-                most = -np.inf
-                for y in range(n_labels):
-                    most = max(most, joint[entry, y])
-                for y in range(n_labels):
-                    sum_of_labels += np.exp(joint[entry, y] - most)
-                log_sum = most + np.log(sum_of_labels)
-            for y in range(n_labels):
-                joint[entry, y] = joint[entry, y] - log_sum + log_weight[place]
-                highest = max(highest, joint[entry, y])
-        of_all, of_own = 0.0, 0.0
-        for entry in range(n_entries):
-            for y in range(n_labels):
-                joint[entry, y] = np.exp(joint[entry, y] - highest)
-                of_all += joint[entry, y]
-            of_own += joint[entry, own]
-        # A label that no block leaves any chance must not become −inf.
-        of_own = max(of_own, 2.2e-308)
-        score += weights[i] * np.log(of_own / of_all)
-        for entry in range(n_entries):
-            place, of_entry = start[i] + entry, 0.0
-            for y in range(n_labels):
-                of_entry += joint[entry, y]
-            given_own = joint[entry, own] / of_own
-            for y in range(n_labels):
-                # Averaged, each block's own prediction changes; its weight does not.
-                among = given_own * joint[entry, y] / max(of_entry, 2.2e-308) if averaged else joint[entry, y] / of_all
-                change = weights[i] * ((given_own if y == own else 0.0) - among)
-                for f in range(n_features):
-                    slope[f] += change * log_fit[place, y, f]
-    return score, slope
+        joint, first, row = self.joint(powers, averaged), self.start[:-1], self.row
+        is_own = self.labels[row] == np.arange(len(joint))[:, None]
+        of_entry, own = joint.sum(axis=0), (joint * is_own).sum(axis=0)
+        of_all, of_own = np.add.reduceat(of_entry, first), np.maximum(np.add.reduceat(own, first), _TINY)
+        given_own = own / of_own[row]
+        # Averaged, each block's own prediction changes; its weight does not.
+        among = joint * (given_own / np.maximum(of_entry, _TINY) if averaged else 1.0 / of_all[row])
+        change = self.weights[row] * (given_own * is_own - among)
+        slope = (change[:, None] @ self.log_fit.transpose(2, 0, 1)).sum(axis=(0, 1))
+        return float(self.weights @ np.log(of_own / of_all)), np.asarray(slope)
 
 
 def learn_temper(left_out: LeftOut, averaged: bool = False) -> Floats:

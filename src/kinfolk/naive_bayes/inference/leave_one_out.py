@@ -23,9 +23,9 @@ from scipy.special import logsumexp
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, log_density_of_number, prior_of, third_cell
-from kinfolk.maths.dirichlet import log_marginal_of_sum, log_marginals
 from kinfolk.naive_bayes.inference.fitting import LeftOut
 from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, TrainingData, feature_product
+from kinfolk.partition.bhc import log_marginals_of_sums
 from kinfolk.tasks.statistics import Rows
 
 # Clusters that a task may join, at most: the largest ones; and seats of a task that are kept: the most probable ones.
@@ -70,51 +70,30 @@ def reseat(
     clusters, sizes = clusters[largest], sizes[largest]
     home = place[np.searchsorted(names, partition[tasks])]
     product = feature_product(data, hyper)
-    log_weight = np.empty((len(tasks), len(clusters) + 1))
-    log_weight[:, -1] = np.log(hyper.concentration) + log_marginals(own[tasks], product)
-    _weigh(own[tasks], home, _Clusters(clusters, sizes, log_marginals(clusters, product)), product, log_weight)
+    nobody = np.concatenate([clusters, np.zeros_like(clusters[:1])])
+    *of_clusters, _ = log_marginals_of_sums(nobody[-1:], nobody, product)[0]
+    log_weight = log_marginals_of_sums(nobody, own[tasks], product).T
+    log_weight[:, :-1] += np.log(sizes) - of_clusters
+    log_weight[:, -1] += np.log(hyper.concentration)
+    # A task at home is not among those that it would join.
+    at_home = np.flatnonzero(home >= 0)
+    where = home[at_home]
+    without = log_marginals_of_sums(nobody[-1:], clusters[where] - own[tasks[at_home]], product)[0]
+    with np.errstate(divide="ignore"):
+        log_weight[at_home, where] = np.log(sizes[where] - 1) + np.array(of_clusters)[where] - without
     n_seats = min(_MAX_SEATS, log_weight.shape[1])
     seat = np.argsort(-log_weight, axis=1, kind="stable")[:, :n_seats]
     kept = np.take_along_axis(log_weight, seat, axis=1)
     possible = np.isfinite(kept)
     kept -= logsumexp(kept, axis=1, keepdims=True)
-    nobody = np.concatenate([clusters, np.zeros_like(clusters[:1])])
     counts = nobody[seat[possible]]
-    at_home = seat == home[:, None]
-    elsewhere = np.nonzero(~at_home[possible])[0]
+    elsewhere = np.nonzero((seat != home[:, None])[possible])[0]
     counts[elsewhere] += own[np.repeat(tasks, possible.sum(axis=1))[elsewhere]]
     n_entries = np.zeros(len(partition), dtype=np.int64)
     n_entries[tasks] = possible.sum(axis=1)
     return CandidateBlocks(
         counts, np.concatenate([[0], np.cumsum(n_entries)]), np.arange(len(counts)), np.asarray(kept[possible])
     )
-
-
-class _Clusters(NamedTuple):
-    """Clusters that a task may join: their counts, how many tasks they hold, and their log marginals."""
-
-    counts: NDArray[np.generic]
-    sizes: NDArray[np.int64]
-    log_marginal: NDArray[np.float64]
-
-
-@compiled
-def _weigh(own, home, clusters, product, log_weight):  # type: ignore[no-untyped-def]
-    """Log weight of every task's joining every cluster, itself not among the cluster's tasks."""
-    nothing = np.zeros_like(own[0])
-    others = np.zeros_like(own[0])
-    for i in range(len(own)):
-        for k in range(len(clusters.sizes)):
-            if k != home[i]:
-                joined = log_marginal_of_sum(clusters.counts[k], own[i], product)
-                log_weight[i, k] = np.log(clusters.sizes[k]) + joined - clusters.log_marginal[k]
-            elif clusters.sizes[k] == 1:
-                log_weight[i, k] = -np.inf
-            else:
-                for c in range(len(others)):
-                    others[c] = clusters.counts[k, c] - own[i, c]
-                without = log_marginal_of_sum(others, nothing, product)
-                log_weight[i, k] = np.log(clusters.sizes[k] - 1) + clusters.log_marginal[k] - without
 
 
 class _RowsOut(NamedTuple):
