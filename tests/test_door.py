@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.model_selection import cross_val_score
 from typer.testing import CliRunner
 
 import kinfolk
@@ -91,6 +92,8 @@ def commanded(path, table, answer):
     if result.exit_code:
         assert result.exit_code == 2, result.exception
         raise ValueError(result.stderr.removeprefix("kinfolk: "))
+    for line in result.stderr.splitlines():
+        warnings.warn(line.removeprefix("kinfolk: "), kinfolk.UnseenWarning, stacklevel=1)
     found = json.loads(result.stdout)
     rows = found["rows"] if isinstance(found, dict) else found
     labels = [f"probability_{label}" for label in ("no", "yes")]
@@ -139,6 +142,7 @@ INFINITE = {"f": float("inf"), "O": "inf"}
 SAME = "the answer to the good table"
 EMPTY = "no rows"
 ALIKE = "anything, if all say the same"
+NUMBERS_ONLY = "a sentence where the column was fitted as numbers, else an answer"
 
 # Each with what is expected: one of the above, or words of the sentence.
 TABLES = {
@@ -163,7 +167,7 @@ TABLES = {
         ALIKE,
     ),
     "text for numbers": (lambda table: table.assign(g=table["g"].astype(str)), ALIKE),
-    "text that is no number": (change(g="much"), ALIKE),
+    "text that is no number": (change(g="much"), NUMBERS_ONLY),
     "truth values": (change(g=True), ALIKE),
     "whole numbers": (change(g=3), ALIKE),
     "dates": (change(g=pd.Timestamp("2026-01-01")), ALIKE),
@@ -185,6 +189,8 @@ def expect(found, expected, good):
 
 def check_table(family, who, name):
     hostile, expected = TABLES[name]
+    if expected is NUMBERS_ONLY:
+        expected = "column 'g', row 0: 'much' is not a number" if family.table["g"].dtype.kind == "f" else ALIKE
     good = assert_alike({one: outcome(call, family.table) for one, call in who.items()})
     assert not isinstance(good, str), good
     found = assert_alike({one: outcome(call, hostile(family.table)) for one, call in who.items()})
@@ -264,3 +270,129 @@ def test_training_is_refused_in_one_sentence_for_all(family, name):
     table = hostile(family.table)
     y = None if family.y is None else family.y[: len(table)]
     expect(outcome(lambda table: family.fit(table, y), table), expected, None)
+
+
+def told(call, table):
+    """What is said of a table that much is unknown of, if anything."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call(table)
+    return [str(one.message) for one in caught if one.category is kinfolk.UnseenWarning]
+
+
+# What of each table is told, by words of the sentence; None where nothing is.
+UNSEEN = {
+    "the good table": (lambda table: table, None),
+    "tasks never seen": (
+        change(who="zoe"),
+        "24 of 24 rows are of tasks that the model has never seen ('zoe'; it",
+    ),
+    "half of the tasks never seen": (
+        lambda table: table.assign(who=np.where(np.arange(N_ROWS) < N_ROWS // 2, "zoe", table["who"])),
+        None,
+    ),
+    "few rows of tasks never seen": (lambda table: table.assign(who="zoe")[:19], None),
+    "tasks of another type": (change(who=7), "task 7 of row 0 is of another type than the model's tasks ('ann', "),
+    "one task of another type": (
+        lambda table: table.assign(who=[7 if i == 4 else who for i, who in enumerate(WHO)])[:5],
+        "task 7 of row 4 is of another type",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_tasks_that_most_rows_are_of_and_nobody_knows_are_told(everybody, name):
+    family, who = everybody
+    if not family.has_tasks:
+        pytest.skip("one task")
+    hostile, expected = UNSEEN[name]
+    for one, call in who.items():
+        if one == "command" and "of another type" in str(expected) and name.startswith("one"):
+            continue  # no file has a column of both
+        found = told(call, hostile(family.table))
+        assert len(found) == (expected is not None), one
+        assert expected is None or found[0].startswith(expected), one
+
+
+def strange(values):
+    """The column of words of a table with other values."""
+    return lambda table: table.assign(f=values) if table["f"].dtype.kind == "O" else None
+
+
+UNSEEN_VALUES = {
+    "unknown words": (strange("odd"), "column 'f' has no value that the model knows ('high', 'low'), but 'odd'"),
+    "a known word among unknown ones": (strange(["odd"] * (N_ROWS - 1) + ["low"]), None),
+    "nothing at all": (strange(None), None),
+    "few unknown words": (lambda table: None if strange("odd")(table) is None else strange("odd")(table)[:19], None),
+    "numbers": (strange(3), "column 'f', row 0: 3 is of another type than what the model knows ('high', 'low')"),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN_VALUES)
+def test_a_column_that_nothing_is_known_of_is_told(everybody, name):
+    family, who = everybody
+    hostile, expected = UNSEEN_VALUES[name]
+    table = hostile(family.table)
+    if table is None:
+        pytest.skip("numbers alone")
+    for one, call in who.items():
+        found = told(call, table)
+        assert len(found) == (expected is not None), one
+        assert expected is None or found[0].startswith(expected), one
+
+
+def test_the_command_line_says_it_in_a_line_on_standard_error(askers, tmp_path):
+    family, _ = askers("ClusteredNB")
+    kinfolk.save(family.fit(), tmp_path / "model.kin")
+    family.table.assign(who="zoe").to_csv(tmp_path / "table.csv", index=False)
+    result = CliRunner().invoke(app, ["predict", str(tmp_path / "model.kin"), str(tmp_path / "table.csv")])
+    assert result.exit_code == 0
+    assert len([line for line in result.stderr.splitlines() if "tasks that the model has never seen" in line]) == 1
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f.has_tasks], ids=lambda family: family.name)
+def test_expected_tasks_are_not_told(family, tmp_path):
+    new = change(who="zoe")(family.table)
+    model = type(family.estimator)(**family.estimator.get_params(deep=False) | {"new_tasks": "expected"})
+    model = model.fit(family.table) if family.y is None else model.fit(family.table, family.y)
+    assert told(getattr(model, family.answer), new) == []
+    kinfolk.save(model, tmp_path / "quiet.kin")
+    assert told(getattr(kinfolk.load(tmp_path / "quiet.kin"), family.answer), new) == []
+    assert len(told(getattr(kinfolk.load(tmp_path / "quiet.kin", new_tasks="warn"), family.answer), new)) == 1
+    again = kinfolk.load(tmp_path / "quiet.kin", estimator=True, new_tasks="warn")
+    assert len(told(getattr(again, family.answer), new)) == 1
+    with pytest.raises(ValueError, match="new_tasks='all': one of 'warn', 'expected' is needed"):
+        kinfolk.load(tmp_path / "quiet.kin", new_tasks="all")
+    with pytest.raises(ValueError, match="new_tasks='all': one of 'warn', 'expected' is needed"):
+        model.set_params(new_tasks="all").fit(family.table, family.y)
+
+
+def test_new_tasks_of_most_sequences_are_told(tmp_path):
+    rng = np.random.default_rng(0)
+    model = kinfolk.NestedIHMM(2, 2, **FEW).fit(rng.normal(size=60), [10] * 6, task=list("aabbcc"))
+    kinfolk.save(model, tmp_path / "model.kin")
+    for one in (model, kinfolk.load(tmp_path / "model.kin")):
+        found = told(lambda X, one=one: one.score_samples(X, [3] * 20, task=["n"] * 20), rng.normal(size=60))
+        assert [text.partition(" (")[0] for text in found] == [
+            "20 of 20 sequences are of tasks that the model has never seen"
+        ]
+    quiet = kinfolk.load(tmp_path / "model.kin", new_tasks="expected")
+    assert told(lambda X: quiet.score_samples(X, [3] * 20, task=["n"] * 20), rng.normal(size=60)) == []
+
+
+def test_tasks_that_are_left_out_on_purpose_are_not_told():
+    table = pd.DataFrame({"f": np.tile(["a", "b"], 40), "who": np.repeat(["left-1", "left-2"], 40)})
+    model, split = kinfolk.NoSharingNB(task_column="who"), kinfolk.LeaveTasksOut(task_column="who")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cross_val_score(model, table, np.tile([0, 1], 40), cv=split)
+        other = change(who="left-3")
+        with pytest.raises(kinfolk.UnseenWarning):
+            model.fit(table, np.tile([0, 1], 40)).predict(other(table))
+
+
+def test_a_warning_points_at_the_line_that_asked():
+    model = kinfolk.NoSharingNB().fit([["a"], ["b"]], [0, 1], task=["a", "b"])
+    with pytest.warns(kinfolk.UnseenWarning) as caught:
+        model.predict([["a"]] * 20, task=["c"] * 20)
+    assert caught[0].filename == __file__

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kinfolk.sequences.estimators.nested import NestedIHMM
     from kinfolk.sequences.estimators.shared import SharedIHMM
     from kinfolk.sequences.estimators.single import SingleIHMM
+    from kinfolk.tasks.answering import UnseenWarning
     from kinfolk.tasks.selection.scorers import task_scorer
     from kinfolk.tasks.selection.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
     from kinfolk.tasks.streaming.counting import count_rows
@@ -49,6 +50,7 @@ _HOME = {
     "SharedIHMM": "kinfolk.sequences.estimators.shared",
     "SingleIHMM": "kinfolk.sequences.estimators.single",
     "TaskKFold": "kinfolk.tasks.selection.splitters",
+    "UnseenWarning": "kinfolk.tasks.answering",
     "count_rows": "kinfolk.tasks.streaming.counting",
     "decide": "kinfolk.decisions",
     "evaluate": "kinfolk.transfer.comparison",
@@ -81,6 +83,7 @@ __all__ = [
     "SharedIHMM",
     "SingleIHMM",
     "TaskKFold",
+    "UnseenWarning",
     "count_rows",
     "decide",
     "evaluate",

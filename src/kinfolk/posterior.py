@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.files import whole_file
-from kinfolk.tasks.answering import Known
+from kinfolk.parameters import check_choice
+from kinfolk.tasks.answering import NEW_TASKS, Known
 from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.schema import FAMILIES, Column, Number, Schema
 
@@ -104,7 +105,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
                 np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
 
 
-def load(path: str | os.PathLike[str], estimator: bool = False) -> Any:
+def load(path: str | os.PathLike[str], estimator: bool = False, *, new_tasks: str | None = None) -> Any:
     """Load a saved model.
 
     Parameters
@@ -113,13 +114,20 @@ def load(path: str | os.PathLike[str], estimator: bool = False) -> Any:
     estimator : bool, default=False
         False gives a predictor, which needs numpy alone; True the estimator as it was after ``fit``, to look into, to
         explain with, or to fit further.
+    new_tasks : {"warn", "expected"}, optional
+        Whether to warn where most rows are of tasks never seen; as the model was told by default.
 
     Returns
     -------
     predictor or estimator
     """
     archive = read_archive(path)
+    if new_tasks is not None:
+        check_choice("new_tasks", new_tasks, NEW_TASKS)
     try:
+        if new_tasks is not None and archive.about["family"] != "multinet":
+            for about in (archive.about, *archive.about.get("members", ())):
+                about["params"]["new_tasks"] = new_tasks
         module, name = _PREDICTORS[_named(archive, "family", _PREDICTORS)]
         if not estimator:
             return getattr(import_module(module), name).from_archive(archive)
@@ -269,9 +277,9 @@ def known_from(archive: Archive) -> Known:
         raise ValueError("the names of its columns are not text, or not one for each")
     if not about["params"]:
         raise ValueError("its parameters are missing")
-    column = about["params"].get("task_column")
+    column, new_tasks = about["params"].get("task_column"), about["params"].get("new_tasks", "warn")
     columns = None if names is None else tuple(names)
-    return Known(_named(archive, "estimator", _ESTIMATORS), columns, width, column, as_ids(tasks))
+    return Known(_named(archive, "estimator", _ESTIMATORS), columns, width, column, as_ids(tasks), new_tasks)
 
 
 def schema_about(schema: Schema) -> list[dict[str, Any]]:

@@ -250,9 +250,13 @@ def test_numbers_in_object_columns_are_numbers():
     assert schema_of(X).names == ["0", "1"]
 
 
-def test_text_where_numbers_were_binned_is_unknown():
+def test_text_where_numbers_were_binned_is_refused_unless_it_reads_as_one():
     column = Column("size", None, np.array([1.0]))
-    assert column.encode(np.array(["big", None, 3], dtype=object)).tolist() == [-1, -1, 1]
+    assert column.encode(np.array(["3", None, 3], dtype=object)).tolist() == [1, -1, 1]
+    with pytest.raises(ValueError, match="column 'size', row 1: 'big' is not a number"):
+        column.encode(np.array([1.0, "big"], dtype=object))
+    with pytest.raises(ValueError, match="row 0: infinity"):
+        column.encode(np.array(["inf"], dtype=object))
 
 
 @quick

@@ -94,7 +94,10 @@ def test_tempered_members_cannot_be_weighed_by_evidence():
         ({"members": []}, "members is empty"),
         ({"members": {"odd": "NoSharingNB"}}, "member 'odd' is a str, not a naive Bayes model"),
         ({"members": NoSharingNB()}, "a list or a mapping of naive Bayes models is needed"),
-        ({"members": [NoSharingNB()], "bins": 2}, "bins and categorical_features belong to the default members"),
+        (
+            {"members": [NoSharingNB()], "bins": 2},
+            "and categorical_features belong to the default members",
+        ),
         ({"members": [NoSharingNB(temper=1.0)], "weigh_by": "evidence"}, 'has label_prior="learn": what was learnt'),
     ],
 )

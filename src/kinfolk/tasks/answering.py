@@ -6,7 +6,9 @@ The policy, the same for all of them:
   there, in the order of ``fit``; columns that it does not know are left aside. Without names their number must agree.
 - A table without rows is answered by no rows, in the right shape.
 - A task that was never seen is a new one, a category that was never seen is missing; a value of another type is matched
-  by how it is written.
+  by how it is written. Text in a column that was fitted as numbers is an error.
+- An :class:`UnseenWarning` is given where types differ and could not be matched and, for tables of at least 20 rows,
+  where a column has no known value or more than half of the rows belong to tasks never seen.
 - A model of several tasks must be told which one each row belongs to.
 
 Only numpy is imported here: a saved model answers without anything else installed.
@@ -14,23 +16,35 @@ Only numpy is imported here: a saved model answers without anything else install
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.schema import places_of
-from kinfolk.tasks.table import Table, check_lengths, read_table, take_tasks
+from kinfolk.tasks.schema import Codes, Schema, first_of_another_kind, places_of
+from kinfolk.tasks.table import Table, check_lengths, is_missing, read_table, take_tasks
 
 _MOST_NAMES_SHOWN = 5
+# Tables with fewer rows are too short to say that something must be wrong with them.
+_FEWEST_ROWS = 20
+# What an estimator's ``new_tasks`` may be.
+NEW_TASKS = ("warn", "expected")
+# Tasks that a splitter has left out on purpose.
+_left_out: set[Any] = set()
+
+
+class UnseenWarning(UserWarning):
+    """Much of a table is unknown to the model: its values or tasks may be of other types than those of the fit."""
 
 
 class Known(NamedTuple):
     """What a model remembers of the tables and tasks that it was fitted to.
 
     ``model`` is the estimator's name, for sentences; ``columns`` are all columns of the table, the task column among
-    them, None where they had no names.
+    them, None where they had no names; ``new_tasks`` is "expected" where nothing is to be said of many new tasks.
     """
 
     model: str
@@ -38,6 +52,7 @@ class Known(NamedTuple):
     n_columns: int
     task_column: str | int | None
     tasks: NDArray[Any]
+    new_tasks: str = "warn"
 
 
 class Asked(NamedTuple):
@@ -110,7 +125,10 @@ def _has(table: Table, task_column: str | int, known: Known) -> bool:
 
 def _places(given: NDArray[Any] | None, known: Known, n: int, each: str, needs_task: bool) -> NDArray[np.int64] | None:
     if given is not None:
-        return places_of(given, known.tasks)
+        place = places_of(given, known.tasks)
+        if known.new_tasks != "expected":
+            _tell_of_new_tasks(given, place, known.tasks, each)
+        return place
     if not needs_task:
         return None
     if len(known.tasks) > 1:
@@ -118,6 +136,72 @@ def _places(given: NDArray[Any] | None, known: Known, n: int, each: str, needs_t
             f"the model was fitted to {len(known.tasks)} tasks: say which task each {each} belongs to, task=..."
         )
     return np.zeros(n, dtype=np.int64)
+
+
+def _tell_of_new_tasks(given: NDArray[Any], place: NDArray[np.int64], tasks: NDArray[Any], each: str) -> None:
+    new = np.flatnonzero(place == len(tasks))
+    new = new[[task not in _left_out for task in given[new].tolist()]] if _left_out else new
+    if not len(new):
+        return
+    known, advice = tasks.tolist(), 'if that is meant, say new_tasks="expected"'
+    odd = first_of_another_kind(given[new], known)
+    if odd is not None:
+        tell(
+            f"task {given.tolist()[new[odd]]!r} of {each} {new[odd]} is of another type than the model's tasks "
+            f"({_some(known)}), and like none of them: it is answered as a new task; {advice}"
+        )
+    elif len(given) >= _FEWEST_ROWS and 2 * len(new) > len(given):
+        tell(
+            f"{len(new)} of {len(given)} {each}s are of tasks that the model has never seen "
+            f"({_some(dict.fromkeys(given[new].tolist()))}; it knows {_some(known)}): they are answered as new tasks; "
+            f"{advice}"
+        )
+
+
+def expect_new(tasks: Sequence[Any]) -> None:
+    """Say nothing of these tasks where a model does not know them: they were left out of its rows on purpose."""
+    _left_out.update(tasks)
+
+
+def encode_rows(table: Table, schema: Schema) -> Codes:
+    """Codes of rows to be answered, with a warning where nothing, or nothing of its type, is known of a column."""
+    codes = schema.encode(table)
+    for place, i in enumerate(schema.coded_first[: codes.shape[1]]):
+        known = schema.columns[i].categories
+        if known is not None:
+            tell_of_unseen(table.columns[i], codes[:, place] < 0, known, table.labels[i])
+    return codes
+
+
+def tell_of_unseen(values: NDArray[Any], unknown: NDArray[np.bool_], known: Sequence[Any], label: str) -> None:
+    """Warn where ``unknown`` values of a column are of another type than those known, or are all that it has."""
+    rows = np.flatnonzero(unknown)
+    if not len(rows):
+        return
+    odd = first_of_another_kind(values[rows], known)
+    if odd is not None:
+        tell(
+            f"{label}, row {rows[odd]}: {values.tolist()[rows[odd]]!r} is of another type than what the model knows "
+            f"({_some(known)}), and like none of it: it is taken as missing"
+        )
+    elif len(rows) == len(values) >= _FEWEST_ROWS and not is_missing(values).all():
+        tell(
+            f"{label} has no value that the model knows ({_some(known)}), but {_some(dict.fromkeys(values.tolist()))}: "
+            "rows are answered without it"
+        )
+
+
+def _some(names: Any) -> str:
+    shown = [repr(name) for name in names if name is not None]
+    return ", ".join(shown[:_MOST_NAMES_SHOWN]) + (", …" if len(shown) > _MOST_NAMES_SHOWN else "") or "nothing"
+
+
+def tell(message: str, category: type[Warning] = UnseenWarning) -> None:
+    """Warn, at the line outside kinfolk that called it."""
+    depth, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "kinfolk":
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=depth)
 
 
 def hold_columns(table: Table, known: Known) -> Table:
@@ -136,11 +220,9 @@ def hold_columns(table: Table, known: Known) -> Table:
             f"X has {table.n_features} features, but {known.model} is expecting {known.n_columns} features as input."
         )
     if known.columns is not None:
-        warnings.warn(
-            f"X does not have valid feature names, but {known.model} was fitted with feature names", stacklevel=4
-        )
+        tell(f"X does not have valid feature names, but {known.model} was fitted with feature names", UserWarning)
     elif table.names is not None:
-        warnings.warn(f"X has feature names, but {known.model} was fitted without feature names", stacklevel=4)
+        tell(f"X has feature names, but {known.model} was fitted without feature names", UserWarning)
     return table
 
 

@@ -32,7 +32,7 @@ def choose_family(
 
     ``labels`` are codes (−1 unlabelled); ``edges`` are those of the bins.
     """
-    numbers = as_numbers(values).astype(np.float64)
+    numbers = as_numbers(values, "the column")
     weights = np.ones(len(numbers)) if weights is None else weights
     labels = np.zeros(len(numbers), dtype=np.int32) if labels is None else labels
     known = ~np.isnan(numbers) & (labels >= 0)

@@ -205,7 +205,7 @@ def learn_number(values: NDArray[Any], weights: NDArray[np.float64] | None, fami
     >>> learn_number(np.array([1.0, 3.0, np.nan]), None, "gaussian", "column 'size'")
     Number(family='gaussian', centre=2.0, scale=1.0)
     """
-    numbers = as_numbers(values).astype(np.float64)
+    numbers = as_numbers(values, label)
     present = ~np.isnan(numbers)
     if family == "count" and not is_count(numbers[present]).all():
         row = int(np.flatnonzero(present)[np.argmin(is_count(numbers[present]))])

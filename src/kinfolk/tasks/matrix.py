@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.tasks.schema import is_number
 from kinfolk.tasks.table import Table
 
 
@@ -57,15 +58,6 @@ def _finite(column: NDArray[Any], label: str) -> NDArray[np.float64]:
         row = int(np.argmax(wrong))
         raise ValueError(_not_finite(float(numbers[row]), row, label))
     return numbers
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a number, or text that reads as one."""
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _not_finite(value: float, row: int, label: str) -> str:

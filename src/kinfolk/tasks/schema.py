@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.table import Coded, Table
+from kinfolk.tasks.table import Coded, Table, check_finite
 
 Codes = NDArray[np.int32]
 
@@ -50,9 +50,8 @@ class Number(NamedTuple):
     centre: float
     scale: float
 
-    def standardised(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """The values in standard units, NaN where missing, text, or nothing that the family can hold."""
-        numbers = as_numbers(values).astype(np.float64)
+    def standardised(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Numbers in standard units, NaN where missing, or nothing that the family can hold."""
         if self.family == "count":
             return np.where(is_count(numbers), numbers, np.nan)
         half = 0.5 * numbers - 0.5 * self.centre
@@ -106,15 +105,14 @@ class Column(NamedTuple):
         inner = [f"{low} to {high}" for low, high in pairwise(shown)]
         return [f"up to {shown[0]}", *inner, f"over {shown[-1]}"]
 
-    def encode(self, values: NDArray[Any]) -> Codes:
-        """Codes of a column's values."""
+    def encode(self, values: NDArray[Any], label: str | None = None) -> Codes:
+        """Codes of a column's values; ``label`` is what to call it where its name is not."""
         if self.categories is not None:
             return encode_alike(values, self.categories)
         assert self.edges is not None
-        numbers = as_numbers(values)
+        numbers = as_numbers(values, label or f"column {self.name!r}")
         codes = np.searchsorted(self.edges, numbers, side="left").astype(np.int32)
-        if numbers.dtype.kind == "f":
-            codes[np.isnan(numbers)] = -1
+        codes[np.isnan(numbers)] = -1
         return codes
 
 
@@ -147,7 +145,7 @@ class Schema:
         place = 0
         for i, (column, values) in enumerate(zip(self.columns, table.columns, strict=True)):
             if column.number is None:
-                codes[:, place] = encode_column(column, values, table.coded[i])
+                codes[:, place] = encode_column(column, values, table.coded[i], table.labels[i])
                 place += 1
         return codes
 
@@ -156,7 +154,8 @@ class Schema:
         if not self.numbers:
             return None
         kept = [(column.number, i) for i, column in enumerate(self.columns) if column.number is not None]
-        return np.asfortranarray(np.column_stack([number.standardised(table.columns[i]) for number, i in kept]))
+        read = [number.standardised(as_numbers(table.columns[i], table.labels[i])) for number, i in kept]
+        return np.asfortranarray(np.column_stack(read))
 
     def read_back(self, codes: NDArray[Any], numbers: NDArray[np.float64] | None) -> list[list[str]]:
         """The values of coded rows, readable, in the order of the columns."""
@@ -173,10 +172,10 @@ class Schema:
         return result
 
 
-def encode_column(column: Column, values: NDArray[Any], coded: Coded | None) -> Codes:
+def encode_column(column: Column, values: NDArray[Any], coded: Coded | None, label: str | None = None) -> Codes:
     """Codes of a column's values: looked up category by category where they came coded, else value by value."""
     if coded is None or column.categories is None:
-        return column.encode(values)
+        return column.encode(values, label)
     places = encode_alike(np.array(coded.categories, dtype=object), column.categories)
     return np.append(places, np.int32(-1))[coded.codes]
 
@@ -221,6 +220,15 @@ def encode_alike(values: NDArray[Any], categories: Sequence[Any]) -> Codes:
     found = {value: place.get(_written_as(kind, value), -1) for value in set(strange)}
     codes[lost] = [found[value] for value in strange]
     return codes
+
+
+def first_of_another_kind(values: NDArray[Any], known: Sequence[Any]) -> int | None:
+    """The first of some values that is text where all that are known are numbers, or the other way round."""
+    kind = _one_kind(known)
+    if kind is None or (kind != "text" and values.dtype != object):
+        return None
+    strange = (int, float) if kind == "text" else str
+    return next((i for i, value in enumerate(values.tolist()) if isinstance(value, strange) and value == value), None)
 
 
 def _one_kind(categories: Sequence[Any]) -> str | None:
@@ -269,18 +277,31 @@ def _encode_numbers(values: NDArray[Any], known: NDArray[Any]) -> Codes:
     return np.where(ordered[place] == values, order[place], -1).astype(np.int32)
 
 
-def as_numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """A column as numbers; NaN for text, of which nothing is known where numbers were seen in training."""
+def as_numbers(values: NDArray[Any], label: str) -> NDArray[np.float64]:
+    """A column as numbers, NaN where it is missing; numbers that are written as text are read, other text is refused.
+
+    Examples
+    --------
+    >>> as_numbers(np.array(["1.5", None, 2], dtype=object), "column 'size'").tolist()
+    [1.5, nan, 2.0]
+    """
     if values.dtype != object:
-        return values
-    return np.array([_number(value) for value in values], dtype=np.float64)
+        return values.astype(np.float64, copy=False)
+    for row, value in enumerate(values.tolist()):
+        if value is not None and not is_number(value):
+            raise ValueError(f"{label}, row {row}: {value!r} is not a number, which is what the model was fitted to")
+    numbers = np.array([np.nan if value is None else float(value) for value in values.tolist()], dtype=np.float64)
+    check_finite(numbers, label)
+    return numbers
 
 
-def _number(value: Any) -> float:
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, or text that reads as one."""
     try:
-        return float(value)
+        float(value)
     except (TypeError, ValueError):
-        return np.nan
+        return False
+    return True
 
 
 def is_count(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:

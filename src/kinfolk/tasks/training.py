@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from kinfolk.tasks.answering import Asked, Known, hold_columns
+from kinfolk.parameters import check_choice
+from kinfolk.tasks.answering import NEW_TASKS, Asked, Known, hold_columns
 from kinfolk.tasks.columns import as_ids, distinct, learn_schema, sort_values, task_ids
 from kinfolk.tasks.schema import Schema, encode, places_of
 from kinfolk.tasks.statistics import Rows, union
@@ -153,6 +154,7 @@ def receive_table(
     lengths: Any = None,
     sequences: bool = False,
     sparse: bool = False,
+    new_tasks: str = "warn",
     before: Known | None = None,
 ) -> Arrival:
     """Read a training table and the task of each row, or of each sequence.
@@ -174,6 +176,8 @@ def receive_table(
         Whether rows make sequences, and a single column may come without a table around it.
     sparse : bool, default=False
         Whether a sparse matrix is taken.
+    new_tasks : {"warn", "expected"}, default="warn"
+        Whether to warn later where most rows are of tasks never seen.
     before : Known, optional
         What earlier rows were like, which these are added to.
 
@@ -187,6 +191,7 @@ def receive_table(
     >>> arrival.known.tasks.tolist(), arrival.place.tolist(), arrival.table.names
     (['ann', 'bob'], [1, 0], ['size'])
     """
+    check_choice("new_tasks", new_tasks, NEW_TASKS)
     table = read_table(X, flat=sequences, sparse=sparse)
     if sparse and table.sparse is not None and task_column is not None:
         raise ValueError("a sparse table has no task column: give task= instead")
@@ -203,7 +208,7 @@ def receive_table(
         tasks = union(before.tasks, tasks)
     n = table.n_rows if steps is None else len(steps)
     place = np.zeros(n, dtype=np.int64) if given is None else places_of(given, tasks)
-    known = Known(model, names, width, task_column, tasks)
+    known = Known(model, names, width, task_column, tasks, new_tasks)
     return Arrival(features, known, place, weights, backend_of(X), steps)
 
 
@@ -360,13 +365,14 @@ def receive_labelled(
     sample_weight: Any = None,
     unlabelled: Any = None,
     classes: Any = None,
+    new_tasks: str = "warn",
     before: Training | None = None,
 ) -> Labelled:
     """Read a training table with labels, without coding it yet: parts of it may be coded each by itself.
 
     Parameters
     ----------
-    X, y, task, task_column, sample_weight, unlabelled, classes
+    X, y, task, task_column, sample_weight, unlabelled, classes, new_tasks
         As the estimators take them.
     model : str
         Name of the estimator, for sentences.
@@ -383,6 +389,7 @@ def receive_labelled(
         task=task,
         task_column=task_column,
         sample_weight=sample_weight,
+        new_tasks=new_tasks,
         before=None if before is None else before.known,
     )
     labels = receive_labels(

@@ -42,7 +42,7 @@ WEIGH_BY = ("held-out", "leave-one-out", "evidence", "conditional-evidence")
 # a few dozen rows show it.
 _BELIEVED = {"no sharing": 0.01, "complete sharing": 0.87, "prototype": 0.10, "clustered": 0.02}
 # Parameters that members share with the average, unless they were given with members of the user's own.
-_COMMON = ("task_column", "categorical_features", "bins", "unlabelled", "random_state")
+_COMMON = ("task_column", "new_tasks", "categorical_features", "bins", "numeric", "unlabelled", "random_state")
 
 
 class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
@@ -56,7 +56,8 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
     ----------
     members : mapping or sequence of estimators, optional
         Naive Bayes estimators of kinfolk, by names of your own if given as a mapping. They keep their own parameters,
-        but for ``task_column`` and ``unlabelled``, which are the average's, and the seed, if they have none.
+        but for ``task_column``, ``new_tasks`` and ``unlabelled``, which are the average's, and the seed, if they have
+        none.
     weigh_by : {"held-out", "leave-one-out", "evidence", "conditional-evidence"}, default="held-out"
         "held-out" stacks: rows are held out in ``n_folds`` parts, and members weighed so that their average predicts
         them best. "leave-one-out" does the same in closed form, without fitting again; since a member's partition has
@@ -64,7 +65,7 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         are p(X, Y | member) and p(Y | X, member); members must then not be tempered, which evidence knows nothing of.
     n_folds : int, default=5
         Parts that are held out in turn.
-    task_column, categorical_features, bins, unlabelled
+    task_column, new_tasks, categorical_features, bins, numeric, unlabelled
         As in the models that are averaged by default, to which they are passed on.
     random_state : int, RandomState or None
         Seed of the folds and of the members that sample.
@@ -111,8 +112,10 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         weigh_by: Literal["held-out", "leave-one-out", "evidence", "conditional-evidence"] = "held-out",
         n_folds: int = 5,
         task_column: str | int | None = None,
+        new_tasks: str = "warn",
         categorical_features: str | Sequence[Any] = "auto",
         bins: int | Mapping[Any, Any] = 8,
+        numeric: str | Mapping[Any, str] = "bin",
         unlabelled: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -122,8 +125,10 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         self.weigh_by = weigh_by
         self.n_folds = n_folds
         self.task_column = task_column
+        self.new_tasks = new_tasks
         self.categorical_features = categorical_features
         self.bins = bins
+        self.numeric = numeric
         self.unlabelled = unlabelled
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -151,6 +156,7 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
             model=type(self).__name__,
             task=task,
             task_column=self.task_column,
+            new_tasks=self.new_tasks,
             sample_weight=sample_weight,
             unlabelled=self.unlabelled,
         )
@@ -176,10 +182,12 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         return self
 
     def _codings(self, members: Mapping[str, SharingNB], table: Labelled) -> list[Training]:
-        """Rows coded as each member wants them; the default members want them alike."""
-        if self.members is None:
-            return [table.coded(next(iter(members.values()))._columns())] * len(members)
-        return [table.coded(member._columns()) for member in members.values()]
+        """Rows coded as each member wants them; the default members, given the same values, want them alike."""
+        codings: dict[tuple[int, ...], Training] = {}
+        for columns in (member._columns() for member in members.values()):
+            same = tuple(map(id, columns))
+            codings[same] = codings[same] if same in codings else table.coded(columns)
+        return [codings[tuple(map(id, member._columns()))] for member in members.values()]
 
     def fit_statistics(
         self,
@@ -245,22 +253,27 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         if not isinstance(self.n_folds, int | np.integer) or self.n_folds < 2:
             raise ValueError(f"n_folds={self.n_folds!r}: a whole number of at least 2 is needed")
         plain_only = self.weigh_by in ("evidence", "conditional-evidence")
-        common = {name: getattr(self, name) for name in _COMMON} | {"random_state": seed}
         if self.members is None:
             # Learnt priors have seen the labels whose evidence they are to be weighed by.
-            plain_ones = {"label_prior": 1.0, "feature_prior": 1.0, "temper": 1.0}
-            kind: dict[str, Any] = common | (plain_ones if plain_only else {})
-            return {
-                "no sharing": NoSharingNB(**kind),
-                "complete sharing": CompleteSharingNB(share_labels=False, **kind),
-                "prototype": PrototypeNB(**kind),
-                "clustered": ClusteredNB(**kind),
+            plain_ones = {"label_prior": 1.0, "feature_prior": 1.0, "temper": 1.0} if plain_only else {}
+            common = {name: getattr(self, name) for name in _COMMON} | {"random_state": seed} | plain_ones
+            default: dict[str, SharingNB] = {
+                "no sharing": NoSharingNB(),
+                "complete sharing": CompleteSharingNB(share_labels=False),
+                "prototype": PrototypeNB(),
+                "clustered": ClusteredNB(),
             }
+            for member in default.values():
+                taken = member.get_params()
+                member.set_params(**{name: value for name, value in common.items() if name in taken})
+            return default
         given = self.members
         if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
             raise ValueError(f"members={given!r}: a list or a mapping of naive Bayes models is needed")
-        if self.bins != 8 or self.categorical_features != "auto":
-            raise ValueError("bins and categorical_features belong to the default members: give yours their own")
+        if self.bins != 8 or self.categorical_features != "auto" or self.numeric != "bin":
+            raise ValueError(
+                "bins, numeric and categorical_features belong to the default members: give yours their own"
+            )
         named = dict(given) if isinstance(given, Mapping) else {_name(i, m): m for i, m in enumerate(given)}
         if not named:
             raise ValueError("members is empty: at least one model is needed")
@@ -278,7 +291,7 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
                     f"member {name!r} has temper={member.temper!r}: evidence knows no tempering, so weigh by "
                     '"held-out" or "leave-one-out"'
                 )
-        for_all = {"task_column": self.task_column, "unlabelled": self.unlabelled}
+        for_all = {name: getattr(self, name) for name in ("task_column", "new_tasks", "unlabelled")}
         return {
             name: clone(member).set_params(
                 **for_all, random_state=seed if member.random_state is None else member.random_state

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.naive_bayes.answers.predictor import NaiveBayesPredictor
-from kinfolk.posterior import Archive
+from kinfolk.posterior import Archive, schema_about
 from kinfolk.predictor import LabelPredictor
 from kinfolk.tasks.answering import receive_rows
 
@@ -27,6 +27,8 @@ class AveragedPredictor(LabelPredictor):
     def __init__(self, members: list[NaiveBayesPredictor], weights: NDArray[np.float64]) -> None:
         self._members = members
         self._weights = weights
+        # The first member that codes rows as each does, so that they are coded once.
+        self._coding = [next(i for i, other in enumerate(members) if _alike(member, other)) for member in members]
         first = members[0]
         self._schema, self.known = first._schema, first.known._replace(model="AveragedNB")
         self.classes_, self.tasks_, self.feature_names_in_ = first.classes_, first.tasks_, first.feature_names_in_
@@ -39,10 +41,17 @@ class AveragedPredictor(LabelPredictor):
 
     def _log_proba(self, X: Any, task: Any) -> NDArray[np.float64]:
         asked = receive_rows(X, self.known, task=task)
-        log_p = np.array([member.log_predictive(member.code(asked)) for member in self._members])
+        coded = {i: self._members[i].code(asked) for i in sorted(set(self._coding))}
+        log_p = np.array(
+            [member.log_predictive(coded[i]) for member, i in zip(self._members, self._coding, strict=True)]
+        )
         with np.errstate(divide="ignore"):
             log_weights = np.log(self._weights)
         return np.asarray(np.logaddexp.reduce(log_p + log_weights[:, None, None], axis=0))
+
+
+def _alike(one: NaiveBayesPredictor, other: NaiveBayesPredictor) -> bool:
+    return one._schema is other._schema or schema_about(one._schema) == schema_about(other._schema)
 
 
 def member_archives(archive: Archive) -> tuple[list[Archive], NDArray[np.float64]]:

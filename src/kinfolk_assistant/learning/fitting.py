@@ -45,6 +45,7 @@ def fit_team(rows: pl.DataFrame, seed: int, verbose: bool) -> ClusteredNB:
         label_prior=_label_prior(rows),
         feature_prior=_feature_prior(rows),
         temper=1.0,  # by the number of a user's answers instead, when a request is judged
+        new_tasks="expected",  # people who join are judged before they have answered anything
         **CHAINS,
         random_state=seed,
         verbose=verbose,

@@ -57,6 +57,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
     warm_start: bool
     weight_variances: bool
     task_column: str | int | None
+    new_tasks: str
     random_state: Any
     n_jobs: int | None
     verbose: bool
@@ -105,6 +106,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
             model=type(self).__name__,
             task=task,
             task_column=self.task_column,
+            new_tasks=self.new_tasks,
             sample_weight=sample_weight,
             sparse=True,
         )

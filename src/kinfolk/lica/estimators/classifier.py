@@ -55,6 +55,8 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         Whether ``weight_variances_`` is computed: tasks × features numbers ("eb" alone).
     task_column : str or int, optional
         The column of the table that holds the task.
+    new_tasks : {"warn", "expected"}, default="warn"
+        Whether to warn where most rows to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads over tasks; results do not depend on it.
@@ -112,6 +114,7 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         warm_start: bool = False,
         weight_variances: bool = False,
         task_column: str | int | None = None,
+        new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -131,6 +134,7 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         self.warm_start = warm_start
         self.weight_variances = weight_variances
         self.task_column = task_column
+        self.new_tasks = new_tasks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -17,7 +17,7 @@ class LICARegressor(RegressorMixin, SharedWeights):
     Parameters
     ----------
     n_sources, inference, sharing, noise, source_prior, loading_variance, shared_mean, intercept_variance, max_iter, \
-tol, warm_start, weight_variances, task_column, random_state, n_jobs, verbose
+tol, warm_start, weight_variances, task_column, new_tasks, random_state, n_jobs, verbose
         As for :class:`~kinfolk.LICAClassifier`.
 
     Attributes
@@ -61,6 +61,7 @@ n_iter_, converged_
         warm_start: bool = False,
         weight_variances: bool = False,
         task_column: str | int | None = None,
+        new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -78,6 +79,7 @@ n_iter_, converged_
         self.warm_start = warm_start
         self.weight_variances = weight_variances
         self.task_column = task_column
+        self.new_tasks = new_tasks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

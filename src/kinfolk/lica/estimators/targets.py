@@ -14,8 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 from kinfolk.lica.model.data import LinearTasks, make_linear_tasks
 from kinfolk.maths.arrays import Floats
 from kinfolk.tasks.columns import as_ids, distinct
-from kinfolk.tasks.matrix import is_number
-from kinfolk.tasks.schema import encode, rows_of_tasks
+from kinfolk.tasks.schema import encode, is_number, rows_of_tasks
 from kinfolk.tasks.table import as_column, column_names, is_missing, plain_column, read_table
 
 

@@ -11,7 +11,7 @@ from kinfolk.naive_bayes.model.densities import Densities
 from kinfolk.naive_bayes.model.mixture import MAX_TEMPER, Mixture
 from kinfolk.posterior import Archive, known_from, names_from, schema_from
 from kinfolk.predictor import LabelPredictor
-from kinfolk.tasks.answering import Asked, Known, receive_rows
+from kinfolk.tasks.answering import Asked, Known, encode_rows, receive_rows
 from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.schema import Schema
 
@@ -72,7 +72,7 @@ class NaiveBayesPredictor(LabelPredictor):
     def code(self, asked: Asked) -> CodedRows:
         """Code rows that have come through the door."""
         assert asked.place is not None
-        return CodedRows(self._schema.encode(asked.table), self._schema.encode_numbers(asked.table), asked.place)
+        return CodedRows(encode_rows(asked.table, self._schema), self._schema.encode_numbers(asked.table), asked.place)
 
     def log_predictive(self, rows: CodedRows) -> NDArray[np.float64]:
         """Log probability of each label (rows, classes); a task never seen has the place after the last."""

@@ -56,6 +56,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         feature_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
         temper: float | str = "learn",
         task_column: str | int | None = None,
+        new_tasks: str = "warn",
         categorical_features: str | Sequence[Any] = "auto",
         bins: int | Mapping[Any, Any] = 8,
         numeric: str | Mapping[Any, str] = "bin",
@@ -71,6 +72,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         self.feature_prior = feature_prior
         self.temper = temper
         self.task_column = task_column
+        self.new_tasks = new_tasks
         self.categorical_features = categorical_features
         self.bins = bins
         self.numeric = numeric
@@ -157,6 +159,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
             model=type(self).__name__,
             task=task,
             task_column=self.task_column,
+            new_tasks=self.new_tasks,
             sample_weight=sample_weight,
             unlabelled=self.unlabelled,
             classes=classes,
@@ -282,7 +285,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         statistics = statistics_from_counts(feature_counts, label_counts, tasks, n_values)
         layout = statistics.layout
         schema = Schema(tuple(Column(str(f), tuple(range(int(n))), None) for f, n in enumerate(layout.n_values)))
-        known = Known(type(self).__name__, None, len(schema.columns), None, statistics.tasks)
+        known = Known(type(self).__name__, None, len(schema.columns), None, statistics.tasks, self.new_tasks)
         rows = no_rows(layout)
         training = Training(known, schema, np.arange(layout.n_labels), rows, np.ones(0, dtype=bool), "polars")
         return self._keep(self._infer(training, TrainingData(statistics, rows), rows))
@@ -302,7 +305,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
                 stacklevel=3,
             )
         names = tuple(counts.features if self.task_column is None else counts.columns)
-        known = Known(type(self).__name__, names, len(names), self.task_column, counts.statistics.tasks)
+        known = Known(type(self).__name__, names, len(names), self.task_column, counts.statistics.tasks, self.new_tasks)
         none = no_rows(counts.statistics.layout)
         training = Training(known, counts.schema, counts.classes, none, np.ones(0, dtype=bool), "polars")
         return self._keep(self._infer(training, TrainingData(counts.statistics, none), counts.rows))

@@ -45,6 +45,8 @@ class PrototypeNB(SharingNB):
         Evidence always uses 1.
     task_column : str or int, optional
         Column of ``X`` that holds the task, instead of ``task=``: for scikit-learn tools that route no metadata.
+    new_tasks : {"warn", "expected"}, default="warn"
+        Whether to warn where most rows to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
     categorical_features : "auto" or sequence, default="auto"
         Columns to treat as categories. "auto" takes text, booleans, categoricals, and whole numbers with at most 64
         different values; other numbers are binned.
@@ -114,6 +116,7 @@ class PrototypeNB(SharingNB):
         feature_prior: float | ArrayLike | Mapping[Any, Any] | str = "learn",
         temper: float | str = "learn",
         task_column: str | int | None = None,
+        new_tasks: str = "warn",
         categorical_features: str | Sequence[Any] = "auto",
         bins: int | Mapping[Any, Any] = 8,
         unlabelled: Any = None,
@@ -129,6 +132,7 @@ class PrototypeNB(SharingNB):
             feature_prior=feature_prior,
             temper=temper,
             task_column=task_column,
+            new_tasks=new_tasks,
             categorical_features=categorical_features,
             bins=bins,
             unlabelled=unlabelled,

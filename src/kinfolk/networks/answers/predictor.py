@@ -14,7 +14,7 @@ from kinfolk.networks.model.data import states_of
 from kinfolk.networks.model.elimination import log_probability
 from kinfolk.networks.model.network import Codes, Network, make_network
 from kinfolk.posterior import Archive, known_from, names_from, schema_from
-from kinfolk.tasks.answering import Known, receive_rows
+from kinfolk.tasks.answering import Known, encode_rows, receive_rows
 from kinfolk.tasks.schema import Column, Schema
 from kinfolk.tasks.table import Table, read_table
 
@@ -68,7 +68,7 @@ class NetworksPredictor:
             return {name: self._score_table(read_table(part), name) for name, part in X.items()}
         asked = receive_rows(X, self.known, task=task)
         assert asked.place is not None
-        return score_by_task(self.networks_, self._schema.names, self._schema.encode(asked.table), asked.place)
+        return score_by_task(self.networks_, self._schema.names, encode_rows(asked.table, self._schema), asked.place)
 
     def _score_table(self, table: Table, task: Any) -> NDArray[np.float64]:
         """Scores of one task's own table, which may lack variables, as the tables learnt from may."""
@@ -110,7 +110,7 @@ class MultinetPredictor:
 
     def codes(self, X: Any) -> Codes:
         """Codes of rows over all variables, −1 where a value is missing or was never seen."""
-        return self._nets._schema.encode(receive_rows(X, self._nets.known, needs_task=False).table)
+        return encode_rows(receive_rows(X, self._nets.known, needs_task=False).table, self._nets._schema)
 
     def log_joint(self, codes: Codes) -> NDArray[np.float64]:
         """Natural log of p(c) p(x | B_c) of coded rows, of shape (rows, classes)."""

@@ -35,6 +35,7 @@ class Answers:
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     task_column: str | int | None
+    new_tasks: str
     _schema: Schema
     _backend: Backend
     _seed: int
@@ -74,7 +75,7 @@ class Answers:
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         columns = None if names is None else tuple(names)
-        known = Known(type(self).__name__, columns, self.n_features_in_, self.task_column, self.tasks_)
+        known = Known(type(self).__name__, columns, self.n_features_in_, self.task_column, self.tasks_, self.new_tasks)
         return NetworksPredictor(known, self._schema, self.networks_)
 
     def score(self, X: Any, y: None = None, *, task: Any = None) -> float:

@@ -93,9 +93,9 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         Number of resamples from which ``arc_confidence_`` is made.
     validation : float, default=0.05
         Share of each task's rows held out by ``penalty="validate"``.
-    task_column, categorical_features, bins
-        As for the naive Bayes estimators: the column that holds the task; which columns are categories; how others are
-        cut.
+    task_column, new_tasks, categorical_features, bins
+        As for the naive Bayes estimators: the column that holds the task; whether to warn of new ones; which columns
+        are categories; how others are cut.
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads for tasks and resamples; results do not depend on it.
@@ -165,6 +165,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         bootstrap: int = 0,
         validation: float = 0.05,
         task_column: str | int | None = None,
+        new_tasks: str = "warn",
         categorical_features: str | Sequence[Any] = "auto",
         bins: int | Mapping[Any, Any] = 8,
         random_state: Any = None,
@@ -192,6 +193,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         self.bootstrap = bootstrap
         self.validation = validation
         self.task_column = task_column
+        self.new_tasks = new_tasks
         self.categorical_features = categorical_features
         self.bins = bins
         self.random_state = random_state
@@ -269,6 +271,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             self._called,
             self._constant_columns,
             type(self).__name__,
+            self.new_tasks,
         )
         self._remember_columns(known)
         self._schema, self.tasks_, self._present = tables.schema, tables.tasks, tables.present

@@ -28,6 +28,7 @@ def learn_tables_of(
     called: str = "task",
     constant: bool = False,
     model: str = "BayesNets",
+    new_tasks: str = "warn",
 ) -> tuple[Data, Known]:
     """Read tables and learn the states of every variable from all tasks that have it; and what to remember of tables.
 
@@ -48,9 +49,9 @@ def learn_tables_of(
             codes.append(coded)
             present[t] = here
             rows.append(np.arange(len(coded)))
-        known = Known(model, tuple(schema.names), len(schema.names), None, tasks)
+        known = Known(model, tuple(schema.names), len(schema.names), None, tasks, new_tasks)
     else:
-        arrival = receive_table(X, model=model, task=task, task_column=task_column)
+        arrival = receive_table(X, model=model, task=task, task_column=task_column, new_tasks=new_tasks)
         schema = learn_schema(arrival.table, None, categorical_features, bins, declared_categories(X))
         known, tasks = arrival.known, arrival.known.tasks
         everything = schema.encode(arrival.table)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kinfolk.sequences.model.emissions.families import FAMILIES
 from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.tasks.answering import tell_of_unseen
 from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.schema import Column, as_numbers, encode_column, is_count
 from kinfolk.tasks.table import Table, is_missing
@@ -86,13 +87,14 @@ def _channel_steps(table: Table, channel: Channel) -> NDArray[Any]:
     index = channel.columns[0]
     values = table.columns[index]
     if channel.reads == "counts":
-        counts = as_numbers(values).astype(np.float64)
+        counts = as_numbers(values, table.labels[index])
         check_counts(counts, table.labels[index])
         return np.where(np.isnan(counts), -1, counts).astype(np.int64)
     if channel.symbols is None:
-        return np.column_stack([as_numbers(table.columns[i]).astype(np.float64) for i in channel.columns])
+        return np.column_stack([as_numbers(table.columns[i], table.labels[i]) for i in channel.columns])
     codes = encode_column(Column("", channel.symbols, None), values, table.coded[index]).astype(np.int64)
     strange = (codes < 0) & ~is_missing(values)
+    tell_of_unseen(values, codes < 0, channel.symbols, table.labels[index])
     return np.where(strange, len(channel.symbols), codes)
 
 

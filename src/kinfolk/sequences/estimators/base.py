@@ -64,6 +64,7 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
     n_draws: int
     thin: int
     random_state: Any
+    new_tasks: str
     n_jobs: int | None
     verbose: bool
 
@@ -91,7 +92,9 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
         """
         self._check_parameters()
         with all_or_nothing(self):
-            arrival = receive_table(X, model=type(self).__name__, lengths=lengths, task=task, sequences=True)
+            arrival = receive_table(
+                X, model=type(self).__name__, lengths=lengths, task=task, sequences=True, new_tasks=self.new_tasks
+            )
             layout, tasks = learn_layout(X, arrival.table, self.emission, self.symbols), arrival.known.tasks
             assert arrival.lengths is not None
             sequences = arrange(

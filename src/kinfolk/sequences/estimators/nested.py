@@ -50,6 +50,8 @@ class NestedIHMM(SequenceModel):
     n_chains, n_burn_in, n_draws, thin : int, default=4, 100, 100, 1
         Chains of the sampler; sweeps thrown away, draws of each, and sweeps for a draw. Splits and merges of clusters
         learn from the sweeps that are thrown away: without any, clusters are found less often.
+    new_tasks : {"warn", "expected"}, default="warn"
+        Whether to warn where most sequences to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
     random_state : int, RandomState or None
     n_jobs : int or None
         Processes over chains, or threads over the tasks of a lone one, and over draws in prediction; results do not
@@ -109,6 +111,7 @@ class NestedIHMM(SequenceModel):
         n_burn_in: int = 100,
         n_draws: int = 100,
         thin: int = 1,
+        new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -128,6 +131,7 @@ class NestedIHMM(SequenceModel):
         self.n_burn_in = n_burn_in
         self.n_draws = n_draws
         self.thin = thin
+        self.new_tasks = new_tasks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -19,7 +19,7 @@ class SingleIHMM(SequenceModel):
         The most hidden states that a task may have.
     emission, symbols, emission_strength, state_concentration, transition_concentration, stickiness, inference
         As in :class:`~kinfolk.NestedIHMM`.
-    n_chains, n_burn_in, n_draws, thin, random_state, n_jobs, verbose
+    n_chains, n_burn_in, n_draws, thin, new_tasks, random_state, n_jobs, verbose
         As in :class:`~kinfolk.NestedIHMM`; chains are those of each task.
 
     Attributes
@@ -62,6 +62,7 @@ class SingleIHMM(SequenceModel):
         n_burn_in: int = 100,
         n_draws: int = 100,
         thin: int = 1,
+        new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -78,6 +79,7 @@ class SingleIHMM(SequenceModel):
         self.n_burn_in = n_burn_in
         self.n_draws = n_draws
         self.thin = thin
+        self.new_tasks = new_tasks
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from kinfolk.parameters import check_whole
+from kinfolk.tasks.answering import expect_new
 from kinfolk.tasks.selection.splitting import Indices, RowsByTask, TaskSplitter
 
 
@@ -220,6 +221,7 @@ class LeaveTasksOut(TaskSplitter):
 
     def _test_rows(self, table: RowsByTask) -> Iterator[Indices]:
         tasks = self._testable(table)
+        expect_new(table.tasks)
         rng = np.random.default_rng(self._seed())
         if self.n_splits is not None:
             groups = [rng.permutation(len(tasks))[: self.n_tasks] for _ in range(self.n_splits)]
