@@ -35,6 +35,7 @@ class Meeting:
     created: datetime | None = None
     organiser: str = ""
     organiser_name: str = ""
+    sent_by: str = ""
     attendees: tuple[Attendee, ...] = ()
     summary: str = ""
     description: str = ""

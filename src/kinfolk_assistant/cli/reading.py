@@ -11,6 +11,7 @@ from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.bounds import Refused
 from kinfolk_assistant.reading.calendars import read_calendar
 from kinfolk_assistant.reading.mail import MAX_MAIL_BYTES, read_mail
+from kinfolk_assistant.reading.origin import Origin
 
 
 class Received(NamedTuple):
@@ -24,6 +25,7 @@ class Received(NamedTuple):
     reference: str
     sender: str = ""
     arrived: datetime | None = None
+    origin: Origin | None = None
 
 
 def read_messages(path: Path) -> list[Received]:
@@ -47,4 +49,7 @@ def read_messages(path: Path) -> list[Received]:
         mailed = read_mail(data)
     except Refused as refusal:
         raise Refused(f"{name} is not a calendar, and as a mail it is of no use: {refusal}") from None
-    return [Received(one.object, one.received, "mail", one.message_id, one.sender, one.arrived) for one in mailed]
+    return [
+        Received(one.object, one.received, "mail", one.message_id, one.sender, one.arrived, one.origin)
+        for one in mailed
+    ]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kinfolk_assistant.cli.options import LedgerFile, SettingsFile, User, need_extra, open_ledger
+from kinfolk_assistant.cli.options import LedgerFile, SettingsFile, User, need_extra, open_ledger, read_settings
 
 EXAMPLE = """\b
 Example:
@@ -36,6 +36,7 @@ def receive(
     now = datetime.now(UTC)
     address = mail_address(user)
     messages = read_messages(source)
+    read = read_settings(settings, ledger)
     told = 0
     with open_ledger(settings, ledger, new=False) as book, book.begin() as session:
         try:
@@ -52,6 +53,8 @@ def receive(
                 source_ref=message.reference,
                 now=now,
                 sender=message.sender,
+                origin=message.origin,
+                trust=read.trust,
             )
             told += bool(taken)
     typer.echo(f"{told} of {len(messages)} messages are about requests to {address}.")

@@ -54,7 +54,7 @@ def serve(
 
     configuration = read_settings(settings, ledger)
     book = Ledger(configuration.ledger)
-    assistant = Assistant(book, Routes(configuration))
+    assistant = Assistant(book, Routes(configuration), trust=configuration.trust)
     visits = Visits(assistant, configuration.accounts)
     is_near = host in ("127.0.0.1", "::1", "localhost")
     run(assistant, host, port, proxy_header, not is_near if https is None else https, visits)

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.settings import Settings, read_settings
 from kinfolk_assistant.delivery.smtp import MailServer, Security
+from kinfolk_assistant.reading.trust import Trust
 
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
@@ -36,6 +37,8 @@ class Configuration:
         Where answers are written that go no other way.
     accounts : mapping of str to CalDAVAccount
         The users' accounts, by address.
+    trust : Trust
+        Whom the assistant may answer without asking.
     warnings : tuple of str
         What works but should not be so, a sentence each.
     """
@@ -44,6 +47,7 @@ class Configuration:
     smtp: MailServer | None = None
     folder: Path | None = None
     accounts: Mapping[str, CalDAVAccount] = field(default_factory=dict)
+    trust: Trust = field(default_factory=Trust)
     warnings: tuple[str, ...] = ()
 
 
@@ -90,12 +94,15 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
             raise user.wrong("address", f"is {address!r} for the second time")
         caldav = user.table("caldav")
         accounts[address] = _account(caldav) if caldav else None
+    trusted = top.table("trust")
+    trust = _trust(trusted) if trusted else Trust()
     top.all_known()
     return Configuration(
         ledger if "://" in ledger else str(top.beside(ledger)),
         mail,
         folder,
         {address: account for address, account in accounts.items() if account is not None},
+        trust,
         tuple(top.warnings),
     )
 
@@ -116,6 +123,20 @@ def _mail_server(table: Settings) -> MailServer:
     if security == "none" and server.password and server.host not in _NEAR:
         table.warn("security", 'is "none", so the password can be read on its way')
     return server
+
+
+def _trust(table: Settings) -> Trust:
+    delegates = table.table("delegates")
+    return Trust(
+        table.texts("servers"),
+        table.texts("domains"),
+        {organiser.lower(): delegates.texts(organiser) for organiser in delegates.names()} if delegates else {},
+        table.texts("services"),
+        table.texts("allow"),
+        table.texts("deny"),
+        table.number("per_organiser", 0, 1000, Trust.per_organiser),
+        table.number("per_domain", 0, 1000, Trust.per_domain),
+    )
 
 
 def _account(table: Settings) -> CalDAVAccount:

@@ -81,6 +81,19 @@ class Settings:
             raise self.wrong(key, f"is {value!r}, but must be a whole number from {least} to {most}")
         return value
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Give a list of texts in lower case, empty where there is none."""
+        value = self._get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(one, str) and one.strip() for one in value):
+            raise self.wrong(key, "must be a list of texts")
+        return tuple(one.strip().lower() for one in value)
+
+    def names(self) -> tuple[str, ...]:
+        """Give the keys of a table whose keys are the administrator's own."""
+        return tuple(self._values)
+
     def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
         """Give one of several words."""
         value = self.text(key, default)

@@ -16,6 +16,7 @@ from kinfolk_assistant.ledger.tables import Table
 _ADDED: dict[int, tuple[str, ...]] = {
     2: ("decisions.why",),
     3: ("users.calendar_read_at",),
+    4: ("requests.origin", "requests.sender"),
 }
 
 LAYOUT = max(_ADDED)

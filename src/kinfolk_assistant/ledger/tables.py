@@ -113,6 +113,7 @@ class Request(Table):
         UniqueConstraint("user", "uid", "recurrence_id", "sequence"),
         Index("requests_in_order", "user", "state", "received_at"),
         Index("requests_by_state", "state", "user"),
+        Index("requests_by_organiser", "user", "organiser"),
         NUMBERED,
     )
 
@@ -134,6 +135,9 @@ class Request(Table):
     # Where it came from: "history", "file", "mail" or "caldav"; the reference is the server's path or the mail's id.
     source: Mapped[str] = mapped_column(default="file")
     source_ref: Mapped[str] = mapped_column(default="")
+    # Of a mail: who sent it, and all that is known of where it comes from.
+    sender: Mapped[str] = mapped_column(String(320), default="", server_default="")
+    origin: Mapped[dict[str, Any] | None]
     # open → answered, cancelled or superseded (a later SEQUENCE came); history is never open.
     state: Mapped[str] = mapped_column(String(12), default="open")
     # The fifteen features (None: could not be known) and, for those that could not, why.

@@ -56,6 +56,7 @@ def read_event(event: Component, method: str, uid: str, what: str) -> Meeting:
         created=_instant(event, "CREATED"),
         organiser="" if organiser is None else address_of(organiser),
         organiser_name=_parameter(organiser, "CN"),
+        sent_by=_parameter(organiser, "SENT-BY").lower().removeprefix("mailto:").strip(),
         attendees=tuple(
             Attendee(address_of(one), _parameter(one, "CN"), _parameter(one, "PARTSTAT").upper() or "NEEDS-ACTION")
             for one in (attendees if isinstance(attendees, list) else [attendees])[:MAX_ATTENDEES]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
 from email.message import Message
-from email.utils import parseaddr, parsedate_to_datetime
+from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 from icalendar.prop import vInt
@@ -16,6 +16,7 @@ from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.bounds import INVITATION, WHOLE_CALENDAR, Refused
 from kinfolk_assistant.reading.calendars import METHODS, read_calendar
 from kinfolk_assistant.reading.events import priority_of
+from kinfolk_assistant.reading.origin import Origin, origin_of
 from kinfolk_assistant.reading.parsing import parse
 
 MAX_MAIL_BYTES = 25 * 2**20
@@ -43,6 +44,8 @@ class MailedObject(NamedTuple):
     arrived
         When the user's own server took the mail, by the topmost Received line; None where it has none. What a sender
         writes into Date is no evidence of that.
+    origin
+        Who sent it, and what servers found out about that.
     sender
         The address in From.
     message_id
@@ -58,6 +61,7 @@ class MailedObject(NamedTuple):
     message_id: str
     importance: int
     arrived: datetime | None = None
+    origin: Origin = Origin()
 
 
 def read_mail(data: bytes) -> list[MailedObject]:
@@ -99,7 +103,8 @@ def read_mail(data: bytes) -> list[MailedObject]:
     importance = _importance(message)
     arrived = _arrived(message)
     received = arrived or _moment(_header(message, "Date"))
-    shared = (received, _sender(message), _message_id(message), importance, arrived)
+    origin = origin_of(message)
+    shared = (received, origin.sender, _message_id(message), importance, arrived, origin)
     return [MailedObject(_weighed(one, importance), *shared) for one in found.values()]
 
 
@@ -159,13 +164,6 @@ def _header(message: Message, name: str) -> str:
 def _message_id(message: Message) -> str:
     found = _MESSAGE_ID.fullmatch(_header(message, "Message-ID"))
     return found[0] if found else ""
-
-
-def _sender(message: Message) -> str:
-    try:
-        return parseaddr(_header(message, "From"))[1].lower()[:320]
-    except RecursionError:  # comments may be nested as deeply as anyone likes
-        return ""
 
 
 def _arrived(message: Message) -> datetime | None:

@@ -22,6 +22,8 @@ from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Contact, Deed, User
 from kinfolk_assistant.ledger.users import NotYours, find_user, lock_user, make_user
 from kinfolk_assistant.meeting import CalendarObject
+from kinfolk_assistant.reading.origin import Origin
+from kinfolk_assistant.reading.trust import Trust
 from kinfolk_assistant.service import answering, consent, deciding, intake, outbox, retraining, settings, views
 from kinfolk_assistant.service.background import Repeating
 from kinfolk_assistant.service.calendar import Kept, take_calendar
@@ -51,6 +53,8 @@ class Assistant:
         How answers are sent.
     clock : callable, default=now
         Gives the present moment.
+    trust : Trust, optional
+        Whom the assistant may answer without asking.
 
     Examples
     --------
@@ -79,10 +83,13 @@ class Assistant:
     >>> folder.cleanup()
     """
 
-    def __init__(self, ledger: Ledger, deliver: Deliverer, clock: Callable[[], datetime] = now) -> None:
+    def __init__(
+        self, ledger: Ledger, deliver: Deliverer, clock: Callable[[], datetime] = now, trust: Trust | None = None
+    ) -> None:
         self.ledger = ledger
         self.deliver = deliver
         self.clock = clock
+        self.trust = trust or Trust()
         self.models = Models()
         self._judged_by: list[int] | None = None
 
@@ -100,6 +107,7 @@ class Assistant:
         source: str,
         source_ref: str = "",
         sender: str = "",
+        origin: Origin | None = None,
     ) -> list[int]:
         """Take invitations, updates and cancellations in, each once; the numbers of the requests they speak of."""
         with self.ledger.begin() as session:
@@ -112,6 +120,8 @@ class Assistant:
                 source_ref=source_ref,
                 now=self.clock(),
                 sender=sender,
+                origin=origin,
+                trust=self.trust,
             )
 
     def take_calendar(self, user: str, kept: Iterable[Kept], *, whole: bool = True) -> int:
@@ -240,7 +250,7 @@ class Assistant:
             deciding.look_ahead(session, user, self.models)
         try:
             with self.ledger.begin() as session:
-                return deciding.decide_next(session, user, self.models, self.clock())
+                return deciding.decide_next(session, user, self.models, self.clock(), self.trust)
         except (SQLAlchemyError, OSError):
             raise
         except Exception:

@@ -6,9 +6,9 @@ In the papers: Roy (2006), section 3.1.
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from kinfolk_assistant.features.people import People
@@ -22,10 +22,12 @@ from kinfolk_assistant.ledger.requests import (
     next_undecided,
 )
 from kinfolk_assistant.ledger.tables import Contact, Decision, Reply, Request, User
-from kinfolk_assistant.ledger.users import find_user, known_zone, lock_user
+from kinfolk_assistant.ledger.users import find_user, lock_user
 from kinfolk_assistant.reading.reply import make_reply
+from kinfolk_assistant.reading.trust import Trust
 from kinfolk_assistant.service.models import InUse, Models, model_id_of
 from kinfolk_assistant.service.standing import meeting_of, past_of
+from kinfolk_assistant.service.strangers import forged, is_stranger, over_cap
 from kinfolk_assistant.service.today import owner_of, taken_now
 from kinfolk_assistant.service.weighing import costs_of
 
@@ -40,7 +42,7 @@ def people_of(session: Session, user: str) -> People:
     return People.from_contacts(list(session.scalars(select(Contact).where(Contact.user == user))))
 
 
-def decide_next(session: Session, address: str, models: Models, now: datetime) -> bool:
+def decide_next(session: Session, address: str, models: Models, now: datetime, trust: Trust) -> bool:
     """Decide about the user's request that came first of those that are undecided; whether there was one.
 
     All in the transaction of the session, with the user locked: the features see every meeting accepted before, and
@@ -59,7 +61,7 @@ def decide_next(session: Session, address: str, models: Models, now: datetime) -
         request.features, request.unknown = dict(row.values), dict(row.unknown)
     using = models.of(session, user.address)
     judgement = judge(using.model, request.features, user.address, costs_of(user))
-    held_back = "" if judgement.action == "ask" else _held_back(session, user, request, judgement.action, now)
+    held_back = "" if judgement.action == "ask" else _held_back(session, user, request, judgement.action, trust, now)
     shadow = bool(held_back)
     record(session, request, judgement, using, now, shadow=shadow, why=held_back)
     if judgement.action == "ask":
@@ -137,7 +139,7 @@ def record(
     session.flush()
 
 
-def _held_back(session: Session, user: User, request: Request, action: str, now: datetime) -> str:
+def _held_back(session: Session, user: User, request: Request, action: str, trust: Trust, now: datetime) -> str:
     """Why an answer is not given automatically; "" where nothing speaks against it."""
     if not user.automation:
         return "automation is off"
@@ -150,18 +152,13 @@ def _held_back(session: Session, user: User, request: Request, action: str, now:
         return unread
     if waits := own_answers(session, user.address).waits(action):
         return waits
-    if _answers_today(session, user, now) >= user.daily_cap:
-        return f"{user.daily_cap} answers were given today already"
+    if doubt := forged(request, meeting, trust):
+        return doubt
+    if is_stranger(session, user, request.organiser, trust):
+        return f"you have never met {request.organiser}"
+    if capped := over_cap(session, user, request.organiser, trust, now):
+        return capped
     return taken_now(session, user, request, now) if action == "accept" else ""
-
-
-def _answers_today(session: Session, user: User, now: datetime) -> int:
-    """How many answers the assistant has prepared since midnight of the user's day, those taken back among them."""
-    local = now.astimezone(known_zone(user.zone))
-    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
-    query = select(func.count()).select_from(Reply).join(Request)
-    query = query.where(Request.user == user.address, Reply.by == "assistant", Reply.made_at >= midnight)
-    return session.scalars(query).one()
 
 
 def _answer_automatically(session: Session, user: User, request: Request, action: str, now: datetime) -> None:

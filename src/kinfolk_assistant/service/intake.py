@@ -18,6 +18,8 @@ from kinfolk_assistant.ledger.requests import versions
 from kinfolk_assistant.ledger.tables import Cancellation, Request
 from kinfolk_assistant.ledger.users import known_zone, lock_user
 from kinfolk_assistant.meeting import CalendarObject, Meeting
+from kinfolk_assistant.reading.origin import Origin
+from kinfolk_assistant.reading.trust import Trust, forgery_doubt, tied_sender
 from kinfolk_assistant.service.deciding import put_before
 from kinfolk_assistant.service.elsewhere import follow_earlier
 from kinfolk_assistant.service.standing import meeting_of
@@ -44,14 +46,17 @@ def take_in(
     source_ref: str,
     now: datetime,
     sender: str = "",
+    origin: Origin | None = None,
+    trust: Trust | None = None,
 ) -> list[int]:
     """Take messages in; the numbers of the requests that they speak of.
 
     Only REQUEST and CANCEL are followed, and only from the meeting's own organiser: somebody who knows the UID of
-    another's meeting can neither move it nor call it off. Where the ``sender`` of a mail is known and is not the
-    organiser whom it names, what it says of a meeting that is known already is not followed but put before the user: it
-    may be the organiser's secretary, or anybody.
+    another's meeting can neither move it nor call it off. Where the ``sender`` of a mail is known and cannot be tied to
+    the organiser whom it names, or the own mail server says that it may be forged, what it says of a meeting that is
+    known already is not followed but put before the user.
     """
+    origin, trust = origin or Origin(sender), trust or Trust()
     owner = lock_user(session, user)
     zone = known_zone(owner.zone)
     touched: dict[int, None] = {}
@@ -66,8 +71,8 @@ def take_in(
                 raise ValueError(
                     f"The UID of an invitation has {len(meeting.uid)} characters; at most {MAX_UID} are taken."
                 )
-            if sender and sender != meeting.organiser and _is_known(session, owner.address, one.method, meeting):
-                found = _doubt(session, owner.address, meeting, sender, now)
+            if _is_doubtful(meeting, origin, trust) and _is_known(session, owner.address, one.method, meeting):
+                found = _doubt(session, owner.address, meeting, origin.sender, now)
             elif one.method == "CANCEL":
                 found = _cancel(session, owner.address, meeting, received_at, now)
             elif one.method == "REQUEST" and meeting.organiser != owner.address:
@@ -89,6 +94,8 @@ def take_in(
                     text=as_stored(one.text),
                     source=source,
                     source_ref=_line(source_ref),
+                    sender=_line(origin.sender)[:320],
+                    origin=origin.as_json() if source == "mail" else None,
                     state="open",
                 )
                 found = _request(session, fresh, cancelled=meeting.cancelled, now=now)
@@ -100,6 +107,13 @@ def take_in(
     return list(touched)
 
 
+def _is_doubtful(meeting: Meeting, origin: Origin, trust: Trust) -> bool:
+    """Whether a mail may be somebody else's than its organiser's; where no own server is named, its sender is taken."""
+    if not origin.sender:
+        return False
+    return bool(forgery_doubt(meeting, origin, trust)) if trust.servers else not tied_sender(meeting, origin, trust)
+
+
 def _is_known(session: Session, user: str, method: str, meeting: Meeting) -> bool:
     """Whether a message would change something: a CANCEL always may, its REQUEST may still be on the way."""
     return method == "CANCEL" or bool(versions(session, user, as_stored(meeting.uid), meeting.recurrence_id))
@@ -108,7 +122,12 @@ def _is_known(session: Session, user: str, method: str, meeting: Meeting) -> boo
 def _doubt(session: Session, user: str, meeting: Meeting, sender: str, now: datetime) -> list[Request]:
     """Let the user see to a meeting of which somebody else than its organiser says that it has changed."""
     doubted = []
-    why = f"{_line(sender)}, who is not its organiser, says that it has changed or was cancelled"
+    who = _line(sender)
+    if sender == meeting.organiser:
+        who = f"a mail that may not be from {who}"
+    elif sender:
+        who += ", who is not its organiser,"
+    why = f"{who} says that it has changed or was cancelled"
     for request in versions(session, user, as_stored(meeting.uid), meeting.recurrence_id or None):
         withdrawn = request.state in ("open", "answered") and withdraw_unsent(session, request, now, why)
         if request.state == "open" or withdrawn:
@@ -161,7 +180,8 @@ def _refresh(session: Session, known: Request, fresh: Request, now: datetime) ->
         return
     was_decided = known.state == "answered" or (known.state == "open" and known.features is not None)
     has_moved = was_decided and known.source != "history" and _times(known) != _times(fresh)
-    for name in ("stamp", "organiser_name", "summary", "location", "starts_at", "ends_at", "all_day", "text"):
+    kept = ("stamp", "organiser_name", "summary", "location", "starts_at", "ends_at", "all_day", "text")
+    for name in (*kept, "sender", "origin"):
         setattr(known, name, getattr(fresh, name))
     if fresh.source_ref:
         known.source_ref = fresh.source_ref

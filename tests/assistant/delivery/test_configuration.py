@@ -171,3 +171,25 @@ def test_a_file_that_is_not_there_is_an_oserror_with_its_name(tmp_path: Path) ->
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="too much for settings"):
         read(tmp_path, "#" * (1 << 20) + "\n")
+
+
+def test_whom_the_assistant_may_answer_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "assistant.toml"
+    lines = [
+        'ledger = "a.db"',
+        "[trust]",
+        'servers = ["MX.example.org"]',
+        'deny = ["vendor.example"]',
+        "per_domain = 4",
+    ]
+    path.write_text("\n".join([*lines, 'delegates = { "Boss@x.org" = ["pa@y.org"] }']), encoding="utf-8")
+    trust = read_configuration(path).trust
+    assert (trust.servers, trust.deny, trust.per_domain) == (("mx.example.org",), ("vendor.example",), 4)
+    assert trust.delegates == {"boss@x.org": ("pa@y.org",)}
+
+
+def test_a_misspelt_key_of_whom_to_answer_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "assistant.toml"
+    path.write_text('ledger = "a.db"\n[trust]\ndenied = ["x"]\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"trust\.denied is not known"):
+        read_configuration(path)

@@ -18,6 +18,7 @@ from sqlalchemy import event
 
 from kinfolk_assistant.delivery.deliverer import Outgoing
 from kinfolk_assistant.ledger.store import Ledger
+from kinfolk_assistant.reading.trust import Trust
 from kinfolk_assistant.service import deciding
 from kinfolk_assistant.service.assistant import Assistant
 from tests.assistant.service.world import MONDAY, Clock, invitation
@@ -66,12 +67,12 @@ def work(url: str, folder: Path, certain: bool, clock: Clock, die: str, at: int)
     event.listen(ledger.engine, "commit", count)
     if die == "between decision and reply":
         deciding.make_reply = lambda *rest: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
-    assistant = Assistant(ledger, Logged(folder / "left", certain, die), clock)
+    assistant = Assistant(ledger, Logged(folder / "left", certain, die), clock, Trust(per_organiser=100))
     for user in USERS:
         assistant.calendar_unchanged(user)
         for n, one in invitations(user):
             received_at = MONDAY + timedelta(minutes=n)
-            assistant.take_in(user, [one], received_at=received_at, source="mail")  # type: ignore[list-item]
+            assistant.take_in(user, [one], received_at=received_at, source="caldav")  # type: ignore[list-item]
     while assistant.work():
         pass
     ledger.close()

@@ -17,7 +17,7 @@ from tests.assistant.service.world import ANN, MONDAY, Clock, Recorder, automate
 
 @pytest.fixture
 def asked(assistant: Assistant) -> int:
-    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="mail")
+    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="caldav")
     assistant.work()
     return one
 
@@ -27,7 +27,7 @@ def automatic(assistant: Assistant, ledger: Ledger) -> int:
     """A request that the assistant accepts by itself in ten minutes."""
     teach(ledger, ANN)
     automate(assistant)
-    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="mail")
+    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="caldav")
     assistant.work()
     return one
 
@@ -176,7 +176,7 @@ def test_an_undone_meeting_takes_time_like_any_that_is_not_answered_until_it_is_
     assistant.undo(ANN, automatic)
     if then is not None:
         assistant.answer(ANN, automatic, then)
-    [other] = assistant.take_in(ANN, [invitation("other")], received_at=MONDAY, source="mail")
+    [other] = assistant.take_in(ANN, [invitation("other")], received_at=MONDAY, source="caldav")
     assistant.work()
     assert assistant.request(ANN, other).features["conflict"] == conflict
 
@@ -196,12 +196,12 @@ def test_nothing_is_undone_twice(assistant: Assistant, automatic: int) -> None:
 
 
 def test_what_is_cancelled_or_superseded_is_answered_no_more(assistant: Assistant, automatic: int) -> None:
-    assistant.take_in(ANN, [invitation(sequence=1)], received_at=MONDAY, source="mail")
+    assistant.take_in(ANN, [invitation(sequence=1)], received_at=MONDAY, source="caldav")
     with pytest.raises(NotNow, match="answer its later version"):
         assistant.answer(ANN, automatic, "accept")
     with pytest.raises(NotNow, match="answer its later version"):
         assistant.undo(ANN, automatic)
-    assistant.take_in(ANN, [invitation(method="CANCEL", sequence=2)], received_at=MONDAY, source="mail")
+    assistant.take_in(ANN, [invitation(method="CANCEL", sequence=2)], received_at=MONDAY, source="caldav")
     with pytest.raises(NotNow, match="has cancelled"):
         assistant.answer(ANN, automatic + 1, "accept")
 
@@ -240,7 +240,7 @@ def test_an_answer_in_the_calendar_to_an_earlier_version_is_not_one_to_the_later
     assistant: Assistant, ledger: Ledger, asked: int
 ) -> None:
     [later] = assistant.take_in(
-        ANN, [invitation(sequence=1, start=MONDAY + timedelta(days=3))], received_at=MONDAY, source="mail"
+        ANN, [invitation(sequence=1, start=MONDAY + timedelta(days=3))], received_at=MONDAY, source="caldav"
     )
     assistant.take_calendar(ANN, [Kept(invitation(method="", partstat="ACCEPTED"))])
     assert label(ledger, later) is None

@@ -38,9 +38,9 @@ def test_features_of_a_calendar_never_read_are_missing(assistant: Assistant, led
 
 
 def test_features_of_a_calendar_not_read_for_long_are_missing(assistant: Assistant, clock: Clock) -> None:
-    clock.pass_(seconds=DESCRIBES_FOR.total_seconds())
+    clock.at += timedelta(seconds=DESCRIBES_FOR.total_seconds())
     assert assistant.request(ANN, take(assistant, invitation("a"))).features["conflict"] == "no"
-    clock.pass_(seconds=1)
+    clock.at += timedelta(seconds=1)
     assert (
         assistant.request(ANN, take(assistant, invitation("b", SLOT + timedelta(hours=3)))).unknown["conflict"] == STALE
     )
@@ -61,7 +61,7 @@ def test_nothing_is_answered_by_a_calendar_that_is_not_known(
     teach(ledger, ANN)
     automate(assistant, undo_minutes=0)
     # A request that the model is sure of whatever the calendar says.
-    clock.pass_(seconds=DECIDES_FOR.total_seconds() + 60)
+    clock.at += timedelta(seconds=DECIDES_FOR.total_seconds() + 60)
     if read == "never":
         forget(ledger)
     if read == "just now":

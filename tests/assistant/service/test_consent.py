@@ -84,7 +84,7 @@ def test_a_newcomer_without_history_is_judged_by_the_shared_model(assistant: Ass
     give_history(assistant, ANN)
     assistant.agree(ANN)
     assistant.retrain()
-    [one] = assistant.take_in(BOB, [invitation(attendee=BOB)], received_at=MONDAY, source="mail")
+    [one] = assistant.take_in(BOB, [invitation(attendee=BOB)], received_at=MONDAY, source="caldav")
     assistant.work()
     assert assistant.request(BOB, one).probability is not None
 
@@ -101,7 +101,7 @@ def test_withdrawing_takes_every_model_that_knows_the_user_from_all_others_at_on
     assert assistant.model(CYD) is None
     assert assistant.model(ANN) is not None
     assert models(ledger) == [(ANN, [ANN, BOB])]
-    [one] = assistant.take_in(BOB, [invitation(attendee=BOB)], received_at=MONDAY, source="mail")
+    [one] = assistant.take_in(BOB, [invitation(attendee=BOB)], received_at=MONDAY, source="caldav")
     assistant.work()
     assert assistant.request(BOB, one).action == "ask"
     assert assistant.retrain()
@@ -124,8 +124,8 @@ def test_erasing_leaves_no_row_no_model_and_no_name(assistant: Assistant, ledger
         assistant.agree(user)
     assistant.withdraw(CYD)
     assistant.retrain()
-    assistant.take_in(ANN, [invitation(), invitation("x", method="CANCEL")], received_at=MONDAY, source="mail")
-    [one] = assistant.take_in(BOB, [invitation(attendee=BOB)], received_at=MONDAY, source="mail")
+    assistant.take_in(ANN, [invitation(), invitation("x", method="CANCEL")], received_at=MONDAY, source="caldav")
+    [one] = assistant.take_in(BOB, [invitation(attendee=BOB)], received_at=MONDAY, source="caldav")
     assistant.work()
     assistant.answer(ANN, assistant.inbox(ANN)[0].id, "accept")
     assert [kin["user"] for kin in assistant.request(BOB, one).kin] == [ANN]
@@ -146,14 +146,14 @@ def test_erasing_leaves_no_row_no_model_and_no_name(assistant: Assistant, ledger
 def test_what_is_erased_is_in_no_file_of_the_sqlite_ledger(tmp_path: Path, assistant: Assistant) -> None:
     if assistant.ledger.engine.dialect.name != "sqlite":
         pytest.skip("PostgreSQL keeps its files to itself")
-    assistant.take_in(ANN, [invitation(summary="Very private plans")], received_at=MONDAY, source="mail")
+    assistant.take_in(ANN, [invitation(summary="Very private plans")], received_at=MONDAY, source="caldav")
     assistant.erase(ANN)
     assert [one.name for one in tmp_path.iterdir() if b"Very private plans" in one.read_bytes()] == []
 
 
 def test_erasing_one_leaves_the_other_as_they_were(assistant: Assistant, ledger: Ledger) -> None:
     for user in (ANN, BOB):
-        assistant.take_in(user, [invitation(attendee=user)], received_at=MONDAY, source="mail")
+        assistant.take_in(user, [invitation(attendee=user)], received_at=MONDAY, source="caldav")
     assistant.work()
     before = assistant.inbox(BOB), [deed.text for deed in assistant.deeds(BOB)]
     assistant.erase(ANN)
@@ -180,7 +180,7 @@ def test_a_label_that_comes_during_the_fit_asks_for_the_next(
 ) -> None:
     give_history(assistant, ANN)
     assistant.agree(ANN)
-    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="mail")
+    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="caldav")
     assistant.work()
     during_fit(monkeypatch, lambda: assistant.answer(ANN, one, "accept"))
     assert assistant.retrain()
@@ -192,7 +192,7 @@ def test_pages_read_and_users_answer_while_a_model_is_fitted(
 ) -> None:
     give_history(assistant, ANN)
     teach(ledger, ANN)
-    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="mail")
+    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="caldav")
     seen: list[object] = []
 
     def meanwhile() -> None:
@@ -295,7 +295,7 @@ def test_what_the_assistant_answered_by_itself_is_not_among_the_labels(
 ) -> None:
     teach(ledger, ANN)
     automate(assistant)
-    assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="mail")
+    assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="caldav")
     assistant.work()
     clock.pass_(days=1)
     assistant.work()

@@ -23,7 +23,7 @@ SLOT = MONDAY + timedelta(days=2)
 
 def take(assistant: Assistant, *objects: CalendarObject, user: str = ANN, **ago: float) -> list[int]:
     at = assistant.clock() - timedelta(**ago)
-    return assistant.take_in(user, objects, received_at=at, source="mail")
+    return assistant.take_in(user, objects, received_at=at, source="caldav")
 
 
 def automate(assistant: Assistant, ledger: Ledger, **settings: object) -> None:

@@ -17,7 +17,7 @@ LATER = MONDAY + timedelta(hours=1)
 
 
 def take(assistant: Assistant, *objects: CalendarObject, user: str = ANN) -> list[int]:
-    return assistant.take_in(user, objects, received_at=assistant.clock(), source="mail", source_ref="<1@x>")
+    return assistant.take_in(user, objects, received_at=assistant.clock(), source="caldav", source_ref="<1@x>")
 
 
 def states(ledger: Ledger) -> list[tuple[int, str]]:

@@ -25,7 +25,7 @@ def prepared(assistant: Assistant, ledger: Ledger) -> int:
     """A request with an automatic answer that is due in ten minutes."""
     teach(ledger, ANN)
     automate(assistant, undo_minutes=10)
-    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="mail", source_ref="<ref@x>")
+    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="caldav", source_ref="<ref@x>")
     assistant.work()
     return one
 
@@ -79,7 +79,6 @@ def test_the_text_and_the_message_id_are_the_same_at_every_attempt(
     recorder.before = fail
     for _ in range(4):
         clock.pass_(hours=1)
-        assistant.calendar_unchanged(ANN)
         assistant.work()
     assert len(tried) == 3
     assert len({(one.text, one.message_id) for one in tried}) == 1
@@ -98,7 +97,6 @@ def test_failures_are_tried_again_ever_later_and_not_for_ever(
     recorder.before = fail
     for _ in range(400):
         clock.pass_(minutes=1 if len(tries) < 6 else 20)
-        assistant.calendar_unchanged(ANN)
         assistant.work()
     gaps = [later - earlier for earlier, later in pairwise(tries)]
     assert len(tries) == outbox.MOST_ATTEMPTS
@@ -139,7 +137,6 @@ def test_killed_while_sending_by_mail_it_is_put_before_the_user(
     recorder.before = lambda outgoing: None
     for _ in range(3):
         clock.pass_(hours=1)
-        assistant.calendar_unchanged(ANN)
         assistant.work()
     assert recorder.sent == []
     [shown] = assistant.inbox(ANN)
@@ -173,7 +170,6 @@ def test_a_slow_sender_that_was_given_up_still_reports_that_it_was_sent(
     def slow(outgoing: Outgoing) -> None:
         recorder.before = lambda outgoing: None
         clock.pass_(hours=1)
-        assistant.calendar_unchanged(ANN)
         assistant.work()
         assert reply(ledger).state == "uncertain"
 
@@ -186,7 +182,7 @@ def test_nothing_leaves_after_the_organiser_cancelled(
     assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock, prepared: int
 ) -> None:
     clock.pass_(minutes=11)
-    assistant.take_in(ANN, [invitation(method="CANCEL", sequence=1)], received_at=clock(), source="mail")
+    assistant.take_in(ANN, [invitation(method="CANCEL", sequence=1)], received_at=clock(), source="caldav")
     assistant.work()
     assert recorder.sent == []
     assert reply(ledger).state == "withdrawn"
@@ -210,7 +206,7 @@ def test_a_reply_that_failed_is_not_tried_again_after_a_cancellation(
     assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock, prepared: int
 ) -> None:
     def cancelled_meanwhile(outgoing: Outgoing) -> None:
-        assistant.take_in(ANN, [invitation(method="CANCEL", sequence=1)], received_at=clock(), source="mail")
+        assistant.take_in(ANN, [invitation(method="CANCEL", sequence=1)], received_at=clock(), source="caldav")
         raise NotDelivered("The server is away.")
 
     recorder.before = cancelled_meanwhile
@@ -255,7 +251,7 @@ def test_only_what_failed_or_is_uncertain_can_be_sent_again(
 def test_a_user_who_is_erased_while_an_answer_leaves_does_not_stop_the_others(
     assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock, prepared: int
 ) -> None:
-    [other] = assistant.take_in(BOB, [invitation(attendee=BOB)], received_at=MONDAY, source="mail")
+    [other] = assistant.take_in(BOB, [invitation(attendee=BOB)], received_at=MONDAY, source="caldav")
     assistant.answer(BOB, other, "accept")
 
     def erased(outgoing: Outgoing) -> None:

@@ -55,9 +55,9 @@ def test_what_is_entered_while_the_yes_waits_keeps_it_back(
     number = take(assistant, invitation("soon", SLOT))
     assistant.work()
     assert assistant.request(ANN, number).reply_state == "prepared"
-    clock.pass_(minutes=5)
+    clock.at += timedelta(minutes=5)
     assistant.take_calendar(ANN, [dentist(clock)])
-    clock.pass_(minutes=6)
+    clock.at += timedelta(minutes=6)
     assistant.work()
     shown = assistant.request(ANN, number)
     assert recorder.sent == []
@@ -72,7 +72,7 @@ def test_a_yes_waits_for_a_calendar_that_cannot_be_read_and_then_asks(
     automate(assistant, undo_minutes=10)
     first, second = take(assistant, invitation("a", SLOT)), take(assistant, invitation("b", SLOT + timedelta(days=1)))
     assistant.work()
-    clock.pass_(seconds=DECIDES_FOR.total_seconds() + 60)
+    clock.at += timedelta(seconds=DECIDES_FOR.total_seconds() + 60)
     assistant.work()
     assert recorder.sent == []
     assistant.calendar_unchanged(ANN)
@@ -82,7 +82,7 @@ def test_a_yes_waits_for_a_calendar_that_cannot_be_read_and_then_asks(
     third = take(assistant, invitation("c", SLOT + timedelta(days=1, hours=3)))
     assistant.work()
     assert assistant.request(ANN, third).reply_state == "prepared"
-    clock.pass_(seconds=WAITS_FOR.total_seconds() + 3600)
+    clock.at += timedelta(seconds=WAITS_FOR.total_seconds() + 3600)
     assistant.work()
     assert assistant.request(ANN, third).state == "open"
     assert assistant.request(ANN, third).why.endswith("and it could not wait any longer")

@@ -28,7 +28,7 @@ CALLS: dict[str, Callable[[Assistant, str, int], object]] = {
 def test_another_users_request_looks_like_one_that_does_not_exist(
     assistant: Assistant, ledger: Ledger, call: str
 ) -> None:
-    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="mail")
+    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="caldav")
     assistant.work()
     assistant.answer(ANN, one, "accept")
     with ledger.read() as session:
@@ -61,7 +61,7 @@ def test_another_users_request_looks_like_one_that_does_not_exist(
         lambda one: one.erase("eve@example.org"),
         lambda one: one.work("eve@example.org"),
         lambda one: one.take_calendar("eve@example.org", []),
-        lambda one: one.take_in("eve@example.org", [], received_at=MONDAY, source="mail"),
+        lambda one: one.take_in("eve@example.org", [], received_at=MONDAY, source="caldav"),
     ],
 )
 def test_somebody_who_is_no_user_has_nothing(assistant: Assistant, call: Callable[[Assistant], object]) -> None:
@@ -70,8 +70,8 @@ def test_somebody_who_is_no_user_has_nothing(assistant: Assistant, call: Callabl
 
 
 def test_each_user_sees_their_own_inbox_and_deeds_only(assistant: Assistant) -> None:
-    assistant.take_in(ANN, [invitation("a", summary="Of Ann")], received_at=MONDAY, source="mail")
-    assistant.take_in(BOB, [invitation("b", summary="Of Bob", attendee=BOB)], received_at=MONDAY, source="mail")
+    assistant.take_in(ANN, [invitation("a", summary="Of Ann")], received_at=MONDAY, source="caldav")
+    assistant.take_in(BOB, [invitation("b", summary="Of Bob", attendee=BOB)], received_at=MONDAY, source="caldav")
     assistant.work()
     assert [one.summary for one in assistant.inbox(ANN)] == ["Of Ann"]
     assert not any("Of Bob" in deed.text for deed in assistant.deeds(ANN))
@@ -89,7 +89,7 @@ def test_deeds_are_read_page_by_page_the_latest_first(assistant: Assistant) -> N
 
 def test_one_request_has_everything_that_is_known_of_it(assistant: Assistant, ledger: Ledger) -> None:
     teach(ledger, ANN)
-    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="mail")
+    [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="caldav")
     assistant.work()
     shown = assistant.request(ANN, one)
     assert len(shown.features) == 15
@@ -105,7 +105,7 @@ def test_the_score_counts_what_the_user_did_with_what_was_shown(assistant: Assis
     slot = MONDAY + timedelta(days=2)
     at = [slot, slot, slot + timedelta(days=1), slot + timedelta(days=2)]
     for number, (start, choice) in enumerate(zip(at, ["accept", "decline", "decline", ""], strict=True)):
-        [one] = assistant.take_in(ANN, [invitation(f"m{number}", start)], received_at=MONDAY, source="mail")
+        [one] = assistant.take_in(ANN, [invitation(f"m{number}", start)], received_at=MONDAY, source="caldav")
         assistant.work()
         if choice:
             assistant.answer(ANN, one, choice)
@@ -120,7 +120,7 @@ def test_the_score_counts_automatic_answers_and_those_taken_back(assistant: Assi
     automate(assistant)
     for number in range(3):
         start = MONDAY + timedelta(days=number + 1)
-        assistant.take_in(ANN, [invitation(f"m{number}", start)], received_at=MONDAY, source="mail")
+        assistant.take_in(ANN, [invitation(f"m{number}", start)], received_at=MONDAY, source="caldav")
     assistant.work()
     assistant.undo(ANN, assistant.inbox(ANN)[0].id)
     score = assistant.score(ANN)
@@ -131,7 +131,7 @@ def test_the_preview_says_what_other_costs_would_do(assistant: Assistant, ledger
     teach(ledger, ANN)
     slot = MONDAY + timedelta(days=2)
     for number, start in enumerate([slot, slot, slot + timedelta(days=1)]):
-        [one] = assistant.take_in(ANN, [invitation(f"m{number}", start)], received_at=MONDAY, source="mail")
+        [one] = assistant.take_in(ANN, [invitation(f"m{number}", start)], received_at=MONDAY, source="caldav")
         assistant.work()
         assistant.answer(ANN, one, "accept")
     # The probabilities are high, low (the slot is taken), high; all three were accepted.

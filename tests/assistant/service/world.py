@@ -25,16 +25,19 @@ MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
 class Clock:
-    """Stands still until it is set."""
+    """Stands still until it is set; what is to be done whenever time has passed, it does."""
 
     def __init__(self, at: datetime = MONDAY) -> None:
         self.at = at
+        self.then: list[Callable[[], object]] = []
 
     def __call__(self) -> datetime:
         return self.at
 
     def pass_(self, **spans: float) -> None:
         self.at += timedelta(**spans)
+        for do in self.then:
+            do()
 
 
 class Recorder:

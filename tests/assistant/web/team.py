@@ -103,7 +103,7 @@ def make_team(path: str) -> None:
 def invite(assistant: Assistant, user: str, uid: str, summary: str, start: datetime, minutes: int = 60) -> int:
     """Invite a user; the number of the request."""
     objects = read_calendar(calendar(uid, summary, start, minutes, user))
-    return assistant.take_in(user, objects, received_at=assistant.clock(), source="file", source_ref=uid)[0]
+    return assistant.take_in(user, objects, received_at=assistant.clock(), source="caldav", source_ref=uid)[0]
 
 
 def calendar(uid: str, summary: str, start: datetime, minutes: int, user: str, method: str = "REQUEST") -> bytes:
