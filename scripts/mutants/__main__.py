@@ -57,6 +57,8 @@ LIBRARIES = (
     "rich.progress",
 )
 MEMORY = 16 * 2**30
+# A mutant is given so many times the processor time of its tests, and so many seconds to compile kernels.
+SLOWER, COMPILING = 3.0, 20.0
 
 
 def main() -> None:
@@ -145,6 +147,8 @@ def _test_room(given: argparse.Namespace, base: Path, room: str, left: list[tupl
     tests = Tests(given.folder / "covering.jsonl", base / "src" / "kinfolk")
     folder, until = given.folder.resolve(), time.monotonic() + 60 * given.minutes
     told = folder / f"told-{room}"
+    of_mutant = {(file, mutant): tests.of(file, mutant.function, given.budget) for file, mutant in left}
+    folders = sorted({"/".join(test.split("/")[:2]) for chosen in of_mutant.values() for test in chosen})
     others = []
     shown = os.fdopen(os.dup(1), "w")  # pytest keeps what is printed to itself
 
@@ -169,7 +173,7 @@ def _test_room(given: argparse.Namespace, base: Path, room: str, left: list[tupl
             for file, mutant in left:
                 if time.monotonic() > until:
                     break
-                chosen = [test for test in tests.of(file, mutant.function, given.budget) if test in items]
+                chosen = [test for test in of_mutant[file, mutant] if test in items]
                 codes = replacement(base / "src" / "kinfolk" / file, mutant)
                 if not chosen:
                     tell(file, mutant, chosen, {})
@@ -181,7 +185,7 @@ def _test_room(given: argparse.Namespace, base: Path, room: str, left: list[tupl
                         seconds[test.partition("::")[0]] += tests.seconds[test]
                     # Tests of a file together, since they share what its fixtures made.
                     chosen.sort(key=lambda test: (seconds[test.partition("::")[0]], places[test]))
-                    limit = 30.0 + 4.0 * seconds.total()
+                    limit = SLOWER * seconds.total() + COMPILING
                     test = partial(_run_items, [items[test] for test in chosen], codes, told)
                     outcome = _noticed(test, told, limit)
                     tell(file, mutant, chosen, outcome)
@@ -196,14 +200,14 @@ def _test_room(given: argparse.Namespace, base: Path, room: str, left: list[tupl
     if not session:
         _log_to(told)
         ignored = [f"--ignore={file}" for file in given.without]
-        code = _pytest([f"tests/{room}", "-m", "not slow", *ignored], Room())
+        code = _pytest([*folders, "-m", "not slow", *ignored], Room())
         waiting.write_text(json.dumps([(file, mutant, chosen) for file, mutant, chosen in others]))
         os._exit(code)
     if os.waitstatus_to_exitcode(os.waitpid(session, 0)[1]):
         print(f"{room}: the session broke off; see {told.with_suffix('.log')}", file=shown, flush=True)
     for file, mutant, chosen in json.loads(waiting.read_text()) if waiting.exists() else []:
         if time.monotonic() < until:
-            limit = 30.0 + 4.0 * sum(tests.seconds[test] for test in chosen)
+            limit = SLOWER * sum(tests.seconds[test] for test in chosen) + COMPILING
             tell(file, Mutant(*mutant), chosen, tested(folder, file, Mutant(*mutant), chosen, limit))
     os._exit(0)
 
@@ -252,7 +256,7 @@ def _noticed(test: Callable[[], int], told: Path, limit: float) -> dict[str, Any
         finally:
             sys.stderr.flush()
             os._exit(code)
-    status = _waited(child, began + 10 * limit)
+    status = _waited(child, began + 20 * limit)
     failed = told.read_text() if told.exists() else ""
     code = os.waitstatus_to_exitcode(status)
     if code in (1, 4, 5) and not failed:
