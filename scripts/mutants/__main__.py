@@ -59,6 +59,8 @@ LIBRARIES = (
 MEMORY = 16 * 2**30
 # A mutant is given so many times the processor time of its tests, and so many seconds to compile kernels.
 SLOWER, COMPILING = 3.0, 20.0
+# The exit status where no loaded function is the one that changed.
+NOT_FOUND = 99
 
 
 def main() -> None:
@@ -188,7 +190,10 @@ def _test_room(given: argparse.Namespace, base: Path, room: str, left: list[tupl
                     limit = SLOWER * seconds.total() + COMPILING
                     test = partial(_run_items, [items[test] for test in chosen], codes, told)
                     outcome = _noticed(test, told, limit)
-                    tell(file, mutant, chosen, outcome)
+                    if outcome["noticed"] == f"exit {NOT_FOUND}":
+                        others.append((file, mutant, chosen))
+                    else:
+                        tell(file, mutant, chosen, outcome)
             return True
 
     os.chdir(base)
@@ -215,10 +220,13 @@ def _test_room(given: argparse.Namespace, base: Path, room: str, left: list[tupl
 def _run_items(items: list[Any], codes: tuple[Any, Any], told: Path) -> int:
     """Run tests of a session, one of whose functions is changed, until one fails."""
     if not plant(*codes):
-        raise RuntimeError(f"{codes[0].co_qualname} was not found")
+        return NOT_FOUND
     forget_kernels()
     for item, following in zip(items, [*items[1:], None], strict=True):
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        try:
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        except BaseException:  # what ends a session is noticed as well
+            told.write_text(item.nodeid)
         if told.exists():
             return 1
     return 0

@@ -9,6 +9,7 @@ functions, and those of default values, need the modules to be loaded anew (``re
 from __future__ import annotations
 
 import gc
+import importlib
 import inspect
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -52,6 +53,8 @@ def _said(code: CodeType) -> tuple[Any, ...]:
 
 def plant(before: CodeType, after: CodeType) -> int:
     """Give all functions that were made of some bytecode another; how many there were."""
+    parts = Path(before.co_filename).with_suffix("").parts
+    importlib.import_module(".".join(parts[parts.index("src") + 1 :]))  # some modules are loaded when they are needed
     found = 0
     for thing in gc.get_objects():
         if type(thing) is FunctionType and _same_place(thing.__code__, before):

@@ -101,6 +101,12 @@ def test_every_form_of_the_format_is_read():
     assert network.tables[1].tolist() == [[0.6, 0.4], [0.4, 0.6]]
 
 
+@pytest.mark.parametrize("comment", ["/* a { b */", "// a { b\n"])
+def test_a_comment_of_either_form_alone_is_left_out(comment):
+    network = parse_bif(f"{comment} variable a {{ type discrete [2] {{ 0, 1 }}; }} probability ( a ) {{ table 1, 0; }}")
+    assert network.variables == ("a",)
+
+
 def test_in_a_whole_table_the_childs_state_varies_slowest():
     """The order of the interchange format: probabilities of the child's first state for all configurations first."""
     table = "table 0.1 0.2 0.3 0.4 0.15 0.25 0.9 0.8 0.7 0.6 0.85 0.75;"

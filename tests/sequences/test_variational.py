@@ -173,3 +173,13 @@ def test_a_fit_goes_on_where_it_ended():
     )
     whole = fit_cluster(sequences, emission, hyper, start, n_iterations=10, tolerance=-np.inf)
     assert resumed.bound == pytest.approx(whole.bound, abs=1e-9)
+
+
+def test_a_start_counts_firsts_of_all_sequences_and_no_step_from_one_to_the_next():
+    # The first task has two sequences, 0 1 and 1 0 0; the second has one, 1 1.
+    states = np.array([0, 1, 1, 0, 0, 1, 1])
+    sequences = Sequences((states,), np.array([0, 2, 5, 7]), np.array([0, 2, 3]))
+    start = start_from_posteriors(sequences, Categorical(2), np.eye(2)[states])
+    first = [[1.0, 1.0], [1.0, 1.0], [1.0, 0.0]]
+    second = [[0.0, 1.0], [0.0, 0.0], [0.0, 1.0]]
+    assert start.counts.tolist() == [first, second]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kinfolk.maths.dirichlet import dirichlet_product, log_marginals
+from kinfolk.partition.variational import torch_counts
 from kinfolk.partition.variational.few_tasks import cluster_few
 from kinfolk.partition.variational.mean_field import Clusters, expectations
 from kinfolk.partition.variational.memoised import converge_in_batches
@@ -34,6 +35,24 @@ def test_without_torch_one_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"kinfolk\[gpu\]"):
         load_torch()
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        ("uint8", "uint8"),
+        ("uint16", "int32"),
+        ("uint32", "int64"),
+        ("uint64", "int64"),
+        ("int32", "int32"),
+        ("float32",) * 2,
+    ],
+)
+def test_counts_keep_their_values_in_a_type_that_torch_knows(given, known):
+    counts = np.array([[0, 200]], dtype=given)
+    found = torch_counts._known_to_torch(counts)
+    assert found.dtype == known
+    assert found.tolist() == counts.tolist()
 
 
 def test_clustering_on_a_device_needs_no_compiler():
