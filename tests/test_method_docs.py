@@ -21,8 +21,6 @@ MISSING = (
     "Answers.to_pgmpy: Parameters",
     "Answers.to_pgmpy: Returns",
     "Answers.to_pgmpy: See Also",
-    "AveragedNB.fit: See Also",
-    "AveragedNB.fit_statistics: See Also",
     "BayesMultinet.fit: See Also",
     "BayesMultinet.predict: Parameters",
     "BayesMultinet.predict: Returns",
@@ -34,13 +32,6 @@ MISSING = (
     "BayesMultinet.predict_proba: Returns",
     "BayesMultinet.predict_proba: See Also",
     "BayesNets.fit: See Also",
-    "DecisionClassifier.decision_losses: See Also",
-    "DecisionClassifier.fit: See Also",
-    "DecisionClassifier.get_metadata_routing: See Also",
-    "DecisionClassifier.predict: See Also",
-    "DecisionClassifier.predict_proba: See Also",
-    "DecisionClassifier.score: See Also",
-    "SharedWeights.fit: See Also",
 )
 
 

@@ -91,6 +91,10 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         self
+
+        See Also
+        --------
+        predict : The decisions of the fitted model.
         """
         if not hasattr(self.estimator, "predict_proba"):
             raise ValueError(
@@ -118,6 +122,11 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,)
             Elements of ``actions_``.
+
+        See Also
+        --------
+        decision_losses : What every action is expected to cost.
+        predict_proba : The probabilities that decisions are made by.
         """
         # The bare matrix has no names, so the actions come back as positions in actions_.
         proba = self._probabilities("predict", X, params)
@@ -135,6 +144,10 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
+
+        See Also
+        --------
+        predict : The actions that these probabilities lead to.
         """
         return self._probabilities("predict_proba", X, params)
 
@@ -149,6 +162,11 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows, n_actions)
+
+        See Also
+        --------
+        predict : The actions of the smallest expected loss.
+        kinfolk.decisions.expected_loss : The same of probabilities from elsewhere.
         """
         return expected_loss(self._probabilities("predict_proba", X, params), self.loss_.matrix)
 
@@ -170,6 +188,10 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         float
+
+        See Also
+        --------
+        kinfolk.decisions.realised_loss : What decisions cost, where the true classes are known.
         """
         chosen = self.actions_[decide(self._probabilities("score", X, params), self.loss_.matrix)]
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -181,6 +203,10 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         MetadataRouter
+
+        See Also
+        --------
+        fit : Takes ``task`` by routing or by keyword.
         """
         mapping = MethodMapping().add(caller="fit", callee="fit")
         for caller in ("predict", "predict_proba", "score"):

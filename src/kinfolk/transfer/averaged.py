@@ -145,6 +145,11 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
+
+        See Also
+        --------
+        fit_statistics : Learn from counts instead of rows.
+        explain : What each feature, and each member, adds to the log odds.
         """
         seed = self._draw_seed()
         members = self._chosen_members(seed)
@@ -207,6 +212,11 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         Returns
         -------
         self
+
+        See Also
+        --------
+        fit : Learn from rows.
+        kinfolk.count_rows : The counts of a table that is too large for memory.
 
         Examples
         --------

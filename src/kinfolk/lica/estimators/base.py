@@ -96,6 +96,11 @@ class SharedWeights(TaskRouting, BaseEstimator):
         Returns
         -------
         self
+
+        See Also
+        --------
+        predict : Answers for rows of known and of new tasks.
+        kinfolk.save : Keep what was learnt in a file.
         """
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
