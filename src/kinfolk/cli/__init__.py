@@ -18,6 +18,9 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run ``kinfolk`` with the arguments of this process, and exit."""
-    from kinfolk.cli.app import app
+    try:
+        from kinfolk.cli.app import app
 
-    app(prog_name="kinfolk")
+        app(prog_name="kinfolk")
+    except KeyboardInterrupt:  # before the program is there that would tell
+        raise SystemExit(130) from None
