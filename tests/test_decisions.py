@@ -23,6 +23,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import kinfolk
 from kinfolk.decisions import DecisionClassifier, Loss, decide, expected_loss, realised_loss
 
 X, Y = load_iris(return_X_y=True)
@@ -416,3 +417,34 @@ def test_an_unknown_name_is_an_attribute_error():
     assert set(dir(kinfolk.decisions)) == set(kinfolk.decisions.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'decree'"):
         _ = kinfolk.decisions.decree
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_saved_decider_decides_as_it_did(tmp_path, frozen):
+    rng = np.random.default_rng(0)
+    X, task = rng.integers(3, size=(60, 2)).astype(str), np.repeat(["a", "b", "c"], 20)
+    y = np.where(X[:, 0] == "0", "yes", np.where(X[:, 0] == "1", "no", rng.choice(["no", "yes"], 60)))
+    inner = kinfolk.ClusteredNB()
+    inner = FrozenEstimator(inner.fit(X, y, task=task)) if frozen else inner
+    model = DecisionClassifier(inner, partial(Loss.asymmetric, 2, positive="yes"), ask_cost=0.3)
+    model = model.fit(X, y) if frozen else model.fit(X, y, task=task)
+    path = tmp_path / "decider.kin"
+    kinfolk.save(model, path)
+    loaded, again = kinfolk.load(path), kinfolk.load(path, estimator=True)
+    expected = model.predict(X, task=task)
+    assert set(expected) == {"no", "yes", "ask"}
+    for one in (loaded, again):
+        assert one.predict(X, task=task).tolist() == expected.tolist()
+        assert one.actions_.tolist() == model.actions_.tolist()
+        np.testing.assert_allclose(one.decision_losses(X, task=task), model.decision_losses(X, task=task), rtol=1e-12)
+        np.testing.assert_allclose(one.predict_proba(X, task=task), model.predict_proba(X, task=task), rtol=1e-12)
+    assert again.fit(X, y, task=task).predict(X, task=task).tolist() == expected.tolist()
+    with pytest.warns(kinfolk.UnseenWarning):
+        loaded.predict(X, task=["new"] * 60)
+    kinfolk.load(path, new_tasks="expected").predict(X, task=["new"] * 60)
+
+
+def test_a_decider_around_another_model_is_not_saved(tmp_path):
+    model = DecisionClassifier(GaussianNB()).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(TypeError, match="the GaussianNB inside is not a kinfolk classifier that can be saved"):
+        kinfolk.save(model, tmp_path / "decider.kin")

@@ -234,6 +234,8 @@ FORMS = {
     "a row": (lambda table: table.to_numpy()[0], ALIKE),
     "a number": (lambda table: 3.0, ALIKE),
     "nothing": (lambda table: None, ALIKE),
+    "a list of tables": (lambda table: [table, table], "X is a list of 2 tables: put them under each other"),
+    "a list of arrays": (lambda table: [table.to_numpy()] * 3, "X is a list of 3 tables: put them under each other"),
     "a column twice": (lambda table: pd.concat([table, table["f"]], axis=1), ALIKE),
 }
 
@@ -396,3 +398,12 @@ def test_a_warning_points_at_the_line_that_asked():
     with pytest.warns(kinfolk.UnseenWarning) as caught:
         model.predict([["a"]] * 20, task=["c"] * 20)
     assert caught[0].filename == __file__
+
+
+def test_a_loaded_model_says_what_it_is(everybody):
+    family, who = everybody
+    said = repr(who["predictor"].__self__)
+    assert said.startswith(f"<{family.name}, ready to answer: ")
+    assert "'f', 'g'" in said
+    assert not family.has_tasks or "3 tasks ('ann', 'bob', 'eve')" in said
+    assert family.answer != "predict_proba" or "labels 'no', 'yes'" in said

@@ -33,6 +33,7 @@ _PREDICTORS = {
     "multinet": ("kinfolk.networks.answers.predictor", "MultinetPredictor"),
     "lica": ("kinfolk.lica.answers.predictor", "LICAPredictor"),
     "sequences": ("kinfolk.sequences.answers.predictor", "SequencesPredictor"),
+    "decisions": ("kinfolk.decisions.predictor", "DecisionPredictor"),
 }
 _ESTIMATORS = (
     "AveragedNB",
@@ -47,6 +48,7 @@ _ESTIMATORS = (
     "NestedIHMM",
     "SharedIHMM",
     "SingleIHMM",
+    "DecisionClassifier",
 )
 
 
@@ -125,16 +127,30 @@ def load(path: str | os.PathLike[str], estimator: bool = False, *, new_tasks: st
     if new_tasks is not None:
         check_choice("new_tasks", new_tasks, NEW_TASKS)
     try:
-        if new_tasks is not None and archive.about["family"] != "multinet":
-            for about in (archive.about, *archive.about.get("members", ())):
-                about["params"]["new_tasks"] = new_tasks
-        module, name = _PREDICTORS[_named(archive, "family", _PREDICTORS)]
-        if not estimator:
-            return getattr(import_module(module), name).from_archive(archive)
-        model_class = getattr(import_module("kinfolk"), _named(archive, "estimator", _ESTIMATORS))
-        return model_class._from_archive(archive)
+        if new_tasks is not None:
+            _set_new_tasks(archive.about, new_tasks)
+        return estimator_from(archive) if estimator else predictor_from(archive)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{os.fspath(path)} is damaged: {_sentence(error)}") from None
+
+
+def predictor_from(archive: Archive) -> Any:
+    """The predictor of a saved model, of whatever family."""
+    module, name = _PREDICTORS[_named(archive, "family", _PREDICTORS)]
+    return getattr(import_module(module), name).from_archive(archive)
+
+
+def estimator_from(archive: Archive) -> Any:
+    """The estimator of a saved model as it was after ``fit``."""
+    return getattr(import_module("kinfolk"), _named(archive, "estimator", _ESTIMATORS))._from_archive(archive)
+
+
+def _set_new_tasks(about: dict[str, Any], new_tasks: str) -> None:
+    """Tell a saved model, and the models inside it, of which some know no tasks."""
+    for inner in (*about.get("members", ()), *([about["model"]] if "model" in about else [])):
+        _set_new_tasks(inner, new_tasks)
+    if about["family"] not in ("multinet", "decisions"):
+        about["params"]["new_tasks"] = new_tasks
 
 
 def _named(archive: Archive, key: str, known: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a loaded classifier answers, all of it from the log probabilities of labels; with numpy alone."""
+"""What all loaded models are, and what a classifier answers from log probabilities of labels; with numpy alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.tasks.answering import Known, some_names
 from kinfolk.tasks.keywords import task_by_keyword
 
 
-class LabelPredictor:
-    """Base class; a subclass says how probable each label is, by ``_log_proba``."""
+class Predictor:
+    """Base class of everything that :func:`kinfolk.load` gives; it says what it is."""
+
+    known: Known
+
+    def __repr__(self) -> str:
+        known = self.known
+        columns = f"{known.n_columns} columns" + ("" if known.columns is None else f" ({some_names(known.columns)})")
+        labels = getattr(self, "classes_", None)
+        of_labels = "" if labels is None else f", labels {some_names(labels.tolist())}"
+        tasks = f"{len(known.tasks)} task{'s' * (len(known.tasks) != 1)} ({some_names(known.tasks.tolist())})"
+        return f"<{known.model}, ready to answer: {tasks}, {columns}{of_labels}>"
+
+
+class LabelPredictor(Predictor):
+    """Base class of classifiers; a subclass says how probable each label is, by ``_log_proba``."""
 
     classes_: NDArray[Any]
 

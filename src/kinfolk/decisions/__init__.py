@@ -3,6 +3,7 @@
 losses      what each action costs under each true class
 choosing    the action with the smallest expected loss, and what actions taken cost
 classifier  a scikit-learn classifier that decides by expected loss
+predictor   what such a classifier decides once it was saved
 
 A saved model decides with NumPy alone, so scikit-learn loads only when its estimator is asked for.
 """

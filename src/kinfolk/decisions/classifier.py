@@ -7,12 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from kinfolk.decisions.choosing import decide, expected_loss
 from kinfolk.decisions.losses import Loss
+from kinfolk.decisions.predictor import decision_archive, parts_of
+from kinfolk.posterior import Archive, estimator_from
 
 __all__ = ["DecisionClassifier"]
 
@@ -58,6 +61,9 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     from probabilities, so then ``predict``, ``score`` and ``decision_losses`` pass on what is requested for
     ``predict_proba``.
 
+    :func:`kinfolk.save` keeps a model of kinfolk inside together with ``loss_``; an estimator that is loaded has that
+    loss, asking included, for its ``loss``.
+
     References
     ----------
     D. M. Roy (2006), *Clustered Naive Bayes*, MEng thesis, Massachusetts Institute of Technology, chapters 1
@@ -101,7 +107,11 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"{type(self.estimator).__name__} has no predict_proba; decisions need a classifier that "
                 "gives probabilities."
             )
-        self.estimator_ = clone(self.estimator).fit(X, y, **self._passed_on("fit", "fit", params))
+        return self._keep(clone(self.estimator).fit(X, y, **self._passed_on("fit", "fit", params)))
+
+    def _keep(self, fitted: Any) -> Self:
+        """Decide by a fitted classifier from now on."""
+        self.estimator_ = fitted
         self.classes_ = self.estimator_.classes_
         self.loss_ = self._loss_for(self.classes_)
         self.actions_ = _with_class_labels(self.loss_, self.classes_)
@@ -212,6 +222,20 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         for caller in ("predict", "predict_proba", "score"):
             mapping.add(caller=caller, callee="predict_proba")
         return MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=mapping)
+
+    def _to_archive(self) -> Archive:
+        check_is_fitted(self)
+        inner = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
+        if not hasattr(inner, "_to_archive") or isinstance(inner, DecisionClassifier):
+            raise TypeError(f"the {type(inner).__name__} inside is not a kinfolk classifier that can be saved")
+        return decision_archive(inner._to_archive(), self.loss_)
+
+    @classmethod
+    def _from_archive(cls, archive: Archive) -> Self:
+        part, loss = parts_of(archive)
+        inner = estimator_from(part)
+        model = cls(clone(inner), loss)
+        return model._keep(inner)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -148,13 +148,13 @@ def _tell_of_new_tasks(given: NDArray[Any], place: NDArray[np.int64], tasks: NDA
     if odd is not None:
         tell(
             f"task {given.tolist()[new[odd]]!r} of {each} {new[odd]} is of another type than the model's tasks "
-            f"({_some(known)}), and like none of them: it is answered as a new task; {advice}"
+            f"({some_names(known)}), and like none of them: it is answered as a new task; {advice}"
         )
     elif len(given) >= _FEWEST_ROWS and 2 * len(new) > len(given):
+        strangers = some_names(dict.fromkeys(given[new].tolist()))
         tell(
-            f"{len(new)} of {len(given)} {each}s are of tasks that the model has never seen "
-            f"({_some(dict.fromkeys(given[new].tolist()))}; it knows {_some(known)}): they are answered as new tasks; "
-            f"{advice}"
+            f"{len(new)} of {len(given)} {each}s are of tasks that the model has never seen ({strangers}; it knows "
+            f"{some_names(known)}): they are answered as new tasks; {advice}"
         )
 
 
@@ -182,16 +182,18 @@ def tell_of_unseen(values: NDArray[Any], unknown: NDArray[np.bool_], known: Sequ
     if odd is not None:
         tell(
             f"{label}, row {rows[odd]}: {values.tolist()[rows[odd]]!r} is of another type than what the model knows "
-            f"({_some(known)}), and like none of it: it is taken as missing"
+            f"({some_names(known)}), and like none of it: it is taken as missing"
         )
     elif len(rows) == len(values) >= _FEWEST_ROWS and not is_missing(values).all():
+        strangers = some_names(dict.fromkeys(values.tolist()))
         tell(
-            f"{label} has no value that the model knows ({_some(known)}), but {_some(dict.fromkeys(values.tolist()))}: "
-            "rows are answered without it"
+            f"{label} has no value that the model knows ({some_names(known)}), but {strangers}: rows are answered "
+            "without it"
         )
 
 
-def _some(names: Any) -> str:
+def some_names(names: Any) -> str:
+    """The first few of some names, for sentences."""
     shown = [repr(name) for name in names if name is not None]
     return ", ".join(shown[:_MOST_NAMES_SHOWN]) + (", …" if len(shown) > _MOST_NAMES_SHOWN else "") or "nothing"
 

@@ -240,6 +240,11 @@ def _coded(column: Any) -> Coded | None:
 
 def _two_dimensional(X: Any) -> NDArray[Any]:
     """Rows of values as an array that keeps text and numbers apart."""
+    if isinstance(X, list | tuple) and X and all(len(getattr(part, "shape", ())) == 2 for part in X):
+        raise ValueError(
+            f"X is a list of {len(X)} tables: put them under each other, pandas.concat(X) or numpy.vstack(X), and "
+            "say by task= which of them each row is from"
+        )
     if isinstance(X, list | tuple) and X and all(isinstance(row, list | tuple) for row in X):
         odd = next((i for i, row in enumerate(X) if len(row) != len(X[0])), None)
         if odd is not None:

@@ -12,11 +12,12 @@ from kinfolk.lica.answers.archive import FittedModel, read
 from kinfolk.lica.answers.moments import moments_of_rows, moments_of_tasks
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive
+from kinfolk.predictor import Predictor
 from kinfolk.tasks.answering import receive_rows
 from kinfolk.tasks.matrix import as_matrix
 
 
-class LICAPredictor:
+class LICAPredictor(Predictor):
     """A fitted linear model of many tasks reduced to what prediction needs.
 
     An estimator makes one after ``fit``, and :func:`kinfolk.load` from a file: both answer by this code.

@@ -14,6 +14,7 @@ from kinfolk.networks.model.data import states_of
 from kinfolk.networks.model.elimination import log_probability
 from kinfolk.networks.model.network import Codes, Network, make_network
 from kinfolk.posterior import Archive, known_from, names_from, schema_from
+from kinfolk.predictor import Predictor
 from kinfolk.tasks.answering import Known, encode_rows, receive_rows
 from kinfolk.tasks.schema import Column, Schema
 from kinfolk.tasks.table import Table, read_table
@@ -22,7 +23,7 @@ from kinfolk.tasks.table import Table, read_table
 _ROUNDING = 1e-9
 
 
-class NetworksPredictor:
+class NetworksPredictor(Predictor):
     """Fitted Bayes nets reduced to what the probability of rows needs; made by :func:`kinfolk.load`.
 
     Attributes
@@ -79,7 +80,7 @@ class NetworksPredictor:
         return score_rows(self.networks_, self._schema.names, codes, task)
 
 
-class MultinetPredictor:
+class MultinetPredictor(Predictor):
     """A fitted classifier with a network for each class, reduced to what prediction needs.
 
     Attributes

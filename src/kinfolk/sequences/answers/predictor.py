@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive, known_from
+from kinfolk.predictor import Predictor
 from kinfolk.sequences.answers.archive import kept_from, layout_from
 from kinfolk.sequences.answers.forecasting import Forecast, draw_sequences, look_ahead
 from kinfolk.sequences.answers.layout import Arranged, Layout, arrange
@@ -28,7 +29,7 @@ from kinfolk.tasks.table import as_column, check_lengths
 _N_PATHS = 100
 
 
-class SequencesPredictor:
+class SequencesPredictor(Predictor):
     """Infinite hidden Markov models as prediction needs them; :func:`kinfolk.load` makes one, and so does ``fit``.
 
     Methods are those of :class:`~kinfolk.NestedIHMM`, where they are described.
