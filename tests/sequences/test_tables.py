@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from kinfolk.maths.draws import draw_dirichlet
 from kinfolk.sequences.model.transitions import (
     count_transitions,
-    draw_dirichlet,
     draw_rows,
     draw_tables,
     log_transition_marginals,

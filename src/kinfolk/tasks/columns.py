@@ -52,6 +52,7 @@ def learn_schema(
     default_bins = DEFAULT_BINS if isinstance(bins, Mapping) else bins
     if not _is_number_of_bins(default_bins):
         raise ValueError(f"bins={bins!r}: a whole number of at least 1 is needed, or a mapping from columns to bins")
+    _check_numeric(numeric)
     named = {table.position(key): value for key, value in numeric.items()} if isinstance(numeric, Mapping) else {}
     columns = []
     for i, values in enumerate(table.columns):
@@ -95,7 +96,7 @@ def learn_schema(
     return Schema(tuple(columns))
 
 
-def check_numeric(numeric: Any) -> None:
+def _check_numeric(numeric: Any) -> None:
     """Hold ``numeric`` to what it may be."""
     for value in numeric.values() if isinstance(numeric, Mapping) else [numeric]:
         if not isinstance(value, str) or value not in NUMERIC:

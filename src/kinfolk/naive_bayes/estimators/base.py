@@ -25,7 +25,7 @@ from kinfolk.naive_bayes.inference.options import Effort, Options, Schedule
 from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, NaiveBayesFit, TrainingData
 from kinfolk.posterior import Archive, names_from, schema_from, unplain
 from kinfolk.tasks.answering import Known
-from kinfolk.tasks.columns import as_ids, check_numeric
+from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.keywords import third_by_keyword
 from kinfolk.tasks.schema import Column, Schema
 from kinfolk.tasks.statistics import Layout, Rows, count, layout_of, no_rows, positions, statistics_from_counts
@@ -223,7 +223,10 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
                 label_counts=statistics.label_counts.astype(np.float64),
             )
         elif not self._sharing().narrow:
-            statistics = statistics.widened()
+            n_rows, counts = statistics.label_counts.sum(), (statistics.feature_counts, statistics.label_counts)
+            whole = [part.dtype for part in counts if part.dtype.kind in "iu"]
+            if any(dtype.itemsize < 4 or n_rows > np.iinfo(dtype).max for dtype in whole):
+                statistics = statistics.widened()
         return TrainingData(statistics, data.unlabelled)
 
     def _tell_of_rows_left_out(self, n_unlabelled: int) -> None:
@@ -314,7 +317,6 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         temper = self.temper
         if not is_learn(temper) and not (isinstance(temper, int | float | np.number) and 0.0 <= temper <= 1.0):
             raise ValueError(f'temper={temper!r}: a power from 0 to 1 or "learn" is needed')
-        check_numeric(self.numeric)
         for name, least in (("n_chains", 1), ("n_burn_in", 0), ("n_draws", 1)):
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or value < least:

@@ -243,9 +243,9 @@ def _some_rows(rows: Rows, data: TrainingData, mixture: Mixture) -> Rows:
     """
     rank = np.argsort(data.canonical_order)
     counted = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
-    rows = rows.take(np.lexsort([counted, *rows.codes.T, rows.labels, rank[rows.task]]))
+    order = np.lexsort([counted, *rows.codes.T, rows.labels, rank[rows.task]])
     n_features = rows.codes.shape[1] + (0 if rows.numbers is None else rows.numbers.shape[1])
     n_terms = np.diff(mixture.start)[rows.task].mean() * data.statistics.layout.n_labels * n_features
     most = int(min(MAX_ROWS_LEFT_OUT, max(MAX_TERMS_LEFT_OUT / n_terms, 1)))
     # The same rows each time, so that fitting in parts gives what one fit gives.
-    return rows.take(some_of(np.arange(len(rows.labels)), most))
+    return rows.take(some_of(order, most))

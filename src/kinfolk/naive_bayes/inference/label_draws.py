@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, NumberGroups, log_marginal_of_number, prior_of, third_cell
+from kinfolk.maths.draws import draw_label
 from kinfolk.partition.gibbs import Seating
 from kinfolk.tasks.statistics import Layout, Rows
 
@@ -110,25 +111,6 @@ def log_grow(base, weight):  # type: ignore[no-untyped-def]
     if weight == 1.0:
         return np.log(base)
     return lgamma(base + weight) - lgamma(base)
-
-
-@compiled
-def draw_label(log_p, uniform):  # type: ignore[no-untyped-def]
-    """Normalise log probabilities in place to probabilities and draw an index."""
-    highest = np.max(log_p)
-    total = 0.0
-    for y in range(len(log_p)):
-        log_p[y] = np.exp(log_p[y] - highest)
-        total += log_p[y]
-    left = uniform
-    chosen = len(log_p) - 1
-    for y in range(len(log_p)):
-        log_p[y] /= total
-        left -= log_p[y]
-        if left < 0.0 and chosen == len(log_p) - 1 and log_p[y] > 0.0:
-            chosen = y
-            left = np.inf
-    return chosen
 
 
 @compiled

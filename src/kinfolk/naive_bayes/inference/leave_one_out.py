@@ -57,12 +57,11 @@ def reseat(
     data: TrainingData, hyper: HyperParameters, partition: NDArray[np.int64], tasks: NDArray[np.int64]
 ) -> CandidateBlocks:
     """Seats of some tasks, given the partition of all others; other tasks have none. O(tasks · clusters · cells)."""
-    statistics = data.statistics.widened()
-    own = statistics.feature_counts
+    own = data.statistics.feature_counts
     order = np.argsort(partition, kind="stable")
     names, first, sizes = np.unique(partition[order], return_index=True, return_counts=True)
-    # In the tasks' own type, so that kernels are compiled for one.
-    clusters = np.add.reduceat(own[order], first, axis=0, dtype=own.dtype)
+    wide = np.int64 if own.dtype.kind in "iu" else np.float64
+    clusters = np.add.reduceat(own[order], first, axis=0, dtype=wide)
     # A task's own cluster may be a small one: without the task it has little to say.
     largest = np.sort(np.argsort(-sizes, kind="stable")[:_MAX_CLUSTERS])
     place = np.full(len(names), -1)

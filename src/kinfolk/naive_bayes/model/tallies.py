@@ -11,7 +11,6 @@ so that the sum costs no more for a million tasks than for a hundred.
 from __future__ import annotations
 
 from itertools import pairwise
-from math import lgamma
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +18,8 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
+from kinfolk.maths.rising import log_rising
 
-# Above this Stirling's series is good to 1e−13, and does not lose digits as a difference of two lgammas does.
-_LARGE = 30.0
 # Levels are used up to this many times as many of them as tasks: a logarithm costs a third of an lgamma.
 _LEVELS_PER_COUNT = 3
 
@@ -139,27 +137,13 @@ def _tally(counts, group_start, cluster, n_clusters, whole):  # type: ignore[no-
 
 
 @compiled
-def _series(z):  # type: ignore[no-untyped-def]
-    """What lgamma(z) has beyond (z − ½) log z − z + ½ log 2π."""
-    return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * z * z)) / (z * z)) / z
-
-
-@compiled
-def _log_rising(a, log_a, n):  # type: ignore[no-untyped-def]
-    """Log of a↑n for n > 0; log a is given too, since a itself may be too small for a float."""
-    if a < _LARGE:
-        return log_a + lgamma(a + n) - lgamma(a + 1.0)
-    return (a - 0.5) * np.log1p(n / a) + n * (np.log(a + n) - 1.0) + _series(a + n) - _series(a)
-
-
-@compiled
 def log_risings(tallies, row, log_a):  # type: ignore[no-untyped-def]
     """Σ_u log a↑n_u of one row of tallies."""
     a = np.exp(log_a)
     total = 0.0
     for i in range(tallies.start[row], tallies.start[row + 1]):
         if not tallies.is_level[i]:
-            total += tallies.weight[i] * _log_rising(a, log_a, tallies.at[i])
+            total += tallies.weight[i] * log_rising(a, log_a, tallies.at[i])
         elif tallies.at[i] > 0.0:
             total += tallies.weight[i] * np.log(a + tallies.at[i])
         else:

@@ -137,10 +137,10 @@ def log_label_marginals(label_counts: NDArray[Any], label_prior: Floats) -> Floa
 
 def feature_product(data: TrainingData, hyper: HyperParameters) -> DirichletProduct:
     """The features' prior, with tables that reach the count of all rows together."""
-    statistics, largest = data.statistics, 0
-    if statistics.whole:
+    statistics, layout, largest = data.statistics, data.statistics.layout, 0
+    # Beside numbers all cells are floats.
+    if (statistics.label_counts if layout.numbers else statistics.feature_counts).dtype.kind in "iu":
         largest = int(statistics.label_counts.sum()) + len(data.unlabelled.labels)
-    layout = statistics.layout
     return dirichlet_product(hyper.feature_prior, layout.group_start, largest, layout.number_groups)
 
 

@@ -28,13 +28,14 @@ from scipy.special import gammaln
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
+from kinfolk.maths.draws import draw_dirichlet
 from kinfolk.sequences.inference.local_posteriors import NO_COUNT, log_rising
 from kinfolk.sequences.inference.mean_field import ClusterFit, fit_locally
 from kinfolk.sequences.model.emissions.emission import Codes, Densities, Emission, LogDensities
 from kinfolk.sequences.model.filtering import draw_states, log_likelihoods
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.transitions import count_transitions, draw_dirichlet, draw_rows_of_tasks
+from kinfolk.sequences.model.transitions import count_transitions, draw_rows_of_tasks
 
 # Probabilities that are zero in floats count as this much.
 _TINY = 1e-300

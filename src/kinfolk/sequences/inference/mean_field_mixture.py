@@ -21,6 +21,7 @@ from scipy.special import digamma, gammaln, logsumexp
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
+from kinfolk.maths.draws import draw_dirichlet
 from kinfolk.sequences.inference.agglomeration import Agglomeration, at_most
 from kinfolk.sequences.inference.base_weights import base_bound
 from kinfolk.sequences.inference.local_posteriors import Local
@@ -30,7 +31,7 @@ from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.transitions import draw_dirichlet, draw_rows
+from kinfolk.sequences.model.transitions import draw_rows
 
 # A cluster that is expected to have less of a task than this is given up, and so is a state with less of a step.
 _FEWEST_TASKS = 1e-3

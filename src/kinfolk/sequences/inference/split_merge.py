@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
 from kinfolk.maths.arrays import Floats
+from kinfolk.maths.draws import draw_dirichlet
 from kinfolk.sequences.inference.agglomeration import promise_of_joining
 from kinfolk.sequences.inference.annealing import Particle, Reference, annealed, draw_from, reference_of
 from kinfolk.sequences.inference.mean_field import ClusterFit, fit_cluster, start_from_posteriors
@@ -45,7 +46,6 @@ from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.filtering import draw_states
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, State
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.transitions import draw_dirichlet
 
 # Nats of common evidence that make a task e times as likely to go with one anchor rather than with the other, and the
 # least probability with which it goes with either.

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.draws import draw_dirichlet
 from kinfolk.sequences.inference.cluster_moves import move_tasks
 from kinfolk.sequences.inference.concentrations import (
     RowTotals,
@@ -36,7 +37,7 @@ from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.filtering import reordered
 from kinfolk.sequences.model.ndp_ihmm import Priors, State, counts_of, statistics_of
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.transitions import draw_dirichlet, draw_rows_of_tasks, draw_tables
+from kinfolk.sequences.model.transitions import draw_rows_of_tasks, draw_tables
 
 # Transition probabilities drawn in one piece: less would be faster drawn than handed to another thread.
 _CELLS = 1 << 12
