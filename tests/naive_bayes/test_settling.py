@@ -6,7 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import kinfolk
 from kinfolk import ClusteredNB, NoSharingNB
-from kinfolk.naive_bayes.inference import clustered, empirical_bayes, temper
+from kinfolk.naive_bayes.inference import clustered, empirical_bayes, fitting
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.integers(3, size=(90, 2)).astype(str), RNG.integers(2, size=90)
@@ -22,13 +22,11 @@ class Unsettled:
         self.x = x
 
 
-@pytest.mark.parametrize(
-    ("module", "what"), [(empirical_bayes, "label_prior had not settled"), (temper, "temper had not settled")]
-)
-def test_a_search_that_runs_out_of_steps_says_so(module, what, monkeypatch):
-    monkeypatch.setattr(module, "minimize", lambda loss, start, **_: Unsettled(start))
-    with pytest.warns(ConvergenceWarning, match=what):
-        NoSharingNB(feature_prior=1.0).fit(X, Y, task=TASK)
+@pytest.mark.parametrize(("given", "what"), [("temper", "label_prior"), ("label_prior", "temper")])
+def test_a_search_that_runs_out_of_steps_says_so(given, what, monkeypatch):
+    monkeypatch.setattr(fitting, "minimize", lambda loss, start, **_: Unsettled(start))
+    with pytest.warns(ConvergenceWarning, match=f"{what} had not settled"):
+        NoSharingNB(feature_prior=1.0, **{given: 1.0}).fit(X, Y, task=TASK)
 
 
 def test_strengths_that_do_not_settle_say_so(monkeypatch):
