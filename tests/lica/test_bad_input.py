@@ -37,9 +37,9 @@ def refused(sentence, X=MADE.X, y=MADE.y, estimator=LICAClassifier, kind=ValueEr
 @pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
 def test_a_feature_that_is_not_finite_is_named_by_column_and_row(value, word):
     X = with_value(value)
-    refused(rf"contains {word} in column 3, row 7:", X)
-    refused(rf"contains {word} in column 'f3', row 7:", pd.DataFrame(X, columns=NAMES))
-    refused(rf"contains {word} in column 3, row 7:", sparse.csr_matrix(X))
+    for table, column in ((X, "3"), (pd.DataFrame(X, columns=NAMES), "'f3'"), (sparse.csr_matrix(X), "3")):
+        refused(rf"column {column}, row 7: ({word}|every)", table)
+        refused(word, table)
 
 
 def test_such_a_feature_is_refused_in_prediction_and_in_a_new_task_too():
@@ -138,7 +138,9 @@ def test_a_task_without_labels_is_named():
 @pytest.mark.parametrize("params", KINDS[:2], ids=IDS[:2])
 def test_a_task_whose_rows_all_weigh_nothing_is_a_new_task(params):
     weights = (MADE.task != 4).astype(float)
-    model = LICAClassifier(random_state=0, **params).fit(MADE.X, MADE.y, task=MADE.task, sample_weight=weights)
+    model = LICAClassifier(random_state=0, new_tasks="expected", **params).fit(
+        MADE.X, MADE.y, task=MADE.task, sample_weight=weights
+    )
     assert model.tasks_.tolist() == [0, 1, 2, 3, 5]
     new = model.predict_proba(MADE.X, task=["somebody new"] * 120)
     np.testing.assert_array_equal(model.predict_proba(MADE.X, task=np.full(120, 4)), new)

@@ -12,8 +12,8 @@ from kinfolk.lica.inference.expectation import Family, Sweeps, fresh_states, upd
 from kinfolk.lica.inference.layout import lay_out
 from kinfolk.lica.inference.maximisation import Shrinkage, maximise, weights_of_tasks
 from kinfolk.lica.model.data import make_linear_tasks
+from kinfolk.lica.model.factors import Likelihoods, match
 from kinfolk.lica.model.prior import TaskPrior
-from kinfolk.lica.model.sites import Likelihoods, match
 from kinfolk.lica.model.task_posterior import predictive_moments
 from tests.lica.oracle import dense_posterior, divergence, exact_log_evidence, source_terms
 from tests.lica.sweeps import each

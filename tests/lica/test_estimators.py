@@ -33,7 +33,7 @@ NAMES = ["eb", "map", "individual", "pooled", "hierarchical"]
 
 
 def fitted(made=MADE, **params):
-    return LICAClassifier(random_state=0, **params).fit(made.X, made.y, task=made.task)
+    return LICAClassifier(random_state=0, new_tasks="expected", **params).fit(made.X, made.y, task=made.task)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_names_of_features_and_tasks_come_out_again(frame):
     assert type(top) is frame
     assert list(top["source"]) == [0, 0, 0, 1, 1, 1]
     for h in range(2):
-        order = np.argsort(-np.abs(model.components_[h]))[:3]
+        order = np.argsort(-np.abs(model.components_[h] * model.scaling_.unit))[:3]
         assert list(top["feature"])[3 * h : 3 * h + 3] == [names[j] for j in order]
         np.testing.assert_array_equal(list(top["weight"])[3 * h : 3 * h + 3], model.components_[h, order])
     assert model.score(X, Y[list("fedcba")]) == model.score(X, Y)
@@ -166,12 +166,13 @@ def test_a_new_task_gets_what_its_prior_says(bayes):
     asked = MADE.X[:40]
     drawn = np.random.default_rng(0)
     n = 200_000
-    prior = bayes.prior_
+    prior, scaled = bayes.prior_, bayes.scaling_.apply(asked)
+    intercepts = np.array([posterior.intercept for posterior in bayes.posteriors_])
     sources = drawn.laplace(scale=prior.source_scale, size=(n, 2))
-    spread = np.sqrt(np.sum(asked**2 * prior.noise, axis=1) + bayes.intercept_.var())
+    spread = np.sqrt(np.sum(scaled**2 * prior.noise, axis=1) + intercepts.var())
     for i in range(3):
-        f = sources @ (prior.loadings.T @ asked[i]) + spread[i] * drawn.normal(size=n) + bayes.intercept_.mean()
-        f += asked[i] @ prior.mean
+        f = sources @ (prior.loadings.T @ scaled[i]) + spread[i] * drawn.normal(size=n) + intercepts.mean()
+        f += scaled[i] @ prior.mean
         found = bayes.predict_proba(asked[[i]], task=["new"])[0, 1]
         assert found == pytest.approx(expit(f).mean(), abs=0.03)
         mean, variance = bayes._fitted_predictor()._moments(asked[[i]], ["new"])
@@ -288,7 +289,7 @@ def test_the_posterior_variance_of_weights_is_below_the_prior_s():
     model = fitted(n_sources=2, weight_variances=True)
     assert model.weight_variances_.shape == (12, 25)
     assert (model.weight_variances_ > 0).all()
-    assert (model.weight_variances_ < model.prior_.noise).all()
+    assert (model.weight_variances_ < model.prior_.noise / model.scaling_.unit**2).all()
     with pytest.raises(AttributeError, match="weight_variances_ needs"):
         _ = fitted(n_sources=2, inference="map").weight_variances_
 
@@ -326,7 +327,7 @@ def test_tasks_of_a_link_are_predicted_better_by_it_than_by_chance(link):
 
 
 def test_individual_tasks_are_ridge_logistic_regressions():
-    model = fitted(sharing="individual")
+    model = fitted(sharing="individual", scale=False)
     strength = float(model.prior_.noise[0])
     for k in (0, 7):
         its = MADE.task == k
@@ -397,7 +398,7 @@ def test_a_regressions_intervals_hold_as_many_targets_as_they_say():
 
 def test_a_regression_without_sharing_is_ridge_regression():
     made = make_lica_tasks(6, 10, 40, 2, link="gaussian", random_state=0)
-    model = LICARegressor(sharing="individual", random_state=0).fit(made.X, made.y, task=made.task)
+    model = LICARegressor(sharing="individual", scale=False, random_state=0).fit(made.X, made.y, task=made.task)
     its = made.task == 2
     ridge = Ridge(alpha=model.prior_.residual_variance / model.prior_.noise[0]).fit(made.X[its], made.y[its])
     np.testing.assert_allclose(model.coef_[2], ridge.coef_, atol=0.01 * np.abs(ridge.coef_).max())

@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from kinfolk.lica.model.factors import Likelihoods, log_predictive, match
 from kinfolk.lica.model.links import log_normal_cdf
-from kinfolk.lica.model.sites import Likelihoods, log_predictive, match
 from tests.lica.oracle import log_likelihood
 
 MEANS = np.array([-4.0, -0.7, 0.0, 0.3, 2.5])

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.stats import laplace
 
-from kinfolk.lica.model.source_posterior import SourcePosterior, fit_sources
+from kinfolk.lica.model.factors import SourcePosterior, fit_sources
 
 SCALE = 0.5**0.5
 

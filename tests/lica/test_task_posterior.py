@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from kinfolk.lica.model.factors import Sites
 from kinfolk.lica.model.prior import Reach, TaskPosterior, TaskPrior
 from kinfolk.lica.model.row_products import SparseRows, row_products
-from kinfolk.lica.model.sites import Sites
 from kinfolk.lica.model.sparse_forms import sparse_column_forms
 from kinfolk.lica.model.task_posterior import (
     column_forms,

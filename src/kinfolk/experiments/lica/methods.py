@@ -38,18 +38,19 @@ LOOKS = {
 # A difference counts where it is more than so many standard errors from zero.
 CLEAR = 2.0
 N_JOBS = 2
+SCALE = False  # columns as the sets and the other papers have them
 
 Build = Callable[..., Any]
 
 
 def classifier(**parameters: Any) -> Any:
     """Make the estimator that the experiments fit, for labels of two kinds."""
-    return kinfolk.LICAClassifier(n_jobs=N_JOBS, **parameters)
+    return kinfolk.LICAClassifier(n_jobs=N_JOBS, scale=SCALE, **parameters)
 
 
 def regressor(**parameters: Any) -> Any:
     """Make the estimator that the experiments fit, for numbers."""
-    return kinfolk.LICARegressor(n_jobs=N_JOBS, **parameters)
+    return kinfolk.LICARegressor(n_jobs=N_JOBS, scale=SCALE, **parameters)
 
 
 def gains(scores: pl.DataFrame, measure: str, keys: Sequence[str] = ("examples",)) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kinfolk.lica.model.fitted import Choice, Fitted
 from kinfolk.lica.model.prior import Reach, TaskPosterior, TaskPrior
 from kinfolk.lica.model.row_products import SparseRows
+from kinfolk.lica.model.scaling import Scaling
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive, known_about, known_from, names_from, plain, plain_names
 from kinfolk.tasks.answering import Known
@@ -45,6 +46,9 @@ class FittedModel(NamedTuple):
     backend : str
         The library of tables that frames are given in.
     seed : int
+    scaling : Scaling or None
+        How columns were brought to one scale: ``prior`` and ``fitted`` speak of columns in these units. None where
+        columns kept their own.
     """
 
     known: Known
@@ -56,6 +60,7 @@ class FittedModel(NamedTuple):
     features: list[str] | None
     backend: Backend
     seed: int
+    scaling: Scaling | None = None
 
 
 def to_archive(model: FittedModel, params: Mapping[str, Any]) -> Archive:
@@ -93,6 +98,10 @@ def to_archive(model: FittedModel, params: Mapping[str, Any]) -> Archive:
     }
     if prior.mean is not None:
         arrays["mean"] = prior.mean
+    if model.scaling is not None:
+        # A column that never varied is in units without end, which a file has no number for.
+        unit = model.scaling.unit
+        arrays |= {"scaling.centre": model.scaling.centre, "scaling.unit": np.where(np.isinf(unit), 0.0, unit)}
     if all(task.weight_variance is not None for task in tasks):
         arrays["weight_variances"] = np.array([task.weight_variance for task in tasks])
     return Archive(about, arrays)
@@ -152,6 +161,7 @@ def read(archive: Archive) -> FittedModel:
         _names(about.get("features"), prior.n_features),
         about["backend"],
         int(about["seed"]),
+        _scaling(archive, prior.n_features),
     )
 
 
@@ -199,6 +209,16 @@ def _prior(archive: Archive) -> TaskPrior:
     if not math.isfinite(centre):
         raise ValueError("the mean of its intercepts is not a number")
     return TaskPrior(loadings, noise, scale, intercept, residual, mean, centre)
+
+
+def _scaling(archive: Archive, n_features: int) -> Scaling | None:
+    """How columns were brought to one scale; files of before there was any have none."""
+    if "scaling.unit" not in archive.arrays:
+        return None
+    centre, unit = (_floats(archive, f"scaling.{name}", (n_features,)) for name in ("centre", "unit"))
+    if (unit < 0.0).any():
+        raise ValueError("its columns have units below zero")
+    return Scaling(centre, np.where(unit > 0.0, unit, np.inf))
 
 
 def _posteriors(archive: Archive, prior: TaskPrior, n_tasks: int) -> tuple[TaskPosterior, ...]:

@@ -29,7 +29,7 @@ class LICAPredictor(Predictor):
     classes_ : ndarray or None
         The labels; None in a regression.
     coef_, intercept_ : ndarray
-        Weights (tasks, features) and intercepts.
+        Weights (tasks, features) and intercepts, in the units of the table.
     feature_names_in_ : list of str or None
         Names of the features, where they had any.
     """
@@ -39,6 +39,10 @@ class LICAPredictor(Predictor):
         self.tasks_, self.classes_, self.feature_names_in_ = model.known.tasks, model.classes, model.features
         self.coef_ = np.array([task.weights for task in model.fitted.tasks])
         self.intercept_ = np.array([task.intercept for task in model.fitted.tasks])
+        if model.scaling is not None:
+            # θ = θ̃/d and b = b̃ − Σθc: see scaling.
+            self.coef_ = self.coef_ / model.scaling.unit
+            self.intercept_ = self.intercept_ - self.coef_ @ model.scaling.centre
 
     @classmethod
     def from_archive(cls, archive: Archive) -> LICAPredictor:
@@ -93,6 +97,8 @@ class LICAPredictor(Predictor):
         model = self._model
         asked = receive_rows(X, model.known, task=task, needs_task=not model.is_matrix, sparse=True)
         features = as_matrix(asked.table)
+        if model.scaling is not None:
+            features = model.scaling.apply(features)
         if asked.place is None:
             return moments_of_tasks(model.prior, model.fitted.tasks, features)
         return moments_of_rows(model.prior, model.fitted.tasks, features, asked.place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
@@ -16,6 +17,7 @@ from kinfolk.lica.answers.predictor import LICAPredictor
 from kinfolk.lica.answers.top_features import top_features
 from kinfolk.lica.estimators.targets import Targets, check_tasks, lay_out, receive_targets
 from kinfolk.lica.inference.infer import Options, infer, infer_task
+from kinfolk.lica.model.scaling import measure
 from kinfolk.maths.arrays import Floats
 from kinfolk.parameters import check_choice, check_whole
 from kinfolk.posterior import Archive, unplain
@@ -56,6 +58,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
     tol: float
     warm_start: bool
     weight_variances: bool
+    scale: str | bool
     task_column: str | int | None
     new_tasks: str
     random_state: Any
@@ -75,6 +78,8 @@ class SharedWeights(TaskRouting, BaseEstimator):
             chosen_later = value is None and name != "tol"
             if not (chosen_later or (isinstance(value, int | float | np.number) and 0 < value < np.inf)):
                 raise ValueError(f"{name}={value!r}: a positive number is needed")
+        if self.scale not in ("auto", True, False):
+            raise ValueError(f"scale={self.scale!r}: 'auto', True or False is needed")
         if self.source_prior == "gaussian" and self.sharing == "sources" and self.inference == "map":
             raise ValueError("source_prior='gaussian' needs inference='eb': point estimates have Laplace sources")
 
@@ -120,7 +125,23 @@ class SharedWeights(TaskRouting, BaseEstimator):
         targets = receive_targets(y, arrival.place, known.tasks, **kind)
         check_tasks(targets)
         data = lay_out(features, targets, arrival.weights, self.class_weight)
+        scaling, drowning = measure(data, self.scale)
+        if drowning is not None:
+            warnings.warn(
+                f"{arrival.table.labels[drowning] if arrival.table.labels else f'column {drowning}'} is more than a "
+                "hundred times as large as most columns, which hardly count beside it: a table that is mostly zeros "
+                "keeps its scale; scale=True brings its columns to one, scale=False leaves them without this warning",
+                UserWarning,
+                stacklevel=2,
+            )
         before: FittedModel | None = getattr(self, "_model", None) if self.warm_start else None
+        if before is not None:
+            if (before.scaling is None) != (scaling is None) or len(before.prior.noise) != features.shape[1]:
+                before = None  # what was learnt in other units is no start
+            else:
+                scaling = before.scaling
+        if scaling is not None:
+            data = data._replace(X=scaling.apply(data.X))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         learnt = None if before is None else before.prior, None if before is None else before.fitted
         with progress_bar("Learning", None, True) if self.verbose else nullcontext() as advance:
@@ -136,6 +157,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
                 arrival.table.names,
                 arrival.backend,
                 seed,
+                scaling,
             )
         )
         return self
@@ -162,6 +184,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
         self._remember_columns(known)
         self._model, self._answers = model, LICAPredictor(model)
         self.tasks_, self.prior_, self.posteriors_ = known.tasks, model.prior, list(fitted.tasks)
+        self.scaling_ = model.scaling
         if model.classes is not None:
             self.classes_ = model.classes
         self.n_sources_ = int(model.prior.loadings.shape[1])
@@ -203,7 +226,10 @@ class SharedWeights(TaskRouting, BaseEstimator):
         asked = receive_rows(X, known, task=[task] * n_rows(X) if beside else None, needs_task=False, sparse=True)
         need_some(asked.table)
         targets = self._targets_of_one_task(y, asked.table.n_rows)
-        data = lay_out(as_matrix(asked.table), targets, None, self.class_weight)
+        features = as_matrix(asked.table)
+        if model.scaling is not None:
+            features = model.scaling.apply(features)
+        data = lay_out(features, targets, None, self.class_weight)
         posterior = infer_task(data, model.prior, self._options(), model.fitted.target_mean)
         names, tasks = known.tasks.tolist(), list(model.fitted.tasks)
         if task in names:
@@ -235,53 +261,132 @@ class SharedWeights(TaskRouting, BaseEstimator):
 
     @property
     def coef_(self) -> Floats:
-        """Weights of every task, (tasks, features)."""
-        check_is_fitted(self)
-        return np.array([posterior.weights for posterior in self.posteriors_])
+        """Weights of every task, in the units of the table.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_features)
+
+        See Also
+        --------
+        intercept_ : What a row of zeros has instead.
+        """
+        return self._fitted_predictor().coef_
 
     @property
     def intercept_(self) -> Floats:
-        """Intercept of every task."""
-        check_is_fitted(self)
-        return np.array([posterior.intercept for posterior in self.posteriors_])
+        """Linear predictor of every task at a row of zeros.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks,)
+
+        See Also
+        --------
+        coef_ : The weights of features.
+        """
+        return self._fitted_predictor().intercept_
 
     @property
     def sources_(self) -> Floats:
-        """How much of each source every task has, (tasks, sources)."""
+        """How much of each source every task has.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_sources)
+
+        See Also
+        --------
+        components_ : What the sources are made of.
+        source_variances_ : How sure they are.
+        """
         check_is_fitted(self)
         return np.array([posterior.sources for posterior in self.posteriors_]).reshape(len(self.tasks_), -1)
 
     @property
     def source_variances_(self) -> Floats:
-        """Posterior variance of every task's sources, (tasks, sources); zero for point estimates."""
+        """Posterior variance of every task's sources; zero for point estimates.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_sources)
+
+        See Also
+        --------
+        sources_ : Their means.
+        """
         check_is_fitted(self)
         spread = np.array([posterior.source_spread for posterior in self.posteriors_]).reshape(len(self.tasks_), -1)
         return 2.0 * spread**2
 
     @property
     def components_(self) -> Floats:
-        """The basic models that weights are mixed from, (sources, features)."""
+        """The basic models that weights are mixed from, in the units of the table.
+
+        Weights are ``common_weights_ + sources_ @ components_`` and what is a task's own.
+
+        Returns
+        -------
+        ndarray of shape (n_sources, n_features)
+
+        See Also
+        --------
+        top_features : The largest of them.
+        """
         check_is_fitted(self)
-        return np.asarray(self.prior_.loadings.T)
+        return self._in_units_of_the_table(self.prior_.loadings.T)
 
     @property
     def common_weights_(self) -> Floats:
-        """What the weights of all tasks have in common beside their sources, (features,); zeros where nothing."""
+        """What the weights of all tasks have in common beside their sources; zeros where nothing.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+
+        See Also
+        --------
+        coef_ : The weights of each task.
+        """
         check_is_fitted(self)
-        return np.zeros(self.prior_.n_features) if self.prior_.mean is None else self.prior_.mean
+        mean = self.prior_.mean
+        return self._in_units_of_the_table(np.zeros(len(self.prior_.noise)) if mean is None else mean)
 
     @property
     def weight_variances_(self) -> Floats:
-        """Posterior variance of every weight, (tasks, features), where ``weight_variances=True`` asked for it."""
+        """Posterior variance of every weight, where ``weight_variances=True`` asked for it.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_features)
+
+        See Also
+        --------
+        coef_ : The weights' means.
+        """
         check_is_fitted(self)
         found = [posterior.weight_variance for posterior in self.posteriors_]
         if any(variance is None for variance in found):
             raise AttributeError('weight_variances_ needs inference="eb", sharing="sources" and weight_variances=True')
-        return np.array(found)
+        # A variance has the square of its weight's unit.
+        return self._in_units_of_the_table(self._in_units_of_the_table(np.array(found)))
+
+    def _in_units_of_the_table(self, weights: Floats) -> Floats:
+        scaling = self._model.scaling
+        return np.asarray(weights if scaling is None else weights / scaling.unit)
 
     @property
     def source_similarity_(self) -> Floats:
-        """Cosine of the angle between tasks' sources, (tasks, tasks); 0 between tasks that share none."""
+        """Cosine of the angle between tasks' sources; 0 between tasks that share none.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_tasks)
+
+        See Also
+        --------
+        sources_ : What is compared.
+        """
         sources = self.sources_
         lengths = np.linalg.norm(sources, axis=1, keepdims=True)
         unit = np.divide(sources, lengths, out=np.zeros_like(sources), where=lengths > 0)
@@ -300,12 +405,16 @@ class SharedWeights(TaskRouting, BaseEstimator):
         Returns
         -------
         frame with columns source, feature and weight
+            The weights are those of ``components_``; where columns were brought to one scale, the features are those
+            that matter most there, since a weight in the units of the table is large where the unit is.
 
         See Also
         --------
         components_ : The weights of all features.
         """
-        return top_features(self.components_, self._model.features, n_features, self._model.backend)
+        check_is_fitted(self)
+        model, loadings = self._model, self.prior_.loadings.T
+        return top_features(self.components_, loadings, model.features, n_features, model.backend)
 
     def _compare(self, predicted: Any, y: Any, sample_weight: Any) -> list[tuple[Any, Any, Any]]:
         """Known targets, what was predicted for them, and their weights, for each column of ``y``."""
@@ -338,7 +447,9 @@ class SharedWeights(TaskRouting, BaseEstimator):
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
-        model = cls(**{name: unplain(value) for name, value in archive.about["params"].items()})
+        # Files of before there was a scale were fitted to columns as they are.
+        params = {"scale": False, **archive.about["params"]}
+        model = cls(**{name: unplain(value) for name, value in params.items()})
         model._check_parameters()
         saved = read(archive)
         if model.link != saved.link:

@@ -53,6 +53,12 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         Whether ``fit`` begins with what the last one learnt.
     weight_variances : bool, default=False
         Whether ``weight_variances_`` is computed: tasks × features numbers ("eb" alone).
+    scale : {"auto", True, False}, default="auto"
+        Whether columns are brought to mean zero and deviation one inside, so that it does not matter in which units
+        they come; all that is shown of weights is in the units of the table. By default they are, but for tables that
+        are mostly zeros, dense or sparse, which keep their scale. True divides the columns of those by their deviation
+        too, and centres columns that are hardly ever zero; False leaves every table as it is. Prior variances that are
+        given are those of weights per deviation, and of the linear predictor at the columns' means.
     task_column : str or int, optional
         The column of the table that holds the task.
     new_tasks : {"warn", "expected"}, default="warn"
@@ -68,13 +74,16 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
     tasks_, classes_ : ndarray
         Ids of the tasks, and the two labels.
     coef_, intercept_ : ndarray
-        Weights (tasks, features) and intercepts.
+        Weights (tasks, features) and intercepts, in the units of the table.
     sources_, components_ : ndarray
         Sources of every task (tasks, sources), and the basic classifiers (sources, features).
     common_weights_ : ndarray of shape (n_features,)
         What all tasks have in common beside their sources.
     source_similarity_ : ndarray of shape (n_tasks, n_tasks)
         Cosine between tasks' sources; not a probability.
+    scaling_ : Scaling or None
+        Centre and unit of every column, where columns were brought to one scale: ``(X - centre) / unit`` is what the
+        model works with, and what ``prior_`` and ``posteriors_``, in which all that was learnt lies, speak of.
     n_sources_, n_sources_curve_
         Number of sources, and what choosing it was based on.
     objective_, n_iter_, converged_
@@ -113,6 +122,7 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         tol: float = 1e-4,
         warm_start: bool = False,
         weight_variances: bool = False,
+        scale: str | bool = "auto",
         task_column: str | int | None = None,
         new_tasks: str = "warn",
         random_state: Any = None,
@@ -133,6 +143,7 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         self.tol = tol
         self.warm_start = warm_start
         self.weight_variances = weight_variances
+        self.scale = scale
         self.task_column = task_column
         self.new_tasks = new_tasks
         self.random_state = random_state

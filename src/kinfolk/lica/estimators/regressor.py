@@ -17,13 +17,13 @@ class LICARegressor(RegressorMixin, SharedWeights):
     Parameters
     ----------
     n_sources, inference, sharing, noise, source_prior, loading_variance, shared_mean, intercept_variance, max_iter, \
-tol, warm_start, weight_variances, task_column, new_tasks, random_state, n_jobs, verbose
+tol, warm_start, weight_variances, scale, task_column, new_tasks, random_state, n_jobs, verbose
         As for :class:`~kinfolk.LICAClassifier`.
 
     Attributes
     ----------
-    tasks_, coef_, intercept_, sources_, components_, common_weights_, source_similarity_, n_sources_, objective_, \
-n_iter_, converged_
+    tasks_, coef_, intercept_, sources_, components_, common_weights_, source_similarity_, scaling_, n_sources_, \
+objective_, n_iter_, converged_
         As for :class:`~kinfolk.LICAClassifier`.
 
     References
@@ -60,6 +60,7 @@ n_iter_, converged_
         tol: float = 1e-4,
         warm_start: bool = False,
         weight_variances: bool = False,
+        scale: str | bool = "auto",
         task_column: str | int | None = None,
         new_tasks: str = "warn",
         random_state: Any = None,
@@ -78,6 +79,7 @@ n_iter_, converged_
         self.tol = tol
         self.warm_start = warm_start
         self.weight_variances = weight_variances
+        self.scale = scale
         self.task_column = task_column
         self.new_tasks = new_tasks
         self.random_state = random_state

@@ -27,10 +27,9 @@ from kinfolk.lica.inference.expectation import (
 from kinfolk.lica.inference.layout import Layout, lay_out
 from kinfolk.lica.inference.maximisation import Shrinkage, maximise, sources_of_weights, unmix, weights_of_tasks
 from kinfolk.lica.model.data import LinearTasks, Link
+from kinfolk.lica.model.factors import LikelihoodBound, SourceKind
 from kinfolk.lica.model.fitted import Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, UNIT_SCALE, Reach, TaskPosterior, TaskPrior
-from kinfolk.lica.model.sites import LikelihoodBound
-from kinfolk.lica.model.source_posterior import SourceKind
 from kinfolk.maths.arrays import Floats
 
 Noise: TypeAlias = Literal["isotropic", "diagonal"]
@@ -117,7 +116,7 @@ def fit_empirical_bayes(
     residual_variance : float, optional
         σ² of a regression, held; learnt by default.
     likelihood_bound : {"average", "tangent"}
-        How the likelihood enters the bound: by its expectation, or by the paper's tangents (see ``sites``).
+        How the likelihood enters the bound: by its expectation, or by the paper's tangents (see ``factors``).
     max_iter, tol : int, float
         Iterations at most, and the gain in nats per row, counted by its weight, under which they end.
     n_jobs : int, optional

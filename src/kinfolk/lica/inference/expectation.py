@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from kinfolk.lica.inference.layout import Batch, Layout
 from kinfolk.lica.model.data import Link
+from kinfolk.lica.model.factors import LikelihoodBound, Likelihoods, SourceKind, fit_sources, match
 from kinfolk.lica.model.prior import TaskPrior
-from kinfolk.lica.model.sites import LikelihoodBound, Likelihoods, match
-from kinfolk.lica.model.source_posterior import SourceKind, fit_sources
 from kinfolk.lica.model.sparse_forms import sparse_column_forms
 from kinfolk.lica.model.task_posterior import Conditioned, column_forms, condition_by_features, condition_by_rows
 from kinfolk.maths.arrays import Floats

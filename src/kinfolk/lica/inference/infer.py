@@ -22,6 +22,7 @@ from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, TaskPosterior, TaskPrio
 from kinfolk.maths.blas import one_blas_thread
 
 _EB_ROUNDS, _MAP_ROUNDS = 200, 1000  # at most, of the fit of one task
+_NOT_CONVERGED = "{} did not converge within max_iter={} iterations: allow more, or a larger tol"
 
 
 class Options(NamedTuple):
@@ -84,7 +85,7 @@ def infer(
             start = None
         learnt = (_by_eb if rises else _by_map)(data, options, seed, n_sources, start, advance)
     if not learnt.converged:
-        warnings.warn(_not_converged("the fit", len(learnt.objective) - 1), ConvergenceWarning, stacklevel=3)
+        warnings.warn(_NOT_CONVERGED.format("the fit", len(learnt.objective) - 1), ConvergenceWarning, stacklevel=3)
     tasks = tuple(task._replace(intercept=task.intercept + centre) for task in learnt.tasks)
     objective = learnt.objective if rises else -learnt.objective
     return learnt.prior, Fitted(tasks, objective, learnt.converged, learnt.loading_variance, choice, centre)
@@ -101,12 +102,8 @@ def infer_task(data: LinearTasks, hyper: TaskPrior, options: Options, target_mea
         found, converged = fit_point_task(data, 0, hyper, link=options.link, max_iter=_MAP_ROUNDS)
     if not converged:
         rounds = _EB_ROUNDS if options.inference == "eb" else _MAP_ROUNDS
-        warnings.warn(_not_converged("the task", rounds), ConvergenceWarning, stacklevel=3)
+        warnings.warn(_NOT_CONVERGED.format("the task", rounds), ConvergenceWarning, stacklevel=3)
     return found._replace(intercept=found.intercept + target_mean)
-
-
-def _not_converged(what: str, rounds: int) -> str:
-    return f"{what} did not converge within max_iter={rounds} iterations: allow more, or a larger tol"
 
 
 def _number_of_sources(
