@@ -17,6 +17,7 @@ _ADDED: dict[int, tuple[str, ...]] = {
     2: ("decisions.why",),
     3: ("users.calendar_read_at",),
     4: ("requests.origin", "requests.sender"),
+    5: ("users.vetoes", "users.answers", "decisions.rule"),
 }
 
 LAYOUT = max(_ADDED)

@@ -37,6 +37,10 @@ class Table(DeclarativeBase):
 NUMBERED = {"sqlite_autoincrement": True}
 
 
+VETOES = "overlap night weekend stranger"
+"""What turns an automatic answer into a question unless its user says otherwise."""
+
+
 class User(Table):
     """Someone whose invitations are answered, with the settings that are theirs."""
 
@@ -53,6 +57,9 @@ class User(Table):
     # Their history helps others from this moment on; None: it does not.
     agreed_at: Mapped[datetime | None]
     automation: Mapped[bool] = mapped_column(default=False)
+    # What turns an automatic answer into a question, and which answers may be given: "both", "accept" or "decline".
+    vetoes: Mapped[str] = mapped_column(default=VETOES, server_default=VETOES)
+    answers: Mapped[str] = mapped_column(String(8), default="both", server_default="both")
     daily_cap: Mapped[int] = mapped_column(default=10)
     # An automatic answer waits so long before it is sent, and can be taken back without a trace until then.
     undo_minutes: Mapped[int] = mapped_column(default=10)
@@ -86,6 +93,29 @@ class Contact(Table):
     job: Mapped[str] = mapped_column(default="other")
     relation: Mapped[str] = mapped_column(default="other")
     importance: Mapped[str] = mapped_column(default="other")
+
+
+class Rule(Table):
+    """What a user has said once and for all: always accept, never accept, or ask, where all that is named holds."""
+
+    __tablename__ = "rules"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), index=True)
+    verdict: Mapped[str] = mapped_column(String(8))  # "always", "never" or "ask"
+    # An address, a domain, or words of the summary; "" where it does not matter.
+    organiser: Mapped[str] = mapped_column(default="")
+    domain: Mapped[str] = mapped_column(default="")
+    topic: Mapped[str] = mapped_column(default="")
+    weekdays: Mapped[str] = mapped_column(String(7), default="")  # digits, 0 is Monday
+    # Clock times of the start in the user's zone, in hours, from the one to before the other; lengths in minutes.
+    from_hour: Mapped[int | None]
+    to_hour: Mapped[int | None]
+    shortest: Mapped[int | None]
+    longest: Mapped[int | None]
+    conflict: Mapped[str] = mapped_column(String(3), default="")  # "yes", "no" or ""
+    series: Mapped[str] = mapped_column(String(3), default="")
+    made_at: Mapped[datetime]
 
 
 class Entry(Table):
@@ -195,6 +225,8 @@ class Decision(Table):
     shadow: Mapped[bool] = mapped_column(default=True)
     # Why it is asked, or only shown, in words; "" where nothing but the costs decided.
     why: Mapped[str] = mapped_column(Text, default="", server_default="")
+    # The user's own rule that decided, in words; "" where none did.
+    rule: Mapped[str] = mapped_column(Text, default="", server_default="")
 
 
 class Reply(Table):

@@ -19,16 +19,17 @@ from kinfolk_assistant.ledger.deeds import read_deeds
 from kinfolk_assistant.ledger.own_answers import OwnAnswers, own_answers
 from kinfolk_assistant.ledger.requests import own_request, users_with_undecided
 from kinfolk_assistant.ledger.store import Ledger
-from kinfolk_assistant.ledger.tables import Contact, Deed, User
+from kinfolk_assistant.ledger.tables import Contact, Deed, Rule, User
 from kinfolk_assistant.ledger.users import NotYours, find_user, lock_user, make_user
 from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.origin import Origin
 from kinfolk_assistant.reading.trust import Trust
-from kinfolk_assistant.service import answering, consent, deciding, intake, outbox, retraining, settings, views
+from kinfolk_assistant.service import answering, consent, deciding, intake, outbox, retraining, rules, settings, views
 from kinfolk_assistant.service.background import Repeating
 from kinfolk_assistant.service.calendar import Kept, take_calendar
 from kinfolk_assistant.service.learner import Learner
 from kinfolk_assistant.service.models import Models, model_ids
+from kinfolk_assistant.service.rules import Proposal
 from kinfolk_assistant.service.values import Detail, Prepared, Preview, Score
 
 _log = logging.getLogger(__name__)
@@ -203,6 +204,26 @@ class Assistant:
         """Say how often decisions were what the user then did."""
         with self.ledger.read() as session:
             return views.score(session, find_user(session, user).address)
+
+    def rules(self, user: str) -> list[Rule]:
+        """Give the user's own rules."""
+        with self.ledger.read() as session:
+            return rules.rules_of(session, find_user(session, user).address)
+
+    def add_rule(self, user: str, **fields: Any) -> None:
+        """Make a rule of the user's own; see `kinfolk_assistant.ledger.tables.Rule`."""
+        with self.ledger.begin() as session:
+            rules.add_rule(session, user, fields, self.clock())
+
+    def remove_rule(self, user: str, rule_id: int) -> None:
+        """Take a rule away."""
+        with self.ledger.begin() as session:
+            rules.remove_rule(session, user, rule_id, self.clock())
+
+    def proposed_rules(self, user: str) -> list[Proposal]:
+        """Give rules that the user's own answers suggest."""
+        with self.ledger.read() as session:
+            return rules.propose(session, find_user(session, user).address)
 
     def own_answers(self, user: str) -> OwnAnswers:
         """Count what the user has answered by their own hand."""

@@ -26,9 +26,10 @@ from kinfolk_assistant.ledger.users import find_user, lock_user
 from kinfolk_assistant.reading.reply import make_reply
 from kinfolk_assistant.reading.trust import Trust
 from kinfolk_assistant.service.models import InUse, Models, model_id_of
+from kinfolk_assistant.service.rules import Ruled, decide_by, facts_of, rules_of, vetoed
 from kinfolk_assistant.service.standing import meeting_of, past_of
 from kinfolk_assistant.service.strangers import forged, is_stranger, over_cap
-from kinfolk_assistant.service.today import owner_of, taken_now
+from kinfolk_assistant.service.today import overlap_veto, owner_of
 from kinfolk_assistant.service.weighing import costs_of
 
 ANSWERS = {"accept": "ACCEPTED", "decline": "DECLINED"}
@@ -60,19 +61,31 @@ def decide_next(session: Session, address: str, models: Models, now: datetime, t
             return True
         request.features, request.unknown = dict(row.values), dict(row.unknown)
     using = models.of(session, user.address)
-    judgement = judge(using.model, request.features, user.address, costs_of(user))
-    held_back = "" if judgement.action == "ask" else _held_back(session, user, request, judgement.action, trust, now)
+    judgement, ruled = _judged(session, user, request, using)
+    held_back = (
+        "" if judgement.action == "ask" else _held_back(session, user, request, judgement.action, ruled, trust, now)
+    )
     shadow = bool(held_back)
-    record(session, request, judgement, using, now, shadow=shadow, why=held_back)
+    record(session, request, judgement, using, now, shadow=shadow, why=held_back, ruled=ruled)
+    by = f" by your rule {ruled.words}" if ruled else ""
     if judgement.action == "ask":
-        text = f"“{request.summary}” is put before you."
+        text = f"“{request.summary}” is put before you{by}."
     else:
         but = f", but {held_back}" if held_back and user.automation else ""
-        text = f"Would {judgement.action} “{request.summary}”{but}."
+        text = f"Would {judgement.action} “{request.summary}”{by}{but}."
     tell(session, user.address, now, "assistant", "decided", text, request)
     if not shadow and judgement.action != "ask":
         _answer_automatically(session, user, request, judgement.action, now)
     return True
+
+
+def _judged(session: Session, user: User, request: Request, using: InUse) -> tuple[Judgement, Ruled | None]:
+    """Judge a request by what was learnt, and then by the user's own rules, which have the last word."""
+    judgement = judge(using.model, request.features or {}, user.address, costs_of(user))
+    meeting = meeting_of(request)
+    rules = rules_of(session, user.address) if meeting is not None else []
+    ruled = decide_by(rules, facts_of(user, request, meeting)) if meeting is not None and rules else None
+    return (judgement if ruled is None else judgement._replace(action=ruled.action)), ruled
 
 
 def look_ahead(session: Session, address: str, models: Models) -> None:
@@ -121,8 +134,9 @@ def record(
     *,
     shadow: bool,
     why: str = "",
+    ruled: Ruled | None = None,
 ) -> None:
-    """Write a decision down, and why it is only shown where something holds it back."""
+    """Write a decision down, why it is only shown where something holds it back, and the rule behind it."""
     decision = Decision(
         request_id=request.id,
         made_at=now,
@@ -134,12 +148,15 @@ def record(
         model_id=using.id,
         shadow=shadow,
         why=why,
+        rule=ruled.words if ruled else "",
     )
     session.add(decision)
     session.flush()
 
 
-def _held_back(session: Session, user: User, request: Request, action: str, trust: Trust, now: datetime) -> str:
+def _held_back(
+    session: Session, user: User, request: Request, action: str, ruled: Ruled | None, trust: Trust, now: datetime
+) -> str:
     """Why an answer is not given automatically; "" where nothing speaks against it."""
     if not user.automation:
         return "automation is off"
@@ -150,15 +167,21 @@ def _held_back(session: Session, user: User, request: Request, action: str, trus
         return "it has begun already"
     if unread := cannot_decide(user, now):
         return unread
-    if waits := own_answers(session, user.address).waits(action):
+    if user.answers not in ("both", action):
+        return f"by your settings only {'yeses' if user.answers == 'accept' else 'noes'} are sent for you"
+    if ruled is None and (waits := own_answers(session, user.address).waits(action)):
         return waits
     if doubt := forged(request, meeting, trust):
         return doubt
-    if is_stranger(session, user, request.organiser, trust):
+    vetoes = user.vetoes.split()
+    named = ruled is not None and ruled.names("organiser", "domain")
+    if "stranger" in vetoes and not named and is_stranger(session, user, request.organiser, trust):
         return f"you have never met {request.organiser}"
+    if veto := vetoed(user, facts_of(user, request, meeting), action, ruled):
+        return veto
     if capped := over_cap(session, user, request.organiser, trust, now):
         return capped
-    return taken_now(session, user, request, now) if action == "accept" else ""
+    return overlap_veto(session, user, request, now, ruled) if action == "accept" else ""
 
 
 def _answer_automatically(session: Session, user: User, request: Request, action: str, now: datetime) -> None:
@@ -206,9 +229,9 @@ def judge_again(session: Session, address: str, models: Models, now: datetime) -
     )
     requests = [one for one in session.scalars(query) if one.features is not None]
     for request in requests:
-        judgement = judge(using.model, request.features or {}, user.address, costs_of(user))
+        judgement, ruled = _judged(session, user, request, using)
         why = "" if judgement.action == "ask" else "it was judged anew after you could see it here"
-        record(session, request, judgement, using, now, shadow=True, why=why)
+        record(session, request, judgement, using, now, shadow=True, why=why, ruled=ruled)
     return len(requests)
 
 
@@ -226,9 +249,9 @@ def look_again(session: Session, address: str, models: Models, now: datetime) ->
         with suppress(ValueError):
             row = describe(session, user, request)
             request.features, request.unknown = dict(row.values), dict(row.unknown)
-            judgement = judge(using.model, request.features, user.address, costs_of(user))
+            judgement, ruled = _judged(session, user, request, using)
             why = "your calendar was not known when it came"
-            record(session, request, judgement, using, now, shadow=True, why=why)
+            record(session, request, judgement, using, now, shadow=True, why=why, ruled=ruled)
     return len(blind)
 
 

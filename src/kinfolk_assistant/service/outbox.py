@@ -17,12 +17,12 @@ from sqlalchemy.orm import Session, aliased
 from kinfolk_assistant.delivery.deliverer import Deliverer, NotDelivered, Outgoing, PerhapsDelivered, may_repeat
 from kinfolk_assistant.ledger.calendar_read import cannot_decide
 from kinfolk_assistant.ledger.deeds import tell
-from kinfolk_assistant.ledger.requests import own_reply, replies
+from kinfolk_assistant.ledger.requests import latest_decision, own_reply, replies
 from kinfolk_assistant.ledger.tables import Reply, Request, User
 from kinfolk_assistant.ledger.users import lock_user
 from kinfolk_assistant.service.deciding import put_before
 from kinfolk_assistant.service.errors import NotNow
-from kinfolk_assistant.service.today import taken_now
+from kinfolk_assistant.service.today import overlap_veto
 from kinfolk_assistant.service.withdrawing import withdraw_unsent
 
 HELD_FOR = timedelta(minutes=5)
@@ -102,7 +102,10 @@ def _no_longer_right(session: Session, user: User, reply: Reply, request: Reques
     if unread:
         is_late = now > min(reply.due_at + WAITS_FOR, request.starts_at)
         return f"{unread}, and it could not wait any longer" if is_late else None
-    return taken_now(session, user, request, now)
+    last = latest_decision(session, request.id)
+    if last is not None and last.rule and "overlap" in last.rule:
+        return ""
+    return overlap_veto(session, user, request, now)
 
 
 def deliver(claimed: Claimed, deliverer: Deliverer) -> Exception | None:

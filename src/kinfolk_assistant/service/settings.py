@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from kinfolk_assistant.features.people import ContactLike
 from kinfolk_assistant.ledger.deeds import tell
-from kinfolk_assistant.ledger.tables import Contact
+from kinfolk_assistant.ledger.tables import VETOES, Contact
 from kinfolk_assistant.ledger.users import known_zone, lock_user
 from kinfolk_assistant.service.weighing import costs_of, weigh_again
 
@@ -76,6 +76,10 @@ def _checked(name: str, value: Any) -> Any:
         return value
     if name == "zone":
         return known_zone(str(value)).key
+    if name == "vetoes" and isinstance(value, str) and set(value.split()) <= set(VETOES.split()):
+        return " ".join(one for one in VETOES.split() if one in value.split())
+    if name == "answers" and value in ("both", "accept", "decline"):
+        return value
     if name == "automation" and isinstance(value, bool):
         return value
     if name in _WHOLE and isinstance(value, int) and not isinstance(value, bool):
@@ -83,6 +87,6 @@ def _checked(name: str, value: Any) -> Any:
         if low <= value <= high:
             return value
         raise ValueError(f"The setting {name} is {value}; it needs to be from {low} to {high}.")
-    if name in (*_COSTS, *_TEXTS, *_WHOLE, "automation"):
+    if name in (*_COSTS, *_TEXTS, *_WHOLE, "automation", "vetoes", "answers"):
         raise ValueError(f"The setting {name} cannot be {str(value)[:80]!r}.")
     raise ValueError(f"There is no setting {name!r}.")

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from kinfolk_assistant.features.row import Owner, coming_spans
 from kinfolk_assistant.ledger.tables import Request, User
 from kinfolk_assistant.ledger.users import known_zone
+from kinfolk_assistant.service.rules import Ruled
 from kinfolk_assistant.service.standing import meeting_of, past_of
 
 _MOST_NAMED = 80
@@ -22,6 +23,17 @@ def owner_of(user: User) -> Owner:
     """Give a user as the features know them."""
     places = tuple(line.strip() for line in user.places.splitlines() if line.strip())
     return Owner(user.address, known_zone(user.zone), places)
+
+
+def overlap_veto(session: Session, user: User, request: Request, now: datetime, ruled: Ruled | None = None) -> str:
+    """Say what keeps a yes back by the calendar as it is now; "" where nothing does.
+
+    Where the user wants no question about overlaps, or a rule of theirs names them, only what was entered after the
+    request came counts: of that the rule, and what was learnt, know nothing.
+    """
+    wanted = "overlap" in user.vetoes.split() and not (ruled is not None and ruled.names("conflict"))
+    knew = (request.features or {}).get("conflict") == "yes"
+    return taken_now(session, user, request, now) if wanted or not knew else ""
 
 
 def taken_now(session: Session, user: User, request: Request, now: datetime) -> str:

@@ -65,6 +65,8 @@ class Detail(NamedTuple):
     """Whether the decision is only shown."""
     why: str
     """Why it is asked or only shown; "" where nothing but the costs decided."""
+    rule: str
+    """The user's own rule that decided, in words; "" where none did."""
     features: dict[str, str | None]
     unknown: dict[str, str]
     reasons: list[dict[str, Any]]

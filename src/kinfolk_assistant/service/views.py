@@ -41,6 +41,7 @@ def detail(session: Session, user: str, request_id: int) -> Detail:
         label=request.label,
         shadow=last is None or last.shadow,
         why="" if last is None else last.why,
+        rule="" if last is None else last.rule,
         features=request.features or {},
         unknown=request.unknown or {},
         reasons=[] if last is None else last.reasons,

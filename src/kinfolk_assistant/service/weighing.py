@@ -68,13 +68,14 @@ def weigh_again(session: Session, user: User, now: datetime) -> int:
             Decision(
                 request_id=old.request_id,
                 made_at=now,
-                action=weighed.action,
+                action=old.action if old.rule else weighed.action,
                 probability=old.probability,
                 expected_losses=weighed.expected_losses,
                 reasons=old.reasons,
                 kin=old.kin,
                 model_id=old.model_id,
                 shadow=True,
+                rule=old.rule,
                 why="" if weighed.action == "ask" else "your costs changed after you could see it here",
             )
         )

@@ -14,7 +14,7 @@ from starlette.types import Scope
 
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.errors import NotNow, NotYours
-from kinfolk_assistant.web import about, inbox, people, record, settings, sign_in
+from kinfolk_assistant.web import about, inbox, people, record, rules, settings, sign_in
 from kinfolk_assistant.web.guard import HEADERS, Guard
 from kinfolk_assistant.web.pages import HERE, go_to, show, wants_fragment
 from kinfolk_assistant.web.sessions import Sessions, Visitor
@@ -56,7 +56,7 @@ def make_app(
     app.state.doorkeeper = Doorkeeper(
         Sessions(assistant.ledger, assistant.clock), proxy_header, frozenset(trusted_proxies), secure_cookies
     )
-    for theme in (sign_in, inbox, people, settings, record, about):
+    for theme in (sign_in, inbox, people, rules, settings, record, about):
         app.include_router(theme.router)
     app.mount("/static", _Static(directory=HERE / "static"), name="static")
     app.add_exception_handler(NotSignedIn, _not_signed_in)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from datetime import datetime, timedelta
 from functools import cache
 from hashlib import sha256
@@ -139,6 +140,20 @@ def odds(log_ratio: float) -> str:
     return f"×{math.exp(min(abs(log_ratio), 20.0)):.3g}"
 
 
+def tame(text: str, most: int = 300) -> str:
+    """Give a stranger's text so that it cannot look like something else: no turned letters, no endless line.
+
+    Characters that turn the direction of writing are left out, and so are those that are not seen.
+
+    Examples
+    --------
+    >>> tame("a\u202egnp.exe"), tame("x" * 5, most=3)
+    ('agnp.exe', 'xx…')
+    """
+    seen = "".join(sign for sign in text if unicodedata.category(sign) not in ("Cf", "Cc", "Co", "Cn") or sign == "\n")
+    return seen if len(seen) <= most else f"{seen[: most - 1]}…"
+
+
 @cache
 def _zone(name: str) -> ZoneInfo:
     try:
@@ -158,7 +173,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters.update(percent=percent, odds=odds, moment=moment_in_words, title_of=FEATURE_TITLES.__getitem__)
+    environment.filters.update(
+        tame=tame, percent=percent, odds=odds, moment=moment_in_words, title_of=FEATURE_TITLES.__getitem__
+    )
     environment.globals.update(span=span_in_words, words=value_in_words)
     static = b"".join(path.read_bytes() for path in sorted((HERE / "static").iterdir()))
     environment.globals["version"] = sha256(static).hexdigest()[:12]

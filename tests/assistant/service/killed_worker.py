@@ -30,7 +30,7 @@ SLOTS = 4
 def invitations(user: str) -> list[tuple[int, object]]:
     """Two for every slot, so that one of each two is to be accepted and one declined."""
     return [
-        (n, invitation(f"{user}-{n}", MONDAY + timedelta(days=10, hours=12 * (n // 2)), attendee=user))
+        (n, invitation(f"{user}-{n}", MONDAY + timedelta(days=10, hours=3 * (n // 2)), attendee=user))
         for n in range(2 * SLOTS)
     ]
 

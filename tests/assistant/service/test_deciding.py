@@ -236,7 +236,7 @@ def test_an_occurrence_that_is_moved_takes_its_new_time_and_not_its_old(assistan
 def test_no_more_answers_than_the_daily_cap_are_given_in_a_day_of_the_users_zone(
     assistant: Assistant, ledger: Ledger, clock: Clock
 ) -> None:
-    automate(assistant, ledger, daily_cap=2, zone="America/New_York")
+    automate(assistant, ledger, daily_cap=2, zone="America/New_York", vetoes="")
     # 4:30 UTC is half past eleven in the evening in New York, in winter.
     clock.at = MONDAY.replace(hour=4, minute=30)
     take(assistant, *(invitation(f"m{n}", SLOT + timedelta(hours=2 * n)) for n in range(3)))

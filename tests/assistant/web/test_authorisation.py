@@ -53,6 +53,10 @@ ROUTES = {
     ("GET", "/people"): PRIVATE,
     ("GET", "/ledger"): PRIVATE,
     ("GET", "/score"): PRIVATE,
+    ("GET", "/rules"): PRIVATE,
+    ("POST", "/rules/add"): Case(True, {"verdict": "ask", "topic": "budget"}),
+    ("POST", "/rules/{number}/remove"): PRIVATE,
+    ("POST", "/rules/vetoes"): Case(True, {"vetoes": "night", "answers": "accept"}),
     ("GET", "/settings"): PRIVATE,
     ("POST", "/settings/preview"): Case(True, COSTS),
     ("POST", "/settings/costs"): Case(True, COSTS),
@@ -121,6 +125,7 @@ def prepare(assistant: Assistant) -> dict[str, int]:
     assistant.answer(ANN, other, "accept")
     assistant.deliver = ClosedOutbox()
     assistant.work(ANN)
+    assistant.add_rule(ANN, verdict="ask", topic="ann: secret")
     with assistant.ledger.read() as session:
         failed = session.scalars(select(Reply.id).where(Reply.request_id == other)).one()
     return {
@@ -128,6 +133,7 @@ def prepare(assistant: Assistant) -> dict[str, int]:
         "/requests/{number}/answer": opened,
         "/requests/{number}/undo": automatic,
         "/replies/{number}/send-again": failed,
+        "/rules/{number}/remove": assistant.rules(ANN)[0].id,
     }
 
 
