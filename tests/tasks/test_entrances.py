@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 import scipy.sparse
 
+from kinfolk import CompleteSharingNB, NoSharingNB
 from kinfolk.tasks.answering import Known, receive_rows, receive_sequences
 from kinfolk.tasks.matrix import as_matrix
 from kinfolk.tasks.schema import places_of, rows_of_tasks
@@ -178,3 +179,49 @@ def test_a_sparse_table_is_taken_where_it_is_wanted_alone():
 def test_columns_named_by_text_and_by_numbers_are_refused():
     with pytest.raises(TypeError, match="the name of column 1 is not text"):
         receive_table(pd.DataFrame({"a": [1], 1: [2]}), model="SomeNB")
+
+
+SITES = np.repeat(["north", "west", "south"], 10)
+SORTED = {
+    "text": (pd.DataFrame({"size": np.tile([1, 2], 15), "site": SITES}), "task_column='site'"),
+    "text of polars": (pl.DataFrame({"size": np.tile([1, 2], 15), "site": SITES}), "task_column='site'"),
+    "whole numbers": (
+        pd.DataFrame({"size": np.tile([1, 2], 15), "site": np.repeat([7, 3, 5], 10)}),
+        "task_column='site'",
+    ),
+    "an array": (np.column_stack([np.tile([1, 2], 15), np.repeat([7, 3, 5], 10)]), "task_column=1"),
+}
+
+
+@pytest.mark.parametrize("name", SORTED)
+def test_a_column_that_repeats_as_groups_do_is_told_where_no_task_is_given(name):
+    table, advice = SORTED[name]
+    with pytest.warns(UserWarning, match="no task was given") as caught:
+        receive_table(table, model="ClusteredNB")
+    assert len(caught) == 1
+    assert advice in str(caught[0].message)
+
+
+SILENT = {
+    "a task is given": (SORTED["text"][0], {"task": np.zeros(30, dtype=int)}),
+    "the column is named": (SORTED["text"][0], {"task_column": "site"}),
+    "nothing is shared": (SORTED["text"][0], {"shares": False}),
+    "rows of a value stand apart": (SORTED["text"][0].sample(frac=1.0, random_state=0), {}),
+    "two values alone": (pd.DataFrame({"site": np.repeat(["north", "west"], 15)}), {}),
+    "few rows of each value": (pd.DataFrame({"site": np.repeat(list("abcdefghij"), 3)}), {}),
+    "a value is missing": (pd.DataFrame({"site": np.repeat(np.array(["a", None, "b"], dtype=object), 10)}), {}),
+    "fractions": (pd.DataFrame({"site": np.repeat([0.5, 1.5, 2.5], 10)}), {}),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_nothing_is_told_of_groups_where(name):
+    table, how = SILENT[name]
+    receive_table(table, model="ClusteredNB", **how)
+
+
+def test_a_model_that_shares_nothing_is_silent_and_others_tell():
+    table, y = SORTED["text"][0], np.tile(["no", "yes"], 15)
+    NoSharingNB().fit(table, y)
+    with pytest.warns(UserWarning, match="say task_column='site'"):
+        CompleteSharingNB().fit(table, y)

@@ -17,7 +17,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from kinfolk.parameters import check_choice
-from kinfolk.tasks.answering import NEW_TASKS, Asked, Known, hold_columns
+from kinfolk.tasks.answering import NEW_TASKS, Asked, Known, hold_columns, tell
 from kinfolk.tasks.columns import as_ids, distinct, learn_schema, sort_values, task_ids
 from kinfolk.tasks.schema import Schema, encode, places_of
 from kinfolk.tasks.statistics import Rows, union
@@ -35,6 +35,10 @@ from kinfolk.tasks.table import (
     take_tasks,
     unlabelled_rows,
 )
+
+# What a column must have that repeats as groups do: so many values, and rows of each.
+_FEWEST_GROUPS = 3
+_ROWS_OF_A_GROUP = 5
 
 
 class Columns(NamedTuple):
@@ -155,6 +159,7 @@ def receive_table(
     sequences: bool = False,
     sparse: bool = False,
     new_tasks: str = "warn",
+    shares: bool = True,
     before: Known | None = None,
 ) -> Arrival:
     """Read a training table and the task of each row, or of each sequence.
@@ -165,7 +170,8 @@ def receive_table(
     model : str
         Name of the estimator, for sentences.
     task : array-like, optional
-        The task of each row, or of each sequence. Without it, and without ``task_column``, there is one task.
+        The task of each row, or of each sequence. Without it, and without ``task_column``, there is one task; a table
+        that has a column which repeats as groups do (:func:`group_column`) is then warned of.
     task_column : str or int, optional
         The column of the table that holds the task instead.
     sample_weight : array-like of shape (n_rows,), optional
@@ -178,6 +184,8 @@ def receive_table(
         Whether a sparse matrix is taken.
     new_tasks : {"warn", "expected"}, default="warn"
         Whether to warn later where most rows are of tasks never seen.
+    shares : bool, default=True
+        False for a model whose tasks learn nothing from each other, of which one task is as good as another.
     before : Known, optional
         What earlier rows were like, which these are added to.
 
@@ -201,6 +209,8 @@ def receive_table(
         names, width = before.columns, before.n_columns
     steps = check_lengths(lengths, table.n_rows) if sequences else None
     features, given = take_tasks(table, task, task_column, steps)
+    if given is None and before is None and shares and not sequences:
+        _tell_of_groups(features, table)
     need_some(features)
     weights = check_weights(sample_weight, table.n_rows)
     tasks = task_ids(given if given is None or weights is None else given[weights > 0])
@@ -210,6 +220,45 @@ def receive_table(
     place = np.zeros(n, dtype=np.int64) if given is None else places_of(given, tasks)
     known = Known(model, names, width, task_column, tasks, new_tasks)
     return Arrival(features, known, place, weights, backend_of(X), steps)
+
+
+def group_column(table: Table) -> int | None:
+    """The first column that repeats as groups do, as if many small data sets had been put under each other.
+
+    That is a column of text or whole numbers with at least 3 different values, all rows of each standing together, of
+    which there are at least 5 for each value on average. Columns of features are hardly ever so, unless the table was
+    sorted by one.
+
+    Examples
+    --------
+    >>> from kinfolk.tasks.table import read_table
+    >>> group_column(read_table({"size": [1, 2, 3] * 5, "site": ["n"] * 5 + ["w"] * 5 + ["s"] * 5}))
+    1
+    """
+    for i, column in enumerate(table.columns):
+        coded = table.coded[i]
+        values = column if coded is None else coded.codes
+        if values.dtype.kind not in "iuO" or (coded is not None and (coded.codes < 0).any()):
+            continue
+        begins = np.flatnonzero(values[1:] != values[:-1])
+        if not _FEWEST_GROUPS <= len(begins) + 1 <= len(values) / _ROWS_OF_A_GROUP:
+            continue
+        firsts = values[np.append(0, begins + 1)].tolist()
+        if all(isinstance(first, int | str) for first in firsts) and len(set(firsts)) == len(firsts):
+            return i
+    return None
+
+
+def _tell_of_groups(features: Table, table: Table) -> None:
+    place = group_column(features)
+    if place is not None:
+        column = place if table.names is None else table.names[place]
+        tell(
+            f"no task was given, so that all rows are one, but {table.labels[place]} repeats as groups do: if it tells "
+            f"which task a row belongs to, say task_column={column!r}; if there is one task, say so: "
+            "task=[0] * len(X)",
+            UserWarning,
+        )
 
 
 def need_some(table: Table) -> None:
@@ -366,6 +415,7 @@ def receive_labelled(
     unlabelled: Any = None,
     classes: Any = None,
     new_tasks: str = "warn",
+    shares: bool = True,
     before: Training | None = None,
 ) -> Labelled:
     """Read a training table with labels, without coding it yet: parts of it may be coded each by itself.
@@ -376,6 +426,8 @@ def receive_labelled(
         As the estimators take them.
     model : str
         Name of the estimator, for sentences.
+    shares : bool, default=True
+        Whether tasks learn from each other.
     before : Training, optional
         What was learnt from earlier rows, which these are added to: their labels stay.
 
@@ -390,6 +442,7 @@ def receive_labelled(
         task_column=task_column,
         sample_weight=sample_weight,
         new_tasks=new_tasks,
+        shares=shares,
         before=None if before is None else before.known,
     )
     labels = receive_labels(

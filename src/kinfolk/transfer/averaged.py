@@ -332,7 +332,7 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
             place = encode(self.classes_[code[part]], learnt_from.labels.classes.tolist())
             own = []
             for member, training in zip(members.values(), self._codings(members, learnt_from), strict=True):
-                answering = fitted(member, training)._predictor()
+                answering = fitted(self._for_weighing(member), training)._predictor()
                 log_p = answering.log_predictive(answering.code(asked))
                 own.append(np.where(place >= 0, log_p[np.arange(len(place)), place], 0.0))
             return np.column_stack(own)
@@ -342,6 +342,10 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
             warnings.simplefilter("ignore")
             done = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(held_out)(part) for part in kept)
         return by_stacking(np.concatenate(done), np.concatenate([counts[part] for part in kept]), self._shares(members))
+
+    def _for_weighing(self, member: SharingNB) -> SharingNB:
+        """A member as it is fitted to some of the rows: a default one samples one chain, enough to weigh it."""
+        return clone(member).set_params(n_chains=1) if self.members is None else member
 
     def _by_rows_left_out(self) -> Floats:
         """Stack what members say of each row in closed form, as if they had not seen it."""

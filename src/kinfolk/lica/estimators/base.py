@@ -117,6 +117,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
             task=task,
             task_column=self.task_column,
             new_tasks=self.new_tasks,
+            shares=len(getattr(y, "shape", ())) != 2,  # the columns of a matrix are tasks
             sample_weight=sample_weight,
             sparse=True,
         )

@@ -44,6 +44,8 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
     label_distributions_: NDArray[np.float64]
     transduction_: NDArray[Any]
 
+    # Whether tasks learn from each other.
+    _shares: ClassVar[bool] = True
     # Whether all tasks share feature rates, or a prototype of them, whose prior then is learnt from all rows.
     _shares_rates: ClassVar[bool] = False
     # Parameters that are hyper-parameters of the model, which the data may settle.
@@ -160,6 +162,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
             task=task,
             task_column=self.task_column,
             new_tasks=self.new_tasks,
+            shares=self._shares,
             sample_weight=sample_weight,
             unlabelled=self.unlabelled,
             classes=classes,

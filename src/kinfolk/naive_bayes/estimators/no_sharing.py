@@ -87,5 +87,7 @@ class NoSharingNB(SharingNB):
     ['stop', 'go']
     """
 
+    _shares = False
+
     def _sharing(self) -> Sharing:
         return Sharing(no_sharing, self._options(), narrow=True)

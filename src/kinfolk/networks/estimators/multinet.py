@@ -164,7 +164,7 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         self
         """
         self._check_parameters()
-        arrival = receive_table(X, model="BayesMultinet")
+        arrival = receive_table(X, model="BayesMultinet", shares=False)
         if arrival.table.n_rows < 2:
             raise ValueError("X has 1 sample (row): networks that tell classes apart need at least 2")
         classes, codes = receive_labels(X, y, arrival.table.n_rows, model="BayesMultinet")
