@@ -2,33 +2,61 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
+from threading import Event, Lock, Thread
+from time import monotonic
 
 # Seconds between two looks at what other processes have done.
 _PAUSE = 0.1
+# Seconds of work that are not worth a bar.
+_PATIENCE = 1.0
+# Held by whoever shows a bar, of which there can be but one.
+_free = Lock()
 
 
 @contextmanager
 def progress_bar(what: str, total: int | None, shown: bool) -> Iterator[Callable[[int], None]]:
     """Give a function to call with the number of steps just done; it may be called from any thread.
 
-    ``total`` is None where nobody knows how many steps there will be.
+    ``total`` is None where nobody knows how many steps there will be. On a terminal a bar waits until the work has
+    taken a second, and within work that has a bar there is no other.
     """
-    if not shown:
+    if not shown or not _free.acquire(blocking=False):
         yield no_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda steps: bar.advance(task, steps)
+    console = Console(stderr=True)
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(what, total=total)
+    shown_from = monotonic() + (_PATIENCE if console.is_terminal else 0.0)
+
+    def advance(steps: int) -> None:
+        bar.advance(task, steps)
+        if not bar.live.is_started and monotonic() >= shown_from:
+            bar.start()
+
+    try:
+        advance(0)
+        yield advance
+    finally:
+        bar.stop()
+        _free.release()
+
+
+def progress_wanted(verbose: bool | None) -> bool:
+    """Whether to show progress: as somebody said, else on a terminal, from the process that he looks at."""
+    if verbose is not None:
+        return bool(verbose)
+    return sys.stderr is not None and sys.stderr.isatty() and multiprocessing.parent_process() is None
 
 
 def no_progress(steps: int) -> None:

@@ -26,7 +26,7 @@ from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.naive_bayes.estimators.parameters import is_learn
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
 from kinfolk.posterior import Archive, plain, schema_about, unplain
-from kinfolk.progress import progress_bar
+from kinfolk.progress import progress_bar, progress_wanted
 from kinfolk.tasks.keywords import task_by_keyword, third_by_keyword
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.streaming.counts import Counts
@@ -42,7 +42,16 @@ WEIGH_BY = ("held-out", "leave-one-out", "evidence", "conditional-evidence")
 # a few dozen rows show it.
 _BELIEVED = {"no sharing": 0.01, "complete sharing": 0.87, "prototype": 0.10, "clustered": 0.02}
 # Parameters that members share with the average, unless they were given with members of the user's own.
-_COMMON = ("task_column", "new_tasks", "categorical_features", "bins", "numeric", "unlabelled", "random_state")
+_COMMON = (
+    "task_column",
+    "new_tasks",
+    "categorical_features",
+    "bins",
+    "numeric",
+    "unlabelled",
+    "random_state",
+    "verbose",
+)
 
 
 class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
@@ -71,8 +80,8 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         Seed of the folds and of the members that sample.
     n_jobs : int or None
         Fits run side by side (threads, through joblib); the result does not depend on it.
-    verbose : bool, default=False
-        Show progress on standard error.
+    verbose : bool, optional
+        Show progress on standard error; by default on a terminal, once it takes more than a second.
 
     Attributes
     ----------
@@ -119,7 +128,7 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         unlabelled: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         self.members = members
         self.weigh_by = weigh_by
@@ -166,7 +175,7 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
             unlabelled=self.unlabelled,
         )
         n_fits = len(members) * (1 + (self.n_folds if self.weigh_by == "held-out" else 0))
-        with all_or_nothing(self), progress_bar("Fitting models", n_fits, bool(self.verbose)) as advance:
+        with all_or_nothing(self), progress_bar("Fitting models", n_fits, progress_wanted(self.verbose)) as advance:
 
             def fitted(member: SharingNB, training: Training) -> SharingNB:
                 known = training.known._replace(model=type(member).__name__)
@@ -232,7 +241,10 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
             )
         seed = self._draw_seed()
         members = self._chosen_members(seed)
-        with all_or_nothing(self), progress_bar("Fitting models", len(members), bool(self.verbose)) as advance:
+        with (
+            all_or_nothing(self),
+            progress_bar("Fitting models", len(members), progress_wanted(self.verbose)) as advance,
+        ):
 
             def fitted(member: SharingNB) -> SharingNB:
                 model: SharingNB = clone(member).fit_statistics(feature_counts, label_counts, tasks, n_values=n_values)

@@ -21,7 +21,7 @@ from kinfolk.lica.model.scaling import measure
 from kinfolk.maths.arrays import Floats
 from kinfolk.parameters import check_choice, check_whole
 from kinfolk.posterior import Archive, unplain
-from kinfolk.progress import progress_bar
+from kinfolk.progress import progress_bar, progress_wanted
 from kinfolk.tasks.answering import receive_rows
 from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.frames import make_frame
@@ -63,7 +63,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
     new_tasks: str
     random_state: Any
     n_jobs: int | None
-    verbose: bool
+    verbose: bool | None
 
     def _check_parameters(self) -> None:
         for name, choices in _CHOICES.items():
@@ -145,7 +145,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
             data = data._replace(X=scaling.apply(data.X))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         learnt = None if before is None else before.prior, None if before is None else before.fitted
-        with progress_bar("Learning", None, True) if self.verbose else nullcontext() as advance:
+        with progress_bar("Learning", None, True) if progress_wanted(self.verbose) else nullcontext() as advance:
             prior, fitted = infer(data, learnt[0], self._options(), seed, learnt[1], advance)
         self._keep(
             FittedModel(

@@ -66,8 +66,8 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads over tasks; results do not depend on it.
-    verbose : bool, default=False
-        Whether to show progress on standard error.
+    verbose : bool, optional
+        Show progress on standard error; by default on a terminal, once it takes more than a second.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         self.n_sources = n_sources
         self.inference = inference

@@ -65,7 +65,7 @@ objective_, n_iter_, converged_
         new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         self.n_sources = n_sources
         self.inference = inference

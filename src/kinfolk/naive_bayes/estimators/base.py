@@ -24,6 +24,7 @@ from kinfolk.naive_bayes.inference.fitting import LeftOut, Sharing
 from kinfolk.naive_bayes.inference.options import Effort, Options, Schedule
 from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, NaiveBayesFit, TrainingData
 from kinfolk.posterior import Archive, names_from, schema_from, unplain
+from kinfolk.progress import progress_wanted
 from kinfolk.tasks.answering import Known
 from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.keywords import third_by_keyword
@@ -68,7 +69,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         n_draws: int = 100,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         self.label_prior = label_prior
         self.feature_prior = feature_prior
@@ -97,7 +98,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
     def _options(self) -> Options:
         """What the parameters that all estimators have say of how inference is to go about it."""
         schedule = Schedule(self.n_chains, self.n_burn_in, self.n_draws)
-        return Options(schedule=schedule, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+        return Options(schedule=schedule, n_jobs=self.n_jobs, verbose=progress_wanted(self.verbose))
 
     def _uses_unlabelled(self) -> bool:
         """Whether rows without a label are learnt from."""

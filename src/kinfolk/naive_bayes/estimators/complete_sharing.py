@@ -56,8 +56,8 @@ class CompleteSharingNB(SharingNB):
         Seed of the sampler.
     n_jobs : int or None
         Chains run side by side (threads, through joblib).
-    verbose : bool, default=False
-        Show progress on standard error.
+    verbose : bool, optional
+        Show progress on standard error; by default on a terminal, once it takes more than a second.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class CompleteSharingNB(SharingNB):
         n_draws: int = 100,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         super().__init__(
             label_prior=label_prior,

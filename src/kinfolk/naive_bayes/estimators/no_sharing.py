@@ -53,8 +53,8 @@ class NoSharingNB(SharingNB):
         Seed of the sampler.
     n_jobs : int or None
         Chains run side by side (threads, through joblib).
-    verbose : bool, default=False
-        Show progress on standard error.
+    verbose : bool, optional
+        Show progress on standard error; by default on a terminal, once it takes more than a second.
 
     Attributes
     ----------

@@ -61,8 +61,8 @@ class PrototypeNB(SharingNB):
     n_jobs : int or None
         Labels and features (or chains, where there are unlabelled rows) sampled side by side (threads, through joblib);
         the result does not depend on it.
-    verbose : bool, default=False
-        Show progress on standard error.
+    verbose : bool, optional
+        Show progress on standard error; by default on a terminal, once it takes more than a second.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class PrototypeNB(SharingNB):
         n_draws: int = 200,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         super().__init__(
             label_prior=label_prior,

@@ -27,7 +27,7 @@ from kinfolk.networks.model.cases import lay_out
 from kinfolk.networks.model.data import Data, check_overlap, first_missing
 from kinfolk.networks.model.priors import check_costs, penalty_of, strength, structure_log_odds
 from kinfolk.posterior import Archive
-from kinfolk.progress import progress_bar
+from kinfolk.progress import progress_bar, progress_wanted
 from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.table import backend_of
 from kinfolk.tasks.whole_fits import all_or_nothing
@@ -99,8 +99,8 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads for tasks and resamples; results do not depend on it.
-    verbose : bool, default=False
-        Whether to show progress on standard error.
+    verbose : bool, optional
+        Show progress on standard error; by default on a terminal, once it takes more than a second.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         bins: int | Mapping[Any, Any] = 8,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         self.sharing = sharing
         self.prior = prior
@@ -324,7 +324,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         """Choose the penalty by rows held out; all rows are learnt from again afterwards."""
         if first_missing(tables) is not None:
             raise ValueError('penalty="validate" needs complete rows: with missing="em", use "learn" or a number')
-        with progress_bar("Trying penalties", len(GRID), bool(self.verbose)) as advance:
+        with progress_bar("Trying penalties", len(GRID), progress_wanted(self.verbose)) as advance:
             curve = choose_strength(
                 plan, tables.codes, tables.cards, tables.present, self.validation, self._seed, advance
             )
@@ -340,7 +340,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         """Learn structures and tables from all rows."""
         weights = None
         codes = tables.codes
-        with progress_bar("Searching structures", None, bool(self.verbose)) as advance:
+        with progress_bar("Searching structures", None, progress_wanted(self.verbose)) as advance:
             if incomplete:
                 filled = learn_from_incomplete(plan, codes, tables.cards, tables.present, self._seed, advance)
                 outcome, codes, weights = filled.outcome, filled.codes, filled.weights
@@ -356,7 +356,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         if plan.learnt:
             # One strength for all resamples: confidence is about arcs, given how alike the tasks were found to be.
             plan = plan._replace(strengths=scaled(plan.strengths, self.strength_), learnt=False)
-        with progress_bar("Resampling rows", int(self.bootstrap), bool(self.verbose)) as advance:
+        with progress_bar("Resampling rows", int(self.bootstrap), progress_wanted(self.verbose)) as advance:
             shares = arc_confidence(
                 plan, tables.codes, tables.cards, tables.present, int(self.bootstrap), self._seed, self.n_jobs, advance
             )

@@ -122,7 +122,7 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         bins: int | Mapping[Any, Any] = 8,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         self.sharing = sharing
         self.prior = prior

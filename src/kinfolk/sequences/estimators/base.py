@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kinfolk.estimator import TaskRouting
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.posterior import Archive, known_from, unplain
+from kinfolk.progress import progress_wanted
 from kinfolk.sequences.answers.archive import fitted_from, kept_from, layout_from, to_archive
 from kinfolk.sequences.answers.compiled_filters import CompiledFilters
 from kinfolk.sequences.answers.forecasting import draw_empty_clusters
@@ -66,7 +67,7 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
     random_state: Any
     new_tasks: str
     n_jobs: int | None
-    verbose: bool
+    verbose: bool | None
 
     def fit(self, X: Any, lengths: Any = None, *, task: Any = None) -> Self:
         """Learn from sequences of all tasks.
@@ -153,7 +154,9 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
     def _options(self, tasks: NDArray[Any]) -> Options:
         schedule = Schedule(int(self.n_chains), int(self.n_burn_in), int(self.n_draws), int(self.thin))
         partition = self._starting_partition(tasks)
-        return Options(int(self.n_states), self._n_clusters(), partition, schedule, self.n_jobs, bool(self.verbose))
+        return Options(
+            int(self.n_states), self._n_clusters(), partition, schedule, self.n_jobs, progress_wanted(self.verbose)
+        )
 
     def _n_clusters(self) -> int | None:
         """How many clusters the model has room for; None where tasks never share."""

@@ -56,8 +56,8 @@ class NestedIHMM(SequenceModel):
     n_jobs : int or None
         Processes over chains, or threads over the tasks of a lone one, and over draws in prediction; results do not
         depend on it.
-    verbose : bool, default=False
-        Show progress on standard error.
+    verbose : bool, optional
+        Show progress on standard error; by default on a terminal, once it takes more than a second.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class NestedIHMM(SequenceModel):
         new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         self.n_states = n_states
         self.n_clusters = n_clusters

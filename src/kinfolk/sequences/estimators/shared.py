@@ -65,7 +65,7 @@ class SharedIHMM(SequenceModel):
         new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         self.n_states = n_states
         self.emission = emission

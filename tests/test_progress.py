@@ -1,0 +1,80 @@
+"""Long work shows progress on a terminal without being asked, once, and can be told not to."""
+
+import io
+
+import numpy as np
+import pytest
+
+from kinfolk import AveragedNB, progress
+from kinfolk.progress import progress_bar, progress_wanted
+
+
+class Terminal(io.StringIO):
+    """Somebody who looks on."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """A function that opens the terminal once the test runs, since pytest opens its own standard error for each."""
+
+    def look_on():
+        seen = Terminal()
+        monkeypatch.setattr("sys.stderr", seen)
+        monkeypatch.setenv("TERM", "xterm")
+        return seen
+
+    return look_on
+
+
+def test_work_of_less_than_a_second_has_no_bar(watched):
+    terminal = watched()
+    with progress_bar("Counting", 3, progress_wanted(None)) as advance:
+        advance(3)
+    assert terminal.getvalue() == ""
+
+
+def test_longer_work_has_one_without_being_asked(watched, monkeypatch):
+    terminal = watched()
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    with progress_bar("Counting", 3, progress_wanted(None)) as advance:
+        advance(2)
+    assert "Counting" in terminal.getvalue()
+    assert "2/3" in terminal.getvalue()
+
+
+def test_it_can_be_told_not_to(watched, monkeypatch):
+    terminal = watched()
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    with progress_bar("Counting", 3, progress_wanted(False)) as advance:
+        advance(3)
+    assert terminal.getvalue() == ""
+
+
+def test_nobody_is_told_where_there_is_no_terminal(capsys):
+    assert not progress_wanted(None)
+    assert progress_wanted(True)
+
+
+def test_there_is_one_bar_for_work_inside_work(watched, monkeypatch):
+    terminal = watched()
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    with progress_bar("Outer", 1, True), progress_bar("Inner", 1, True) as advance:
+        advance(1)
+    assert "Outer" in terminal.getvalue()
+    assert "Inner" not in terminal.getvalue()
+    with progress_bar("Later", 1, True):
+        pass
+    assert "Later" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("verbose", [None, False])
+def test_estimators_show_it_unless_told_not_to(watched, monkeypatch, verbose):
+    terminal = watched()
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    X, y, task = np.tile([["a"], ["b"]], (20, 1)), np.tile([0, 1], 20), np.repeat(list("wxyz"), 10)
+    AveragedNB(n_folds=2, random_state=0, verbose=verbose).fit(X, y, task=task)
+    assert ("Fitting models" in terminal.getvalue()) == (verbose is None)
+    assert "Sampling" not in terminal.getvalue()
