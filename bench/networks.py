@@ -16,14 +16,13 @@ import pybnesian
 from bench.measure import Comparison, once
 from kinfolk import BayesNets
 from kinfolk.datasets import load_network, make_random_network, make_related_networks, sample_tasks
-from kinfolk.networks.inference.climb import climb
-from kinfolk.networks.inference.problem import make_problem
-from kinfolk.networks.inference.restarts import Effort
-from kinfolk.networks.inference.together import learn_separately
-from kinfolk.networks.model.cases import lay_out
-from kinfolk.networks.model.constraints import Constraints
-from kinfolk.networks.model.network import Network
+from kinfolk.networks.inference.climb import Effort, climb
+from kinfolk.networks.inference.structures import learn_separately
+from kinfolk.networks.model.data import lay_out
+from kinfolk.networks.model.family_scores import make_problem
+from kinfolk.networks.model.network import Constraints, Network
 from kinfolk.networks.model.priors import joint_prior, no_sharing
+from kinfolk.networks.model.scores import CRITERIA
 
 WANTED = "at least 3×"
 PLAIN = Effort(tabu=0, restarts=0, changes=0)
@@ -102,7 +101,7 @@ def hill_climbs(n_rows: int) -> list[Comparison]:
     constraints = Constraints(~np.eye(n, dtype=bool), np.zeros((n, n), dtype=bool), n)
 
     def search() -> None:
-        problem = make_problem(cases, "bdeu", 1.0, constraints)
+        problem = make_problem(cases, CRITERIA["bdeu"], 1.0, constraints)
         learn_separately(problem, no_sharing(1, np.zeros((n, n))), np.zeros((1, n, n), dtype=bool), PLAIN, SEEDS[:1])
 
     prepared_score, prepared_learner = pybnesian.BDe(frame, iss=1), learner()
@@ -124,7 +123,7 @@ def joint_growth() -> list[Comparison]:
         codes = [task.sample(1_000, np.random.default_rng(t)) for t, task in enumerate(tasks)]
         cases = lay_out(codes, network.cards)
         constraints = Constraints(~np.eye(n, dtype=bool), np.zeros((n, n), dtype=bool), n)
-        problem = make_problem(cases, "bdeu", 1.0, constraints)
+        problem = make_problem(cases, CRITERIA["bdeu"], 1.0, constraints)
         zero, empty = np.zeros((n, n)), np.zeros((n_tasks, n, n), dtype=bool)
         start = perf_counter()
         separate = learn_separately(problem, no_sharing(n_tasks, zero), empty, PLAIN, SEEDS[:n_tasks])

@@ -28,13 +28,14 @@ from kinfolk.experiments.networks.problems import Problem, draw_tasks, learn, me
 from kinfolk.experiments.networks.pruning import BOUNDS, EDIT, count_evaluated
 from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.registry import EXPERIMENTS, find
-from kinfolk.networks.estimators.reading import learn_tables_of
+from kinfolk.networks.estimators.reading import receive_data
 from kinfolk.networks.inference.branch_and_bound import n_partial_configurations
-from kinfolk.networks.inference.problem import make_problem
-from kinfolk.networks.inference.restarts import Effort, search
-from kinfolk.networks.model.cases import lay_out
-from kinfolk.networks.model.constraints import Constraints
+from kinfolk.networks.inference.climb import Effort, search
+from kinfolk.networks.model.data import lay_out
+from kinfolk.networks.model.family_scores import make_problem
+from kinfolk.networks.model.network import Constraints
 from kinfolk.networks.model.priors import joint_prior
+from kinfolk.networks.model.scores import CRITERIA
 
 ASIA = Problem("asia")
 RANDOM = Problem(make_random_network(10, random_state=1))
@@ -99,8 +100,8 @@ def test_without_the_networks_one_sentence_says_where_they_should_be(monkeypatch
 def tasks():
     """Cases of five tasks, and the structures that one climb finds for each."""
     draw = draw_tasks(RANDOM, 300, 0, 0, p_delete=0.2)
-    tables, _ = learn_tables_of(draw.tables, None, None, "auto", 8)
-    cases = lay_out(tables.codes, tables.cards, tables.present)
+    data = receive_data(draw.tables).data
+    cases = lay_out(data.codes, data.cards, data.present)
     alone = learn(draw.tables, 0, sharing="none", tabu=0)
     return cases, np.stack([network.adjacency() for network in alone.networks_.values()])
 
@@ -111,11 +112,11 @@ class TestCountingBounds:
     @pytest.mark.parametrize("strength", [0.3, 2.0, 8.0])
     def test_the_counting_search_ends_where_the_estimators_own_climb_ends(self, tasks, bound, best_first, strength):
         cases, start = tasks
-        n = cases.n_variables
+        n = len(cases.cards)
         free = Constraints(~np.eye(n, dtype=bool), np.zeros((n, n), dtype=bool), n)
         kind = "edit" if bound == EDIT else "paired"
         prior = joint_prior(kind, np.full((n, n), strength), len(start), np.zeros((n, n)), {})
-        problem = make_problem(cases, "bdeu", 1.0, free)
+        problem = make_problem(cases, CRITERIA["bdeu"], 1.0, free)
         members = np.arange(len(start))
         own = search(problem, prior, members, start, Effort(0, 0, 0), np.random.default_rng(0))
         counted = count_evaluated(cases, start, bound, strength, best_first=best_first)
@@ -127,7 +128,7 @@ class TestCountingBounds:
     def test_a_naive_search_evaluates_every_partial_configuration_and_the_bounds_far_fewer(self, tasks):
         cases, start = tasks
         counted = count_evaluated(cases, np.zeros_like(start), EDIT, 2.0)
-        n_pairs = cases.n_variables * (cases.n_variables - 1) // 2
+        n_pairs = len(cases.cards) * (len(cases.cards) - 1) // 2
         most = (counted.n_steps + 1) * n_pairs * n_partial_configurations(len(start))
         # Graphs are empty at first, when nothing is ruled out; then cycles rule some states out.
         assert 0.3 * most < counted.n_naive < most

@@ -149,22 +149,58 @@ def test_scores_are_the_products_of_the_networks_tables(tables, model):
     assert model.score(tables) == pytest.approx(np.concatenate(list(model.score_samples(tables).values())).mean())
 
 
-def test_what_is_missing_or_was_never_seen_is_summed_out(tables, model):
+def with_states(network, row, names):
+    """Codes of a row with every combination of states in place of some variables' own."""
+    places = [network.variables.index(name) for name in names]
+    filled = np.repeat(codes_of(network, row), 2 ** len(places), axis=0)
+    filled[:, places] = np.array(list(product(range(2), repeat=len(places)))).reshape(len(filled), -1)
+    return filled
+
+
+def test_what_is_missing_is_summed_out(tables, model):
     network = model.networks_[0]
-    rows = tables[0].head(4).astype(object)
+    rows = tables[0].head(3).astype(object)
     rows.loc[0, "bronc"] = None
-    rows.loc[1, ["smoke", "dysp"]] = [np.nan, "a value never seen"]
-    rows.loc[2, "either"] = "neither"
-    gaps = {0: ["bronc"], 1: ["smoke", "dysp"], 2: ["either"], 3: []}
+    rows.loc[1, ["smoke", "dysp"]] = [np.nan, None]
+    gaps = {0: ["bronc"], 1: ["smoke", "dysp"], 2: []}
     scores = model.score_samples({0: rows})[0]
     for row, missing in gaps.items():
-        places = [network.variables.index(name) for name in missing]
-        filled = np.repeat(codes_of(network, tables[0].iloc[[row]]), 2 ** len(places), axis=0)
-        filled[:, places] = np.array(list(product(range(2), repeat=len(places)))).reshape(len(filled), -1)
+        filled = with_states(network, tables[0].iloc[[row]], missing)
         assert scores[row] == pytest.approx(np.logaddexp.reduce(network.log_probability(filled)))
     without = model.score_samples({0: tables[0].drop(columns="xray").head(2)})[0]
     blanked = tables[0].head(2).astype(object).assign(xray=None)
     assert without == pytest.approx(model.score_samples({0: blanked})[0])
+
+
+@pytest.mark.parametrize("new", [["bronc"], ["either"], ["smoke", "dysp"], ["asia", "tub", "either"]])
+def test_a_state_never_seen_makes_no_row_more_likely_than_any_known_states_would(tables, model, new):
+    network = model.networks_[0]
+    rows = tables[0].head(60).astype(object)
+    known = model.score_samples({0: rows})[0]
+    strange = model.score_samples({0: rows.assign(**dict.fromkeys(new, "a value never seen"))})[0]
+    assert (strange <= known).all()
+    assert np.isfinite(strange).all()
+    for row in range(10):
+        assert strange[row] <= network.log_probability(with_states(network, rows.iloc[[row]], new)).min() + 1e-12
+    # One variable without children: exactly as unlikely as its least likely state.
+    leaf = next(v for v in range(8) if not network.adjacency()[v].any())
+    name = network.variables[leaf]
+    lone = model.score_samples({0: rows.head(1).assign(**{name: "never seen"})})[0][0]
+    least = network.log_probability(np.delete(codes_of(network, rows.head(1)), [], axis=1))[0]
+    own = network.tables[leaf][tuple(codes_of(network, rows.head(1))[0, p] for p in network.parents[leaf])]
+    assert lone == pytest.approx(least - np.log(own[codes_of(network, rows.head(1))[0, leaf]]) + np.log(own.min()))
+
+
+def test_a_state_never_seen_beside_a_missing_one_sums_the_missing_one_out(tables, model):
+    network = model.networks_[0]
+    row = tables[0].head(1).astype(object)
+    score = model.score_samples({0: row.assign(either="never seen", smoke=None)})[0][0]
+    at_least = [
+        np.logaddexp.reduce(network.log_probability(with_states(network, row.assign(either=state), ["smoke"])))
+        for state in ("no", "yes")
+    ]
+    assert score <= min(at_least)
+    assert score == pytest.approx(min(at_least), abs=3)
 
 
 def test_a_new_task_is_like_each_known_one_with_the_same_chance(tables, model):

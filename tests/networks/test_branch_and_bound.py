@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from kinfolk.networks.inference.branch_and_bound import bound_edit, bound_paired, n_partial_configurations
-from kinfolk.networks.model.configurations import best_edit, best_paired, edit_costs, pair_costs
+from kinfolk.networks.model.configurations import best_edit, best_paired
+from kinfolk.networks.model.priors import edit_costs, pair_costs
 from tests.networks.test_configurations import (
     assert_is_best,
     edit_penalty_of_all,

@@ -9,14 +9,14 @@ from scipy.special import gammaln
 
 from kinfolk.networks.inference import classes as class_search
 from kinfolk.networks.inference.classes import search_class
-from kinfolk.networks.inference.problem import make_problem
-from kinfolk.networks.inference.restarts import Effort, search
+from kinfolk.networks.inference.climb import Effort, search
 from kinfolk.networks.model import pdag
-from kinfolk.networks.model.cases import lay_out
-from kinfolk.networks.model.constraints import Constraints
+from kinfolk.networks.model.data import lay_out
 from kinfolk.networks.model.equivalence import completed, same_class
-from kinfolk.networks.model.family_scores import no_questions
+from kinfolk.networks.model.family_scores import make_problem, no_questions
+from kinfolk.networks.model.network import Constraints
 from kinfolk.networks.model.priors import no_sharing
+from kinfolk.networks.model.scores import CRITERIA
 
 ESS = 1.0
 CARDS = np.array([2, 3, 2, 2, 3, 2, 2])
@@ -28,7 +28,7 @@ def problem_of(codes, cards, most_parents=None, score="bdeu", present=None):
     anything = Constraints(
         ~np.eye(n, dtype=bool), np.zeros((n, n), dtype=bool), n if most_parents is None else most_parents
     )
-    return make_problem(lay_out([codes], cards, present), score, ESS, anything)
+    return make_problem(lay_out([codes], cards, present), CRITERIA[score], ESS, anything)
 
 
 def hill_climb(problem, start):
@@ -125,10 +125,13 @@ def best_moves(problem, adjacency, kind, paths):
     """What the best move of a kind at each variable gains, gain or loss; −inf where there is none."""
     here = class_of(adjacency)
     n = len(adjacency)
-    room = no_questions(class_search.MOST_CLIQUES + n, n), class_search.room_around(n)
+    questions = no_questions(class_search.MOST_CLIQUES + n, n)
+    around = class_search.room_around(0, questions)
+    around.phase[0] = PHASES[kind]
     out = np.full(n, -np.inf)
     for y in range(len(adjacency)):
-        gain, x, _ = class_search._best_at(*problem, room[0], 0, here, room[1], y, PHASES[kind], -1e9, paths)
+        around.y[0] = y
+        gain, x, _ = class_search._best_at(problem, questions, here, around, -1e9, paths)
         if x >= 0:
             out[y] = gain
     return out

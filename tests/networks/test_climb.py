@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from kinfolk import BayesNets
-from kinfolk.networks.inference.problem import make_problem
-from kinfolk.networks.inference.restarts import Effort, search
-from kinfolk.networks.model.cases import lay_out
-from kinfolk.networks.model.constraints import Constraints
+from kinfolk.networks.inference.climb import Effort, search
+from kinfolk.networks.model.data import lay_out
+from kinfolk.networks.model.family_scores import make_problem
+from kinfolk.networks.model.network import Constraints
 from kinfolk.networks.model.priors import no_sharing
+from kinfolk.networks.model.scores import CRITERIA
 from tests.networks.oracle import (
     Rules,
     Scorer,
@@ -30,7 +31,7 @@ from tests.networks.oracle import (
 
 
 def found_by_package(codes, cards, rules, start, score="bdeu", ess=1.0, tabu=0, restarts=0, seed=0):
-    problem = make_problem(lay_out([codes], cards), score, ess, Constraints(*rules[:3]))
+    problem = make_problem(lay_out([codes], cards), CRITERIA[score], ess, Constraints(*rules[:3]))
     effort = Effort(tabu, restarts, 3)
     prior = no_sharing(1, rules.arcs)
     found = search(problem, prior, np.arange(1), start[None], effort, np.random.default_rng(seed))

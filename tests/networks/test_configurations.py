@@ -9,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from kinfolk.networks.model.configurations import best_edit, best_paired, edit_costs, edits, pair_costs, paired_penalty
+from kinfolk.networks.estimators.arcs import check_costs
+from kinfolk.networks.model.configurations import best_edit, best_paired, edits, paired_penalty
+from kinfolk.networks.model.priors import edit_costs, pair_costs
 
 
 class Case(NamedTuple):
@@ -97,16 +99,10 @@ def test_edit_costs_stand_where_their_edit_turns_the_consensus_row_into_the_colu
 
 
 @pytest.mark.parametrize("cost", [-0.5, np.inf, np.nan])
-@pytest.mark.parametrize("kind", ["add", "remove", "reverse"])
-def test_a_negative_or_endless_edit_cost_is_refused_by_its_name(kind, cost):
-    with pytest.raises(ValueError, match=f"The cost '{kind}' is {cost}; it must be a finite number of at least 0"):
-        edit_costs(**{kind: cost})
-
-
-@pytest.mark.parametrize("kind", ["arc", "reverse"])
-def test_a_negative_difference_between_tasks_is_refused_by_its_name(kind):
-    with pytest.raises(ValueError, match=f"The cost '{kind}' is -1"):
-        pair_costs(**{kind: -1})
+@pytest.mark.parametrize("kind", ["add", "remove", "reverse", "arc"])
+def test_a_negative_or_endless_cost_is_refused_by_its_name(kind, cost):
+    with pytest.raises(ValueError, match=f"the cost {cost} of '{kind}' must be a finite number of at least 0"):
+        check_costs("paired" if kind == "arc" else "edit", {kind: cost})
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])

@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 
 from kinfolk import BayesNets
-from kinfolk.networks.inference.problem import make_problem
-from kinfolk.networks.inference.restarts import Effort
-from kinfolk.networks.inference.together import learn_together
-from kinfolk.networks.model.cases import lay_out
-from kinfolk.networks.model.constraints import Constraints
+from kinfolk.networks.inference.climb import Effort
+from kinfolk.networks.inference.structures import learn_together
+from kinfolk.networks.model.data import lay_out
+from kinfolk.networks.model.family_scores import make_problem
+from kinfolk.networks.model.network import Constraints
 from kinfolk.networks.model.priors import joint_prior
+from kinfolk.networks.model.scores import CRITERIA
 from tests.networks.oracle import (
     Scorer,
     Task,
@@ -252,11 +253,11 @@ def test_the_joint_search_itself_under_an_infinite_penalty_finds_identical_struc
         n = problem.n
         constraints = Constraints(*no_rules(n)[:3])
         cases = lay_out([task.codes for task in problem.tasks], problem.cards)
-        search = make_problem(cases, criterion, 1.5, constraints)
+        search = make_problem(cases, CRITERIA[criterion], 1.5, constraints)
         prior = joint_prior(kind, np.full((n, n), inf), problem.k, np.zeros((n, n)), {})
         found = learn_together(search, prior, [np.zeros((problem.k, n, n), dtype=bool)], Effort(0, 0, 0), 0)
         model = plain(problem, sharing="identical", criterion=criterion, ess=1.5)
-        assert found.structures.tolist() == problem.learnt(model).tolist()
+        assert found.adjacency.tolist() == problem.learnt(model).tolist()
         assert found.score == pytest.approx(model.log_score_, abs=1e-8)
 
 
@@ -304,9 +305,8 @@ def test_tabu_and_restarts_of_the_joint_search_never_end_lower_than_its_plain_cl
     for seed in range(200, 240):
         problem = Problem(seed)
         n = problem.n
-        search = make_problem(
-            lay_out([task.codes for task in problem.tasks], problem.cards), "bdeu", 1.0, Constraints(*no_rules(n)[:3])
-        )
+        cases = lay_out([task.codes for task in problem.tasks], problem.cards)
+        search = make_problem(cases, CRITERIA["bdeu"], 1.0, Constraints(*no_rules(n)[:3]))
         prior = joint_prior(kind, np.full((n, n), strength(0.8)), problem.k, np.zeros((n, n)), {})
         start = np.zeros((problem.k, n, n), dtype=bool)
         scores = [

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from kinfolk.networks.model import parameters
-from kinfolk.networks.model.parameters import learn_network, learn_tables
+from kinfolk.networks.model.parameters import learn_tables
+from kinfolk.networks.model.scores import CRITERIA
 
 CARDS = np.array([2, 3, 2])
 PARENTS = [[], [0], [1, 0]]
@@ -34,7 +35,7 @@ def test_tables_are_the_posterior_means_of_counts_made_row_by_row(score, ess):
     weights = np.random.default_rng(2).random(len(rows))
     for v, (table, counts) in enumerate(
         zip(
-            learn_tables(rows, PARENTS, CARDS, score, ess=ess, weights=weights),
+            learn_tables(rows, PARENTS, CARDS, CRITERIA[score], ess=ess, weights=weights),
             counted(rows, weights),
             strict=True,
         )
@@ -57,7 +58,7 @@ def test_a_tables_cell_is_the_probability_of_the_next_row(score):
         return total
 
     rows = some_rows(25)
-    table = learn_tables(rows, PARENTS, CARDS, score)[2]
+    table = learn_tables(rows, PARENTS, CARDS, CRITERIA[score])[2]
     before = counted(rows)[2]
     for cell in np.ndindex(*before.shape):
         after = before.copy()
@@ -69,7 +70,7 @@ def test_a_configuration_never_seen_gives_the_uniform_distribution():
     rows = np.array([[0, 0, 0]] * 5)
     table = learn_tables(rows, PARENTS, CARDS)[1]
     np.testing.assert_allclose(table[1], 1 / 3)
-    assert all((table > 0).all() for table in learn_tables(rows, PARENTS, CARDS, "bic"))
+    assert all((table > 0).all() for table in learn_tables(rows, PARENTS, CARDS, CRITERIA["bic"]))
 
 
 def test_a_row_of_weight_two_counts_as_two_rows():
@@ -83,34 +84,13 @@ def test_a_row_of_weight_two_counts_as_two_rows():
         np.testing.assert_allclose(weighted, doubled, rtol=1e-12)
 
 
-def test_a_learnt_network_carries_names_structure_and_tables():
-    adjacency = np.zeros((3, 3), dtype=bool)
-    adjacency[0, 1] = adjacency[0, 2] = adjacency[1, 2] = True
-    states = [["no", "yes"], ["a", "b", "c"], [0, 1]]
-    network = learn_network(["u", "v", "w"], states, adjacency, some_rows(), "k2")
-    assert network.variables == ("u", "v", "w")
-    assert network.parents == ((), (0,), (0, 1))
-    np.testing.assert_allclose(network.tables[2], learn_tables(some_rows(), PARENTS, CARDS, "k2")[2].transpose(1, 0, 2))
-
-
 def test_a_table_too_large_is_refused_by_the_variables_name(monkeypatch):
-    n = 60
-    adjacency = np.zeros((n, n), dtype=bool)
-    adjacency[: n - 1, n - 1] = True
-    rows = np.zeros((4, n), dtype=int)
-    names = [f"x{v}" for v in range(n)]
+    n, rows = 60, np.zeros((4, 60), dtype=int)
+    parents = [*[()] * (n - 1), tuple(range(n - 1))]
     with pytest.raises(ValueError, match=r"^variable 'x59': with its 59 parents its table would .* 16777216"):
-        learn_network(names, [[0, 1, 2]] * n, adjacency, rows)
+        learn_tables(rows, parents, np.full(n, 3), variables=[f"x{v}" for v in range(n)])
     monkeypatch.setattr(parameters, "LARGEST_TABLE", 12)
     assert len(learn_tables(some_rows(), PARENTS, CARDS)) == 3
     monkeypatch.setattr(parameters, "LARGEST_TABLE", 11)
     with pytest.raises(ValueError, match=r"^variable 2: with its 2 parents"):
         learn_tables(some_rows(), PARENTS, CARDS)
-
-
-def test_an_unknown_score_or_sample_size_is_refused():
-    with pytest.raises(ValueError, match=r"^score='aic' is not one of 'bdeu', 'k2' and 'bic'$"):
-        learn_tables(some_rows(), PARENTS, CARDS, "aic")
-    for ess in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(ValueError, match=r"^ess=.* is not a positive number of rows$"):
-            learn_tables(some_rows(), PARENTS, CARDS, ess=ess)

@@ -11,8 +11,7 @@ from kinfolk import BayesNets
 from kinfolk.datasets import make_related_networks, sample_tasks
 from kinfolk.networks.inference import structures as fitting
 from kinfolk.networks.inference import validate as validation
-from kinfolk.networks.model.configurations import edit_costs, pair_costs
-from kinfolk.networks.model.strength import best_strength, pair_spectrum
+from kinfolk.networks.model.priors import best_strength, edit_costs, pair_costs, pair_spectrum
 from tests.networks.oracle import (
     Scorer,
     Task,
@@ -157,12 +156,12 @@ def test_no_turn_of_structures_and_strength_lowers_their_joint_posterior(monkeyp
 
     def learn(problem, its_prior, starts, *rest, together=fitting.learn_together):
         found = together(problem, its_prior, starts, *rest)
-        runs[-1].append(("structures", found.structures))
+        runs[-1].append(("structures", found.adjacency))
         return found
 
-    def with_strength(plan, problem, start, *rest, whole=fitting._learn_with_strength):
+    def with_strength(options, hyper, problem, start, *rest, whole=fitting._learn_with_strength):
         runs.append([("structures", start)])
-        return whole(plan, problem, start, *rest)
+        return whole(options, hyper, problem, start, *rest)
 
     monkeypatch.setattr(fitting, "best_strength", best)
     monkeypatch.setattr(fitting, "learn_together", learn)
@@ -227,19 +226,19 @@ def test_the_curve_has_the_whole_grid_and_the_best_value_is_chosen():
 def test_held_out_rows_are_predicted_by_models_that_never_saw_them(monkeypatch, prior):
     kept, held = [], []
 
-    def recording(structure, codes, cards, here, *rest, whole=validation.network_of_task):
-        network = whole(structure, codes, cards, here, *rest)
-        kept.append(codes)
+    class Asked:
+        def __init__(self, network):
+            self.network = network
 
-        class Asked:
-            @staticmethod
-            def log_probability(rows):
-                held.append(rows)
-                return network.log_probability(rows)
+        def log_probability(self, rows):
+            held.append(rows)
+            return self.network.log_probability(rows)
 
-        return Asked
+    def recording(structures, data, *rest, whole=validation.learn_networks):
+        kept.extend(data.codes)
+        return [Asked(network) for network in whole(structures, data, *rest)]
 
-    monkeypatch.setattr(validation, "network_of_task", recording)
+    monkeypatch.setattr(validation, "learn_networks", recording)
     frames, model = validated(prior=prior)
     monkeypatch.undo()
     assert len(kept) == len(held) == len(validation.GRID) * len(frames)

@@ -218,7 +218,7 @@ def test_graphs_among_the_parameters_come_back_as_arcs_that_fit_the_same(path):
     assert loaded.start["b"] == [("smoke", "bronc")]
     assert loaded.task_penalty == {("a", "b"): 0.9}
     assert loaded.costs == {"reverse": 1.5}
-    assert loaded.random_state == model._seed
+    assert loaded.random_state == model._model.seed
     again = loaded.fit(BY_TASK)
     for task, graph in model.graphs_.items():
         assert set(again.graphs_[task].edges) == set(graph.edges)
@@ -286,7 +286,7 @@ def test_a_confidence_that_is_no_share_is_refused(long_file, share):
 def test_an_arc_of_a_variable_that_its_task_lacks_is_refused(by_task, path):
     model, _ = by_task
     arcs = array_of(saved(model, path), "arcs").copy()
-    arcs[0] = 0, model._schema.names.index("tub"), model._schema.names.index("xray")
+    arcs[0] = 0, model._model.schema.names.index("tub"), model._model.schema.names.index("xray")
     assert_refused(edited(path, arrays={"arcs": arcs}), "name variables that their task does not have")
 
 

@@ -6,22 +6,22 @@ from math import factorial, log
 import numpy as np
 import pytest
 
-from kinfolk.networks.model.cases import lay_out
+from kinfolk.networks.model.data import lay_out
 from kinfolk.networks.model.equivalence import same_class
 from kinfolk.networks.model.families import family_gains
-from kinfolk.networks.model.scores import criterion_named
+from kinfolk.networks.model.scores import CRITERIA
 from tests.networks.oracle import is_acyclic, log_family, random_cards, random_dag, random_rows
 
 SCORES = [("bdeu", 0.1), ("bdeu", 1.0), ("bdeu", 37.5), ("k2", 1.0), ("bic", 1.0)]
 
 
 def make_score(name, ess, cases):
-    return criterion_named(name).make(ess, cases.total_weight)
+    return CRITERIA[name].make(ess, cases.total_weight)
 
 
 def scored(score_of_family, cases, child, parents, candidates=None, task=0):
     """The package's score of a family and its gains, all other variables being candidates unless told otherwise."""
-    n = cases.n_variables
+    n = len(cases.cards)
     out = np.full(n, np.nan)
     if candidates is None:
         candidates = np.array([v != child and v not in parents for v in range(n)])

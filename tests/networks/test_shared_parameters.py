@@ -7,6 +7,7 @@ from scipy.stats import dirichlet
 
 from kinfolk.networks.model.network import make_network
 from kinfolk.networks.model.parameters import learn_tables
+from kinfolk.networks.model.scores import CRITERIA
 from kinfolk.networks.model.shared_parameters import borrowed_counts, learn_shared_tables, log_marginal
 
 CARDS = np.array([2, 3, 2, 3, 2, 2, 3, 2])
@@ -151,8 +152,8 @@ def test_tables_of_related_tasks_beat_both_independent_and_pooled_ones_on_held_o
 def test_a_task_alone_has_its_independent_tables():
     rows = np.random.default_rng(0).integers(0, CARDS, size=(50, len(CARDS)))
     for score in ("bdeu", "k2", "bic"):
-        (tables,) = learn_shared_tables([rows], [PARENTS], CARDS, score, ess=3.0).tables
-        for table, alone in zip(tables, learn_tables(rows, PARENTS, CARDS, score, ess=3.0), strict=True):
+        (tables,) = learn_shared_tables([rows], [PARENTS], CARDS, CRITERIA[score], ess=3.0).tables
+        for table, alone in zip(tables, learn_tables(rows, PARENTS, CARDS, CRITERIA[score], ess=3.0), strict=True):
             np.testing.assert_allclose(table, alone, rtol=1e-12)
 
 

@@ -40,7 +40,7 @@ def describe_networks(estimator: BayesNets) -> dict[str, Any]:
         "sharing": estimator.sharing,
         "prior": estimator.prior,
         "criterion": estimator.criterion,
-        "variables": estimator._schema.names,
+        "variables": estimator._model.schema.names,
         "tasks": [
             {"task": task, "variables": len(network.variables), "arcs": network.n_arcs}
             for task, network in networks.items()

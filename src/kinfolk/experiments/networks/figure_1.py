@@ -23,8 +23,8 @@ from kinfolk.experiments.networks.problems import (
 )
 from kinfolk.experiments.networks.pruning import BOUNDS, EDIT, PAIRED, count_evaluated
 from kinfolk.experiments.publishing import About, Study
-from kinfolk.networks.estimators.reading import learn_tables_of
-from kinfolk.networks.model.cases import lay_out
+from kinfolk.networks.estimators.reading import receive_data
+from kinfolk.networks.model.data import lay_out
 from kinfolk.networks.model.priors import strength
 from kinfolk.plots import style
 
@@ -56,8 +56,8 @@ def study(
 
     def one(number: int) -> list[dict[str, Any]]:
         draw = draw_tasks(problem, n_rows, number, seed)
-        tables, _ = learn_tables_of(draw.tables, None, None, "auto", 8)
-        cases = lay_out(tables.codes, tables.cards, tables.present)
+        data = receive_data(draw.tables).data
+        cases = lay_out(data.codes, data.cards, data.present)
         alone = learn(draw.tables, draw.seed, sharing="none")
         separate = np.stack([network.adjacency() for network in alone.networks_.values()])
         rows = []

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
 from kinfolk.networks.inference.branch_and_bound import bound_edit, bound_paired
-from kinfolk.networks.inference.problem import TIE
-from kinfolk.networks.model.cases import Cases
-from kinfolk.networks.model.configurations import edit_costs, edits, pair_costs, paired_penalty
+from kinfolk.networks.model.configurations import edits, paired_penalty
+from kinfolk.networks.model.data import Cases
 from kinfolk.networks.model.families import family_gains
-from kinfolk.networks.model.scores import criterion_named
+from kinfolk.networks.model.family_scores import TIE
+from kinfolk.networks.model.priors import edit_costs, pair_costs
+from kinfolk.networks.model.scores import CRITERIA
 
 EDIT, PAIRED, PAIRED_AHEAD = "Edit, eq. 9", "Paired, eq. 10", "Paired, looking ahead"
 BOUNDS = (EDIT, PAIRED, PAIRED_AHEAD)
@@ -59,7 +60,7 @@ def count_evaluated(
         included, which finds nothing better.
     """
     k, n = start.shape[:2]
-    score = criterion_named("bdeu").make(ess, cases.total_weight)
+    score = CRITERIA["bdeu"].make(ess, cases.total_weight)
     structures = start.copy()
     gains = np.full((k, n, n), -np.inf)
     for task in range(k):

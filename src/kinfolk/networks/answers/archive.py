@@ -1,113 +1,105 @@
-"""Fitted Bayes nets as plain data, and back."""
+"""Fitted Bayes nets as one frozen value, as plain data, and back; with numpy alone."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.networks.answers.bif import MOST_VARIABLES
-from kinfolk.networks.answers.predictor import networks_from, present_from, tasks_from, variables_from
-from kinfolk.networks.model.network import Network
-from kinfolk.networks.model.priors import penalty_of
-from kinfolk.posterior import Archive, plain, plain_names, schema_about, unplain
-from kinfolk.tasks.columns import as_ids
-from kinfolk.tasks.frames import make_frame
+from kinfolk.networks.answers.by_task import states_of
+from kinfolk.networks.model.fitted import Curve, Fitted
+from kinfolk.networks.model.network import Network, listed_arcs, make_network
+from kinfolk.posterior import Archive, known_about, known_from, plain, schema_about, schema_from, unplain
+from kinfolk.tasks.answering import Known
+from kinfolk.tasks.schema import Schema
 from kinfolk.tasks.table import Backend
 
 _ARCS = ("start", "required", "forbidden")
+# Rows of saved tables sum to one but for rounding; whatever is further off was not saved by us.
+_ROUNDING = 1e-9
 
 
-def to_archive(model: Any) -> Archive:
+class FittedNets(NamedTuple):
+    """All that a fit leaves behind: what is known of users' tables, λ, and the networks in the order of the tasks."""
+
+    known: Known
+    schema: Schema
+    backend: Backend
+    seed: int
+    strength: float
+    fitted: Fitted
+
+
+def to_archive(model: FittedNets, params: Mapping[str, Any]) -> Archive:
     """Everything that a fitted estimator knows; graphs among its parameters become lists of arcs."""
-    names, tasks = model._schema.names, model.tasks_.tolist()
+    names, fitted = model.schema.names, model.fitted
     if len(names) > MOST_VARIABLES:
         raise ValueError(f"a model of {len(names):,} variables cannot be saved: at most {MOST_VARIABLES:,} fit")
-    params = model.get_params(deep=False)
     if not isinstance(params["random_state"], int | np.integer | None):
-        params["random_state"] = model._seed
+        params = {**params, "random_state": model.seed}
     about = {
         "family": "networks",
-        "estimator": "BayesNets",
         "params": {name: plain(_without_graphs(name, value), name) for name, value in params.items()},
-        "schema": schema_about(model._schema),
-        "tasks": plain_names(model.tasks_, "a task"),
-        "n_features_in": int(model.n_features_in_),
-        "backend": model._backend,
-        "seed": model._seed,
-        "log_score": _number(model.log_score_),
-        "strength": _number(model.strength_),
+        "schema": schema_about(model.schema),
+        "backend": model.backend,
+        "seed": model.seed,
+        "log_score": _number(fitted.log_score),
+        "strength": _number(model.strength),
+        **known_about(model.known),
     }
-    if hasattr(model, "feature_names_in_"):
-        about["feature_names_in"] = plain(model.feature_names_in_, "a column")
-    if hasattr(model, "n_iter_"):
-        about["n_iter"] = int(model.n_iter_)
-    if hasattr(model, "penalty_curve_"):
-        curve = [_values(model.penalty_curve_, name) for name in ("strength", "log_likelihood")]
-        about["penalty_curve"] = [[_number(value) for value in column] for column in curve]
+    if fitted.n_rounds is not None:
+        about["n_iter"] = fitted.n_rounds
+    if fitted.curve is not None:
+        columns = fitted.curve.strengths, fitted.curve.log_likelihood
+        about["penalty_curve"] = [[_number(value) for value in column] for column in columns]
     place = {name: v for v, name in enumerate(names)}
-    networks = [model.networks_[task] for task in tasks]
-    present = np.array([[name in network.variables for name in names] for network in networks], dtype=np.uint8)
-    arcs = [(t, place[parent], place[child]) for t, network in enumerate(networks) for parent, child in _arcs(network)]
+    networks = fitted.networks
+    arcs = [(t, place[i], place[j]) for t, network in enumerate(networks) for i, j in listed_arcs(network)]
     arrays: dict[str, NDArray[Any]] = {
-        "present": present,
+        "present": np.array([[name in network.variables for name in names] for network in networks], dtype=np.uint8),
         "arcs": np.array(arcs, dtype=np.int32).reshape(-1, 3),
         "tables": np.concatenate([table.ravel() for network in networks for table in network.tables]),
     }
-    if hasattr(model, "arc_confidence_"):
-        arrays |= _confidence_arrays(model.arc_confidence_, tasks, place)
+    if fitted.arc_confidence is not None:
+        found = np.argwhere(fitted.arc_confidence > 0).astype(np.int32)
+        t, i, j = found.T
+        one_way = fitted.arc_confidence[t, i, j]
+        arrays["confidence.arcs"] = found
+        arrays["confidence.shares"] = np.stack([one_way, one_way + fitted.arc_confidence[t, j, i]], axis=1)
     return Archive(about, arrays)
 
 
-def from_archive(model_class: Any, archive: Archive) -> Any:
-    """A fitted estimator as it was saved."""
-    about = archive.about
-    model = model_class(**{name: _with_arcs(name, value) for name, value in about["params"].items()})
-    schema, tasks = variables_from(archive), tasks_from(archive)
-    model.networks_ = networks_from(archive, schema, tasks)
-    model._schema, model.tasks_, model._present = schema, as_ids(tasks), present_from(archive, schema, tasks)
-    model.n_features_in_ = int(about["n_features_in"])
-    if "feature_names_in" in about:
-        columns = about["feature_names_in"]
-        if len(columns) != model.n_features_in_ or not all(isinstance(name, str) for name in columns):
-            raise ValueError("the names of its columns are not text, or not one for each")
-        model.feature_names_in_ = np.array(columns, dtype=object)
+def read(archive: Archive) -> FittedNets:
+    """What was saved, if its parts fit together."""
+    about, known, schema = archive.about, known_from(archive), schema_from(archive)
+    if not 0 < len(schema.columns) <= MOST_VARIABLES:
+        raise ValueError(f"it has {len(schema.columns)} variables: from 1 to {MOST_VARIABLES:,} can be")
     if about["backend"] not in get_args(Backend):
         raise ValueError(f"its backend {about['backend']!r} is not a library of tables")
-    model._backend, model._seed = about["backend"], int(about["seed"])
-    model.log_score_, model.strength_ = float(about["log_score"]), float(about["strength"])
-    model.penalty_ = penalty_of(model.strength_)
-    if "n_iter" in about:
-        model.n_iter_ = int(about["n_iter"])
-    if "penalty_curve" in about:
-        strengths, likelihoods = ([float(value) for value in column] for column in about["penalty_curve"])
-        if len(strengths) != len(likelihoods):
-            raise ValueError("its penalty curve has not as many penalties as values")
-        curve = {
-            "penalty": [penalty_of(value) for value in strengths],
-            "strength": strengths,
-            "log_likelihood": likelihoods,
-        }
-        model.penalty_curve_ = make_frame(curve, model._backend)
-    if "confidence.arcs" in archive.arrays:
-        model.arc_confidence_ = _confidence_from(archive, tasks, schema.names, model._backend)
-    return model
+    networks = _networks_from(archive, schema, known.tasks.tolist())
+    n_rounds = int(about["n_iter"]) if "n_iter" in about else None
+    fitted = Fitted(
+        networks,
+        float(about["log_score"]),
+        _curve_from(about),
+        n_rounds,
+        _confidence_from(archive, len(networks), len(schema.columns)),
+    )
+    return FittedNets(known, schema, about["backend"], int(about["seed"]), float(about["strength"]), fitted)
+
+
+def read_parameters(archive: Archive) -> dict[str, Any]:
+    """The parameters of the estimator that was saved; arcs and pairs of tasks, lists in JSON, are pairs again."""
+    return {name: _with_arcs(name, value) for name, value in archive.about["params"].items()}
 
 
 def _number(value: float) -> float | str:
     """A number as JSON holds it, which has no infinity: a penalty of 1 is one of infinite strength."""
     return float(value) if math.isfinite(value) else str(float(value))
-
-
-def _arcs(graph: Any) -> list[tuple[Any, Any]]:
-    """Arcs of a network of ours, of a networkx graph, or of a list of arcs."""
-    if isinstance(graph, Network):
-        names = graph.variables
-        return [(names[p], names[v]) for v, parents in enumerate(graph.parents) for p in parents]
-    return [tuple(arc)[:2] for arc in (graph.edges if hasattr(graph, "edges") else graph)]
 
 
 def _without_graphs(name: str, value: Any) -> Any:
@@ -116,14 +108,13 @@ def _without_graphs(name: str, value: Any) -> Any:
         return value
     if name == "structure_prior":
         graph, factor = value
-        return [_arcs(graph), factor]
-    if name in _ARCS:
-        return {task: _arcs(graph) for task, graph in value.items()} if isinstance(value, Mapping) else _arcs(value)
-    return value
+        return [_pairs(listed_arcs(graph)), factor]
+    if name in _ARCS and isinstance(value, Mapping):
+        return {task: _pairs(listed_arcs(graph)) for task, graph in value.items()}
+    return _pairs(listed_arcs(value)) if name in _ARCS else value
 
 
 def _with_arcs(name: str, value: Any) -> Any:
-    """A saved parameter; arcs and pairs of tasks, which JSON has only as lists, are pairs again."""
     if isinstance(value, dict):
         pairs = {tuple(key) if isinstance(key, list) else key: own for key, own in value["pairs"]}
         return {key: _pairs(own) if name == "start" else unplain(own) for key, own in pairs.items()}
@@ -134,40 +125,72 @@ def _with_arcs(name: str, value: Any) -> Any:
 
 
 def _pairs(arcs: Any) -> list[tuple[str, str]]:
-    return [(parent, child) for parent, child in arcs]
+    return [tuple(arc)[:2] for arc in arcs]
 
 
-def _values(frame: Any, column: str) -> list[Any]:
-    import narwhals.stable.v2 as nw
+def _networks_from(archive: Archive, schema: Schema, tasks: list[Any]) -> tuple[Network, ...]:
+    """The networks of a saved model, if its arcs and tables fit its variables and tasks.
 
-    values: list[Any] = nw.from_native(frame, eager_only=True)[column].to_list()
-    return values
+    ``present`` tells which task (row) has which variable (column); ``arcs`` has a row for each arc, the places of its
+    task, parent and child; ``tables`` holds the tables of all tasks' variables one after the other.
+    """
+    n_tasks, n_variables = len(tasks), len(schema.columns)
+    present = archive.array("present", "i", (n_tasks, n_variables))
+    if not np.isin(present, (0, 1)).all() or not present.any(axis=1).all():
+        raise ValueError("it does not tell which variables each task has")
+    arcs = archive.array("arcs", "i", (None, 3)).astype(np.int64)
+    if ((arcs < 0) | (arcs >= (n_tasks, n_variables, n_variables))).any():
+        raise ValueError("its arcs name tasks or variables that it does not have")
+    if not (present[arcs[:, 0], arcs[:, 1]] & present[arcs[:, 0], arcs[:, 2]]).all():
+        raise ValueError("its arcs name variables that their task does not have")
+    parents: list[dict[int, list[int]]] = [{} for _ in tasks]
+    for t, parent, child in arcs.tolist():
+        parents[t].setdefault(child, []).append(parent)
+    tables = archive.array("tables", "f", (None,)).astype(np.float64)
+    cards, states = schema.n_values.tolist(), [states_of(column) for column in schema.columns]
+    networks, used = [], 0
+    for t in range(n_tasks):
+        own = np.flatnonzero(present[t]).tolist()
+        place = {v: i for i, v in enumerate(own)}
+        its_parents, its_tables = [], []
+        for v in own:
+            given = sorted(parents[t].get(v, ()))
+            shape = [cards[u] for u in (*given, v)]
+            size = math.prod(shape)
+            if used + size > len(tables):
+                raise ValueError("its tables are too few for its arcs")
+            table = tables[used : used + size].reshape(shape)
+            if (np.abs(table.sum(axis=-1) - 1) > _ROUNDING).any():
+                raise ValueError(f"variable {schema.names[v]!r}: its table holds a row that does not sum to one")
+            its_tables.append(table)
+            its_parents.append([place[p] for p in given])
+            used += size
+        network = make_network([schema.names[v] for v in own], [states[v] for v in own], its_parents, its_tables)
+        # As they were saved: scaled to sum to one a second time, their last bits would change.
+        networks.append(network._replace(tables=tuple(its_tables)))
+    if used < len(tables):
+        raise ValueError("its tables are too many for its arcs")
+    return tuple(networks)
 
 
-def _confidence_arrays(frame: Any, tasks: list[Any], place: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    # Tasks of mixed types stand in the table as text.
-    of_task = {str(task): t for t, task in enumerate(tasks)} | {task: t for t, task in enumerate(tasks)}
-    parents, children = ([place[name] for name in _values(frame, column)] for column in ("parent", "child"))
-    arcs = [[of_task[task] for task in _values(frame, "task")], parents, children]
-    shares = [_values(frame, column) for column in ("confidence", "either_way")]
-    return {
-        "confidence.arcs": np.array(arcs, dtype=np.int32).T,
-        "confidence.shares": np.array(shares, dtype=np.float64).T,
-    }
+def _curve_from(about: dict[str, Any]) -> Curve | None:
+    if "penalty_curve" not in about:
+        return None
+    strengths, likelihoods = (np.array([float(value) for value in column]) for column in about["penalty_curve"])
+    if len(strengths) != len(likelihoods):
+        raise ValueError("its penalty curve has not as many penalties as values")
+    return Curve(strengths, likelihoods, float(strengths[int(np.argmax(likelihoods))]))
 
 
-def _confidence_from(archive: Archive, tasks: list[Any], names: list[str], backend: Backend) -> Any:
+def _confidence_from(archive: Archive, n_tasks: int, n_variables: int) -> NDArray[np.float64] | None:
+    if "confidence.arcs" not in archive.arrays:
+        return None
     arcs = archive.array("confidence.arcs", "i", (None, 3))
     shares = archive.array("confidence.shares", "f", (len(arcs), 2))
-    if ((arcs < 0) | (arcs >= (len(tasks), len(names), len(names)))).any():
+    if ((arcs < 0) | (arcs >= (n_tasks, n_variables, n_variables))).any():
         raise ValueError("its resampled arcs name tasks or variables that it does not have")
     if ((shares < 0) | (shares > 1 + 1e-9)).any():
         raise ValueError("the confidence of its arcs is not a share from 0 to 1")
-    columns = {
-        "task": [tasks[t] for t in arcs[:, 0]],
-        "parent": [names[v] for v in arcs[:, 1]],
-        "child": [names[v] for v in arcs[:, 2]],
-        "confidence": shares[:, 0].tolist(),
-        "either_way": shares[:, 1].tolist(),
-    }
-    return make_frame(columns, backend)
+    confidence = np.zeros((n_tasks, n_variables, n_variables))
+    confidence[tuple(arcs.T)] = shares[:, 0]
+    return confidence

@@ -1,30 +1,54 @@
-"""What saved Bayes nets say about rows, with numpy alone."""
+"""What fitted Bayes nets say about rows and variables, with numpy alone; estimators answer through it too."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.networks.answers.bif import MOST_VARIABLES
-from kinfolk.networks.answers.rows import by_task, check_known, encode_part, score_by_task, score_rows
-from kinfolk.networks.model.data import states_of
+from kinfolk.networks.answers.archive import FittedNets, read
+from kinfolk.networks.answers.by_task import encode_part, is_by_task, read_parts, states_of
 from kinfolk.networks.model.elimination import log_probability
-from kinfolk.networks.model.network import Codes, Network, make_network
-from kinfolk.posterior import Archive, known_from, names_from, schema_from
+from kinfolk.networks.model.network import Codes, Network
+from kinfolk.posterior import Archive
 from kinfolk.predictor import Predictor
-from kinfolk.tasks.answering import Known, encode_rows, receive_rows
-from kinfolk.tasks.schema import Column, Schema
-from kinfolk.tasks.table import Table, read_table
+from kinfolk.tasks.answering import encode_rows, receive_rows
+from kinfolk.tasks.schema import rows_of_tasks
+from kinfolk.tasks.table import Table, is_missing
 
-# Rows of saved tables sum to one but for rounding; whatever is further off was not saved by us.
-_ROUNDING = 1e-9
+# Most combinations of states that one question may have.
+MOST_COMBINATIONS = 1 << 20
+# The code of a value that no row of training had; that of a missing one is −1.
+_NEVER_SEEN = -2
+
+
+class Posterior(NamedTuple):
+    """The joint distribution of some variables, given what was known of others.
+
+    ``probabilities`` has an axis for each of ``variables``, in order, along which its ``states`` stand; all sum to one.
+    """
+
+    variables: tuple[str, ...]
+    states: tuple[tuple[Any, ...], ...]
+    probabilities: NDArray[np.float64]
+
+    def marginal(self, variable: str) -> dict[Any, float]:
+        """Probability of each state of one of the variables."""
+        axis = self.variables.index(variable)
+        others = tuple(i for i in range(len(self.variables)) if i != axis)
+        return dict(zip(self.states[axis], self.probabilities.sum(axis=others).tolist(), strict=True))
+
+    def most_probable(self) -> dict[str, Any]:
+        """The most probable states of all variables together, the first of equals."""
+        at = np.unravel_index(int(np.argmax(self.probabilities)), self.probabilities.shape)
+        return {name: its[i] for name, its, i in zip(self.variables, self.states, at, strict=True)}
 
 
 class NetworksPredictor(Predictor):
-    """Fitted Bayes nets reduced to what the probability of rows needs; made by :func:`kinfolk.load`.
+    """Fitted Bayes nets, of an estimator or of a file; made by :func:`kinfolk.load`.
 
     Attributes
     ----------
@@ -36,24 +60,23 @@ class NetworksPredictor(Predictor):
         Variables of all tasks, in order, the task column left out.
     """
 
-    def __init__(self, known: Known, schema: Schema, networks: dict[Any, Network]) -> None:
-        self.known = known
-        self._schema = schema
-        self.tasks_ = known.tasks
-        self.networks_ = networks
-        self.feature_names_in_ = schema.names
+    def __init__(self, model: FittedNets) -> None:
+        self.known, self._schema, self.tasks_ = model.known, model.schema, model.known.tasks
+        self.networks_: dict[Any, Network] = dict(zip(model.known.tasks.tolist(), model.fitted.networks, strict=True))
+        self.feature_names_in_ = model.schema.names
 
     @classmethod
     def from_archive(cls, archive: Archive) -> NetworksPredictor:
         """Rebuild from plain data, checking that its parts fit together."""
-        schema, known = variables_from(archive), known_from(archive)
-        return cls(known, schema, networks_from(archive, schema, known.tasks.tolist()))
+        return cls(read(archive))
 
     def score_samples(self, X: Any, *, task: Any = None) -> Any:
         """Natural log of the probability of each row under its task's network.
 
-        Of one table for all tasks, columns that no network has are left aside. A missing value, or one never seen in
-        training, is summed out. A task never seen is like one of the known ones, each as likely.
+        Of one table for all tasks, columns that no network has are left aside. A missing value is summed out. A value
+        never seen in training counts, in every table that it enters, with the smallest probability that the table has
+        for a known one: it never makes a row more likely. A task never seen is like one of the known ones, each as
+        likely.
 
         Parameters
         ----------
@@ -64,24 +87,263 @@ class NetworksPredictor(Predictor):
         Returns
         -------
         ndarray of shape (n_rows,), or a dict of them by task where a mapping was given
+
+        See Also
+        --------
+        score : The mean over all rows.
+        query : The distribution of some variables given others.
         """
-        if by_task(X):
-            return {name: self._score_table(read_table(part), name) for name, part in X.items()}
+        if is_by_task(X):
+            parts = read_parts(X, self._schema)
+            return {
+                name: self._log_probability(self._mark_never_seen(encode_part(part, self._schema)[0], *part), name)
+                for name, part in parts.items()
+            }
+        codes, place = self._encode(X, task)
+        return self._by_place(self._log_probability, codes, place)
+
+    def score(self, X: Any, y: None = None, *, task: Any = None) -> float:
+        """Mean of :meth:`score_samples`, over all rows.
+
+        Parameters
+        ----------
+        X : frame or array, or mapping from tasks to these
+        y : None
+            Not used.
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+
+        See Also
+        --------
+        score_samples : The same of each row.
+        """
+        scores = self.score_samples(X, task=task)
+        return float(np.mean(np.concatenate(list(scores.values())) if isinstance(scores, dict) else scores))
+
+    def query(
+        self, variables: str | Sequence[str], evidence: Mapping[str, Any] | None = None, *, task: Any = None
+    ) -> Posterior:
+        """The joint distribution of some variables given the values of others, by variable elimination.
+
+        Parameters
+        ----------
+        variables : str or sequence of str
+            What is asked about.
+        evidence : mapping, optional
+            Values of other variables, as they stand in tables; a number for a variable that was cut into bins.
+        task : optional
+            May be left out where there is only one. A task never seen is like one of the known ones, each as likely.
+
+        Returns
+        -------
+        Posterior
+
+        See Also
+        --------
+        impute : The same question of every missing value of a table.
+        """
+        asked = (variables,) if isinstance(variables, str) else tuple(variables)
+        names, evidence = self._schema.names, {} if evidence is None else evidence
+        for name in (*asked, *evidence):
+            if name not in names:
+                raise ValueError(f"{name!r} is not a variable; the variables are {', '.join(names)}")
+        twice = [name for name in asked if asked.count(name) > 1 or name in evidence]
+        if twice or not asked:
+            raise ValueError(f"variables={list(asked)!r}: each once, and none of the evidence, is needed")
+        columns = [self._schema.columns[names.index(name)] for name in asked]
+        states = tuple(states_of(column) for column in columns)
+        shape = tuple(len(its) for its in states)
+        if math.prod(shape) > MOST_COMBINATIONS:
+            raise ValueError(f"variables have {math.prod(shape):,} combinations: at most {MOST_COMBINATIONS:,} fit")
+        codes = np.full((math.prod(shape), len(names)), -1, dtype=np.int32)
+        for name, value in evidence.items():
+            column = self._schema.columns[names.index(name)]
+            (code,) = column.encode(np.array([value], dtype=object))
+            if code < 0:
+                known = ", ".join(map(str, states_of(column)))
+                raise ValueError(f"evidence: {value!r} is not a value of {name!r}; {known} are")
+            codes[:, names.index(name)] = code
+        for axis, name in enumerate(asked):
+            codes[:, names.index(name)] = np.indices(shape)[axis].ravel()
+        if task is None:
+            self.network(None)  # an error where there are several
+            task = next(iter(self.networks_))
+        own = self.networks_[task].variables if task in self.networks_ else names
+        for name in (*asked, *evidence):
+            if name not in own:
+                raise ValueError(f"task {task!r} has no variable {name!r}")
+        scores = self._log_probability(codes, task)
+        if scores.max() == -np.inf:
+            raise ValueError(f"evidence={dict(evidence)!r} has probability zero under the network")
+        weights = np.exp(scores - scores.max())
+        return Posterior(asked, states, (weights / weights.sum()).reshape(shape))
+
+    def impute(self, X: Any, *, task: Any = None) -> Any:
+        """Fill each missing value in with its most probable state, given all that its row shows.
+
+        Every missing value is predicted by itself, by variable elimination: it is the state of highest posterior
+        probability, the first of equals. A value never seen in training counts as missing.
+
+        Parameters
+        ----------
+        X : frame or array, or mapping from tasks to these
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one.
+
+        Returns
+        -------
+        dict of lists by variable, or a dict of these by task where a mapping was given
+            States of all variables, bins by name, as :meth:`sample` gives them.
+
+        See Also
+        --------
+        query : Probabilities, and those of several variables together.
+        """
+        if is_by_task(X):
+            parts = read_parts(X, self._schema)
+            filled = {}
+            for name, part in parts.items():
+                codes, here = encode_part(part, self._schema)
+                filled[name] = self._states(self._most_probable(codes, name, here), np.flatnonzero(here))
+            return filled
+        codes, place = self._encode(X, task, never_seen=-1)
+        everything = np.arange(codes.shape[1])
+        return self._states(self._by_place(self._most_probable, codes, place), everything)
+
+    def sample(self, n_rows: int = 1, *, task: Any = None, random_state: Any = None) -> dict[str, list[Any]]:
+        """Draw rows of one task's network.
+
+        Parameters
+        ----------
+        n_rows : int
+        task : optional
+            May be left out where there is only one.
+        random_state : int or numpy Generator, optional
+
+        Returns
+        -------
+        dict of lists by variable
+            States, bins by name.
+
+        See Also
+        --------
+        score_samples : How likely rows are.
+        """
+        network = self.network(task)
+        codes = network.sample(n_rows, np.random.default_rng(random_state))
+        return {
+            name: [states[code] for code in codes[:, v].tolist()]
+            for v, (name, states) in enumerate(zip(network.variables, network.states, strict=True))
+        }
+
+    def network(self, task: Any = None) -> Network:
+        """The network of one task, which may be left out where there is only one.
+
+        Parameters
+        ----------
+        task : optional
+
+        Returns
+        -------
+        Network
+        """
+        if task is None and len(self.networks_) == 1:
+            return next(iter(self.networks_.values()))
+        if task not in self.networks_:
+            raise ValueError(f"task={task!r}: one of the tasks {list(self.networks_)} is needed")
+        return self.networks_[task]
+
+    def _encode(self, X: Any, task: Any, never_seen: int = _NEVER_SEEN) -> tuple[Codes, NDArray[np.int64]]:
         asked = receive_rows(X, self.known, task=task)
         assert asked.place is not None
-        return score_by_task(self.networks_, self._schema.names, encode_rows(asked.table, self._schema), asked.place)
+        codes = encode_rows(asked.table, self._schema)
+        if never_seen == _NEVER_SEEN:
+            codes = self._mark_never_seen(codes, asked.table, self._schema.names)
+        return codes, asked.place
 
-    def _score_table(self, table: Table, task: Any) -> NDArray[np.float64]:
-        """Scores of one task's own table, which may lack variables, as the tables learnt from may."""
-        check_known(table, self._schema, task)
-        return self._of_task(encode_part(table, self._schema)[0], task)
+    def _mark_never_seen(self, codes: Codes, table: Table, names: list[str]) -> Codes:
+        for values, name in zip(table.columns, names, strict=True):
+            v = self._schema.names.index(name)
+            unknown = np.flatnonzero(codes[:, v] < 0)
+            if len(unknown):
+                codes[unknown, v] = np.where(is_missing(values[unknown]), -1, _NEVER_SEEN)
+        return codes
 
-    def _of_task(self, codes: Codes, task: Any) -> NDArray[np.float64]:
-        return score_rows(self.networks_, self._schema.names, codes, task)
+    def _by_place(self, answer: Any, codes: Codes, place: NDArray[np.int64]) -> Any:
+        """Answer of coded rows, each under the network of its task's place; that of one never seen is last."""
+        known, out = list(self.networks_), None
+        for t, rows in enumerate(rows_of_tasks(place, len(known) + 1)):
+            if len(rows) or (out is None and t == len(known)):
+                its = answer(codes[rows], known[t] if t < len(known) else None)
+                out = np.empty((len(codes), *its.shape[1:]), dtype=its.dtype) if out is None else out
+                out[rows] = its
+        return out
+
+    def _log_probability(self, codes: Codes, task: Any) -> NDArray[np.float64]:
+        """Log probability of coded rows of one task; a new one is like one of those known, each as likely."""
+        networks = [self.networks_[task]] if task in self.networks_ else self._whole_networks(task)
+        place = {name: v for v, name in enumerate(self._schema.names)}
+        scores = [
+            _with_never_seen(network, codes[:, [place[name] for name in network.variables]]) for network in networks
+        ]
+        return scores[0] if len(scores) == 1 else np.logaddexp.reduce(scores, axis=0) - math.log(len(scores))
+
+    def _whole_networks(self, task: Any) -> list[Network]:
+        whole = [one for one in self.networks_.values() if len(one.variables) == len(self._schema.names)]
+        if not whole:
+            new = "a task" if task is None else f"task {task!r}"
+            raise ValueError(f"{new} is new, and no known task has all variables: nothing can be said of it")
+        return whole
+
+    def _most_probable(self, codes: Codes, task: Any, here: NDArray[np.bool_] | None = None) -> Codes:
+        """Codes with those below zero replaced, of variables that the task has."""
+        filled = codes.copy()
+        own = self.networks_[task].variables if task in self.networks_ else self._schema.names
+        for v, (name, card) in enumerate(zip(self._schema.names, self._schema.n_values.tolist(), strict=True)):
+            rows = np.flatnonzero(codes[:, v] < 0)
+            if not len(rows) or name not in own or not (here is None or here[v]):
+                continue
+            each = np.repeat(codes[rows], card, axis=0)
+            each[:, v] = np.tile(np.arange(card), len(rows))
+            filled[rows, v] = self._log_probability(each, task).reshape(-1, card).argmax(axis=1)
+        return filled
+
+    def _states(self, codes: Codes, variables: NDArray[np.int64]) -> dict[str, list[Any]]:
+        columns = {}
+        for v in variables.tolist():
+            states = [*states_of(self._schema.columns[v]), None]
+            columns[self._schema.names[v]] = [states[code] for code in codes[:, v].tolist()]
+        return columns
+
+
+def _with_never_seen(network: Network, codes: Codes) -> NDArray[np.float64]:
+    """Log probability of rows; what was never seen is as unlikely, in each table, as the least likely known state.
+
+    For rows with the same variables never seen, these have one state, with the smallest probability of all in every
+    table that they enter. Each row is then at most as likely as with any known states in their place.
+    """
+    never = codes == _NEVER_SEEN
+    if not never.any():
+        return log_probability(network, codes)
+    scores = np.empty(len(codes))
+    patterns, which = np.unique(never, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        rows, own = np.flatnonzero(which.reshape(-1) == number), codes[which.reshape(-1) == number]
+        tables = []
+        for v, (parents, table) in enumerate(zip(network.parents, network.tables, strict=True)):
+            axes = tuple(axis for axis, u in enumerate((*parents, v)) if pattern[u])
+            tables.append(table.min(axis=axes, keepdims=True) if axes else table)
+        states = tuple((None,) if new else its for its, new in zip(network.states, pattern, strict=True))
+        own[:, pattern] = 0
+        scores[rows] = log_probability(network._replace(states=states, tables=tuple(tables)), own)
+    return scores
 
 
 class MultinetPredictor(Predictor):
-    """A fitted classifier with a network for each class, reduced to what prediction needs.
+    """A fitted classifier with a network for each class, of an estimator or of a file.
 
     Attributes
     ----------
@@ -93,16 +355,16 @@ class MultinetPredictor(Predictor):
         Variables, in order.
     """
 
-    def __init__(self, nets: NetworksPredictor, class_log_prior: NDArray[np.float64]) -> None:
-        self._nets, self.known = nets, nets.known
-        self._class_log_prior = class_log_prior
+    def __init__(self, model: FittedNets, class_log_prior: NDArray[np.float64]) -> None:
+        nets = NetworksPredictor(model)
+        self.known, self._schema, self._class_log_prior = nets.known, model.schema, class_log_prior
         self.classes_, self.networks_, self.feature_names_in_ = nets.tasks_, nets.networks_, nets.feature_names_in_
 
     @classmethod
     def from_archive(cls, archive: Archive) -> MultinetPredictor:
         """Rebuild from plain data, checking that its parts fit together."""
-        nets = NetworksPredictor.from_archive(archive)
-        return cls(nets, archive.array("class_log_prior", "f", (len(nets.tasks_),)))
+        model = read(archive)
+        return cls(model, archive.array("class_log_prior", "f", (len(model.known.tasks),)))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Log probability of each label (rows, classes)."""
@@ -111,7 +373,7 @@ class MultinetPredictor(Predictor):
 
     def codes(self, X: Any) -> Codes:
         """Codes of rows over all variables, −1 where a value is missing or was never seen."""
-        return encode_rows(receive_rows(X, self._nets.known, needs_task=False).table, self._nets._schema)
+        return encode_rows(receive_rows(X, self.known, needs_task=False).table, self._schema)
 
     def log_joint(self, codes: Codes) -> NDArray[np.float64]:
         """Natural log of p(c) p(x | B_c) of coded rows, of shape (rows, classes)."""
@@ -125,75 +387,3 @@ class MultinetPredictor(Predictor):
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row."""
         return np.asarray(self.classes_[self.predict_log_proba(X).argmax(axis=1)])
-
-
-def tasks_from(archive: Archive) -> list[Any]:
-    """The tasks of a saved model."""
-    tasks = names_from(archive.about["tasks"], "tasks")
-    if not tasks:
-        raise ValueError("it has no tasks")
-    return tasks
-
-
-def variables_from(archive: Archive) -> Schema:
-    """The variables of a saved model with their states."""
-    schema = schema_from(archive)
-    if not 0 < len(schema.columns) <= MOST_VARIABLES:
-        raise ValueError(f"it has {len(schema.columns)} variables: from 1 to {MOST_VARIABLES:,} can be")
-    return schema
-
-
-def present_from(archive: Archive, schema: Schema, tasks: list[Any]) -> NDArray[np.bool_]:
-    """Which task (row) has which variable (column)."""
-    present = archive.array("present", "i", (len(tasks), len(schema.columns)))
-    if not np.isin(present, (0, 1)).all() or not present.any(axis=1).all():
-        raise ValueError("it does not tell which variables each task has")
-    return present.astype(bool)
-
-
-def networks_from(archive: Archive, schema: Schema, tasks: list[Any]) -> dict[Any, Network]:
-    """The networks of a saved model, if its arcs and tables fit its variables and tasks.
-
-    ``arcs`` has a row for each arc, the places of its task, parent and child; ``tables`` holds the tables of all tasks'
-    variables one after the other.
-    """
-    n_tasks, n_variables = len(tasks), len(schema.columns)
-    present = present_from(archive, schema, tasks)
-    arcs = archive.array("arcs", "i", (None, 3)).astype(np.int64)
-    if ((arcs < 0) | (arcs >= (n_tasks, n_variables, n_variables))).any():
-        raise ValueError("its arcs name tasks or variables that it does not have")
-    if not (present[arcs[:, 0], arcs[:, 1]] & present[arcs[:, 0], arcs[:, 2]]).all():
-        raise ValueError("its arcs name variables that their task does not have")
-    parents: list[dict[int, list[int]]] = [{} for _ in tasks]
-    for t, parent, child in arcs.tolist():
-        parents[t].setdefault(child, []).append(parent)
-    tables = archive.array("tables", "f", (None,)).astype(np.float64)
-    cards = schema.n_values.tolist()
-    networks, used = {}, 0
-    for t, task in enumerate(tasks):
-        own = np.flatnonzero(present[t]).tolist()
-        place = {v: i for i, v in enumerate(own)}
-        its_parents, its_tables = [], []
-        for v in own:
-            given = sorted(parents[t].get(v, ()))
-            shape = [cards[u] for u in (*given, v)]
-            size = math.prod(shape)
-            if used + size > len(tables):
-                raise ValueError("its tables are too few for its arcs")
-            its_tables.append(tables[used : used + size].reshape(shape))
-            its_parents.append([place[p] for p in given])
-            used += size
-        networks[task] = _network([schema.columns[v] for v in own], its_parents, its_tables)
-    if used < len(tables):
-        raise ValueError("its tables are too many for its arcs")
-    return networks
-
-
-def _network(columns: list[Column], parents: list[list[int]], tables: list[NDArray[np.float64]]) -> Network:
-    names = [column.name for column in columns]
-    network = make_network(names, [states_of(column) for column in columns], parents, tables)
-    for name, table in zip(names, tables, strict=True):
-        if (np.abs(table.sum(axis=-1) - 1) > _ROUNDING).any():
-            raise ValueError(f"variable {name!r}: its table holds a row that does not sum to one")
-    # As they were saved: scaled to sum to one a second time, their last bits would change.
-    return network._replace(tables=tuple(tables))

@@ -1,47 +1,50 @@
-"""What can be asked of fitted Bayes nets: how likely rows are, new rows, graphs, and files for other programs."""
+"""What can be asked of fitted Bayes nets: how likely rows are, variables given others, new rows, graphs, files."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.networks.answers.archive import FittedNets
 from kinfolk.networks.answers.bif import read_bif, write_bif
+from kinfolk.networks.answers.by_task import is_by_task
 from kinfolk.networks.answers.pgmpy_model import to_pgmpy
-from kinfolk.networks.answers.predictor import NetworksPredictor
+from kinfolk.networks.answers.predictor import NetworksPredictor, Posterior
+from kinfolk.networks.model.fitted import Fitted
 from kinfolk.networks.model.network import Network
 from kinfolk.parameters import check_whole
 from kinfolk.tasks.answering import Known
 from kinfolk.tasks.columns import ONE_TASK, as_ids
 from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.schema import Column, Schema
-from kinfolk.tasks.table import Backend
 
 if TYPE_CHECKING:
     import networkx as nx
 
 
 class Answers:
-    """Mixin of an estimator that has learnt ``networks_``, a network for each of ``tasks_``."""
+    """Mixin of an estimator that has learnt ``networks_``, a network for each of ``tasks_``; a predictor answers."""
 
     networks_: dict[Any, Network]
-    tasks_: NDArray[Any]
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
     task_column: str | int | None
     new_tasks: str
-    _schema: Schema
-    _backend: Backend
-    _seed: int
-    log_score_: float
-    strength_: float
-    penalty_: float
+    _model: FittedNets
+    _answers: NetworksPredictor
+
+    def _keep(self, model: FittedNets) -> None:
+        """Remember what was learnt."""
+        raise NotImplementedError  # abstract
+
+    def _predictor(self) -> NetworksPredictor:
+        """The object that answers, which is what :func:`kinfolk.load` gives."""
+        check_is_fitted(self)
+        return self._answers
 
     @property
     def graphs_(self) -> dict[Any, nx.DiGraph]:
@@ -52,8 +55,9 @@ class Answers:
     def score_samples(self, X: Any, *, task: Any = None) -> Any:
         """Natural log of the probability of each row under its task's network.
 
-        A missing value, or one never seen in training, is summed out. A task never seen is like one of the known ones,
-        each as likely.
+        A missing value is summed out. A value never seen in training counts, in every table that it enters, with the
+        smallest probability that the table has for a known one: it never makes a row more likely. A task never seen is
+        like one of the known ones, each as likely.
 
         Parameters
         ----------
@@ -67,16 +71,9 @@ class Answers:
         See Also
         --------
         score : The mean over all rows.
+        query : The distribution of some variables given others.
         """
         return self._predictor().score_samples(X, task=task)
-
-    def _predictor(self) -> NetworksPredictor:
-        """The object that answers, which is what :func:`kinfolk.load` gives."""
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        columns = None if names is None else tuple(names)
-        known = Known(type(self).__name__, columns, self.n_features_in_, self.task_column, self.tasks_, self.new_tasks)
-        return NetworksPredictor(known, self._schema, self.networks_)
 
     def score(self, X: Any, y: None = None, *, task: Any = None) -> float:
         """Mean of :meth:`score_samples`, over all rows.
@@ -96,11 +93,69 @@ class Answers:
         --------
         score_samples : The same of each row.
         """
-        scores = self.score_samples(X, task=task)
-        return float(np.mean(np.concatenate(list(scores.values())) if isinstance(scores, dict) else scores))
+        return self._predictor().score(X, task=task)
+
+    def query(
+        self, variables: str | Sequence[str], evidence: Mapping[str, Any] | None = None, *, task: Any = None
+    ) -> Posterior:
+        """The joint distribution of some variables given the values of others, by variable elimination.
+
+        Parameters
+        ----------
+        variables : str or sequence of str
+            What is asked about.
+        evidence : mapping, optional
+            Values of other variables, as they stand in tables; a number for a variable that was cut into bins.
+        task : optional
+            May be left out where there is only one. A task never seen is like one of the known ones, each as likely.
+
+        Returns
+        -------
+        Posterior
+            ``probabilities`` has an axis for each variable, along which its ``states`` stand; ``marginal(variable)``
+            gives them by state, ``most_probable()`` the best states of all together.
+
+        See Also
+        --------
+        impute : The same question of every missing value of a table.
+
+        Examples
+        --------
+        >>> import kinfolk
+        >>> rows = {"rain": ["no"] * 60 + ["yes"] * 40, "wet": ["no"] * 55 + ["yes"] * 5 + ["no"] * 4 + ["yes"] * 36}
+        >>> model = kinfolk.BayesNets().fit(rows)
+        >>> {state: round(p, 2) for state, p in model.query("rain", {"wet": "yes"}).marginal("rain").items()}
+        {'no': 0.12, 'yes': 0.88}
+        """
+        return self._predictor().query(variables, evidence, task=task)
+
+    def impute(self, X: Any, *, task: Any = None) -> Any:
+        """Fill each missing value in with its most probable state, given all that its row shows.
+
+        Every missing value is predicted by itself, by variable elimination: it is the state of highest posterior
+        probability, the first of equals. A value never seen in training counts as missing.
+
+        Parameters
+        ----------
+        X : frame or array, or mapping from tasks to these
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        frame, or a dict of frames by task where a mapping was given
+            States of all variables, bins by name, as :meth:`sample` gives them.
+
+        See Also
+        --------
+        query : Probabilities, and those of several variables together.
+        """
+        filled = self._predictor().impute(X, task=task)
+        if is_by_task(X):
+            return {name: make_frame(columns, self._model.backend) for name, columns in filled.items()}
+        return make_frame(filled, self._model.backend)
 
     def sample(self, n_rows: int = 1, *, task: Any = None, random_state: Any = None) -> Any:
-        """Draw rows of one task's network as a frame of its variables' states.
+        """Draw rows of one task's network.
 
         Parameters
         ----------
@@ -108,24 +163,20 @@ class Answers:
         task : optional
             May be left out where there is only one.
         random_state : int, RandomState or None
+
+        Returns
+        -------
+        frame
+            States of the network's variables, bins by name.
+
+        See Also
+        --------
+        score_samples : How likely rows are.
         """
         check_whole("n_rows", n_rows, 1)
-        network = self._network(task)
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        codes = network.sample(n_rows, np.random.default_rng(seed))
-        columns = {
-            name: [states[code] for code in codes[:, v].tolist()]
-            for v, (name, states) in enumerate(zip(network.variables, network.states, strict=True))
-        }
-        return make_frame(columns, self._backend)
-
-    def _network(self, task: Any) -> Network:
-        check_is_fitted(self)
-        if task is None and len(self.networks_) == 1:
-            return next(iter(self.networks_.values()))
-        if task not in self.networks_:
-            raise ValueError(f"task={task!r}: one of the tasks {list(self.networks_)} is needed")
-        return self.networks_[task]
+        answers = self._predictor()
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        return make_frame(answers.sample(n_rows, task=task, random_state=seed), self._model.backend)
 
     def to_bif(self, path: str | os.PathLike[str], *, task: Any = None, quote: bool = False) -> None:
         """Write one task's network to a BIF file, gzipped where its name ends in ``.gz``.
@@ -137,8 +188,13 @@ class Answers:
             May be left out where there is only one.
         quote : bool, default=False
             Whether names that hold blanks or commas are put in quotes, which not every program reads.
+
+        See Also
+        --------
+        from_bif : The way back.
+        to_pgmpy : The network as a model of pgmpy.
         """
-        write_bif(self._network(task), path, quote=quote)
+        write_bif(self._predictor().network(task), path, quote=quote)
 
     @classmethod
     def from_bif(cls, paths: Any, **parameters: Any) -> Self:
@@ -154,6 +210,10 @@ class Answers:
         Returns
         -------
         estimator
+
+        See Also
+        --------
+        to_bif : Writes such files.
         """
         if not isinstance(paths, Mapping):
             paths = {ONE_TASK: paths}
@@ -167,15 +227,27 @@ class Answers:
                         f"{list(states[variable])}; they must be the same"
                     )
         model = cls(**parameters)
-        model.networks_ = networks
-        model.tasks_ = as_ids(list(networks))
-        model._schema = Schema(tuple(Column(variable, its, None) for variable, its in states.items()))
-        model._backend, model._seed = "polars", 0
-        # Nothing was learnt: neither has a value.
-        model.log_score_ = model.strength_ = model.penalty_ = math.nan
-        model.n_features_in_, model.feature_names_in_ = len(states), np.array(list(states), dtype=object)
+        schema = Schema(tuple(Column(variable, its, None) for variable, its in states.items()))
+        tasks = as_ids(list(networks))
+        known = Known(cls.__name__, tuple(states), len(states), model.task_column, tasks, model.new_tasks)
+        # Nothing was learnt: neither score nor strength has a value.
+        model._keep(FittedNets(known, schema, "polars", 0, math.nan, Fitted(tuple(networks.values()), math.nan)))
         return model
 
     def to_pgmpy(self, *, task: Any = None) -> Any:
-        """One task's network as a pgmpy model; pgmpy must be installed."""
-        return to_pgmpy(self._network(task))
+        """One task's network as a model of pgmpy, which must be installed.
+
+        Parameters
+        ----------
+        task : optional
+            May be left out where there is only one.
+
+        Returns
+        -------
+        pgmpy.models.DiscreteBayesianNetwork
+
+        See Also
+        --------
+        to_bif : A file that other programs read.
+        """
+        return to_pgmpy(self._predictor().network(task))

@@ -1,25 +1,27 @@
-"""What a user says about arcs, by the names of variables and tasks, as matrices over their places."""
+"""What a user says about arcs, by the names of variables and tasks, as matrices over their places.
+
+In the papers: Niculescu-Mizil and Caruana (2012), eq. (1).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.networks.model.constraints import Constraints, Structures
-from kinfolk.networks.model.network import Adjacency, topological_order
-from kinfolk.networks.model.priors import arc_places, strength
+from kinfolk.networks.model.network import Adjacency, Constraints, Structures, listed_arcs, topological_order
+from kinfolk.networks.model.priors import strength
 
 
 def adjacency_from(arcs: Any, variables: Sequence[str], what: str) -> Adjacency:
     """Read a matrix of arcs from a networkx graph, a network of ours, or a list of pairs of names."""
     place = {name: v for v, name in enumerate(variables)}
     adjacency = np.zeros((len(variables), len(variables)), dtype=bool)
-    graph = arcs.graph() if hasattr(arcs, "tables") and callable(getattr(arcs, "graph", None)) else arcs
     try:
-        listed = list(graph.edges if hasattr(graph, "edges") else graph)
+        listed = listed_arcs(arcs)
     except TypeError:
         raise ValueError(f"{what}={arcs!r}: a graph or a list of arcs, pairs of variables, is needed") from None
     for arc in listed:
@@ -30,21 +32,19 @@ def adjacency_from(arcs: Any, variables: Sequence[str], what: str) -> Adjacency:
 def make_constraints(required: Any, forbidden: Any, max_parents: Any, variables: Sequence[str]) -> Constraints:
     """Check that required arcs can all be at once."""
     n = len(variables)
-    if max_parents is not None and (
-        isinstance(max_parents, bool) or not isinstance(max_parents, int | np.integer) or max_parents < 0
-    ):
-        raise ValueError(f"max_parents={max_parents!r}: a whole number of at least 0, or None, is needed")
-    must = adjacency_from(() if required is None else required, variables, "required")
-    never = adjacency_from(() if forbidden is None else forbidden, variables, "forbidden")
+    none = np.zeros((n, n), dtype=bool)
+    must = none if required is None else adjacency_from(required, variables, "required")
+    never = none if forbidden is None else adjacency_from(forbidden, variables, "forbidden")
     most = n if max_parents is None else min(int(max_parents), n)
     both = np.argwhere(must & never)
     if len(both):
         i, j = both[0]
         raise ValueError(f"the arc {variables[i]!r} → {variables[j]!r} is both required and forbidden")
-    try:
-        topological_order(must, variables)
-    except ValueError as error:
-        raise ValueError(f"required arcs contradict each other: {error}") from None
+    if must.any():
+        try:
+            topological_order(must, variables)
+        except ValueError as error:
+            raise ValueError(f"required arcs contradict each other: {error}") from None
     crowded = np.flatnonzero(must.sum(axis=0) > most)
     if len(crowded):
         raise ValueError(f"variable {variables[crowded[0]]!r} has more required parents than max_parents={most} allows")
@@ -57,6 +57,8 @@ def make_starts(
 ) -> Structures:
     """Structures to start from: the given ones, with required arcs, without arcs of variables that a task lacks."""
     structures = np.zeros((len(tasks), len(variables), len(variables)), dtype=bool)
+    if start is None and not constraints.required.any():
+        return structures
     if isinstance(start, Mapping):
         unknown = [name for name in start if name not in tasks]
         if unknown:
@@ -131,3 +133,77 @@ def task_strengths(
         strengths[s, t] = strengths[t, s] = _penalty(value, f"task_penalty, {pair!r}")
     np.fill_diagonal(strengths, 0.0)
     return strengths
+
+
+def check_costs(kind: str, costs: Mapping[str, Any]) -> None:
+    """Refuse costs of kinds of edits that a prior does not know, or that are not numbers."""
+    known = ("add", "remove", "reverse") if kind == "edit" else ("arc", "reverse")
+    for name, cost in costs.items():
+        if name not in known:
+            raise ValueError(f"costs: {name!r} is not a kind of edit of the prior {kind!r}; {', '.join(known)} are")
+        if isinstance(cost, bool) or not isinstance(cost, int | float | np.number):
+            raise ValueError(f"costs: the cost {cost!r} of {name!r} is not a number")
+        if not 0 <= cost < np.inf:
+            raise ValueError(f"costs: the cost {cost!r} of {name!r} must be a finite number of at least 0")
+
+
+def structure_log_odds(prior: Any, variables: Sequence[str]) -> NDArray[np.float64]:
+    """What log P(G) of one structure gains by each arc i → j.
+
+    Parameters
+    ----------
+    prior : None, a mapping of arcs to probabilities, or a pair (graph, kappa)
+        None is the uniform prior. Arcs with probabilities are present independently (Buntine 1991); arcs that are not
+        named are as likely as not. A graph believed to be near the true one makes each arc more, or fewer, than it has
+        ``kappa`` times as likely (Heckerman et al. 1995).
+    variables : sequence of str
+    """
+    odds = np.zeros((len(variables), len(variables)))
+    place = {name: v for v, name in enumerate(variables)}
+    if prior is None:
+        return odds
+    if isinstance(prior, Mapping):
+        for arc, probability in prior.items():
+            i, j = arc_places(arc, place, "structure_prior")
+            if not (isinstance(probability, int | float | np.number) and 0 < probability < 1):
+                raise ValueError(
+                    f"structure_prior, arc {arc!r}: {probability!r} is not a probability between 0 and 1; "
+                    "to rule an arc in or out, use required= or forbidden="
+                )
+            odds[i, j] = math.log(probability) - math.log1p(-probability)
+        return odds
+    try:
+        graph, kappa = prior
+        arcs = listed_arcs(graph)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"structure_prior={prior!r}: None, probabilities by arc, or a graph and a factor are needed"
+        ) from None
+    if not (isinstance(kappa, int | float | np.number) and 0 < kappa <= 1):
+        raise ValueError(f"structure_prior: the factor {kappa!r} for each difference must be over 0 and at most 1")
+    odds[:] = math.log(kappa)
+    for arc in arcs:
+        i, j = arc_places(arc, place, "structure_prior")
+        odds[i, j] = -math.log(kappa)
+    return odds
+
+
+def arc_places(arc: Any, place: Mapping[str, int], what: str) -> tuple[int, int]:
+    """Places of an arc's two variables, given by name."""
+    try:
+        if isinstance(arc, str):  # two letters would pass for two names
+            raise TypeError
+        first, second = arc
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}: {arc!r} is not an arc, a pair of variables is") from None
+    for name in (first, second):
+        if name not in place:
+            raise ValueError(f"{what}: {name!r} is not a variable; the variables are {_listed(place)}")
+    if first == second:
+        raise ValueError(f"{what}: the arc {arc!r} leads from a variable to itself")
+    return place[first], place[second]
+
+
+def _listed(names: Iterable[str], most: int = 10) -> str:
+    listed = list(names)
+    return ", ".join(listed[:most]) + (", …" if len(listed) > most else "")

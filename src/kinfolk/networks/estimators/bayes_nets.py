@@ -12,30 +12,33 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.estimator import TaskRouting
-from kinfolk.networks.answers.archive import from_archive, to_archive
-from kinfolk.networks.answers.rows import by_task
+from kinfolk.networks.answers.archive import FittedNets, read, read_parameters, to_archive
+from kinfolk.networks.answers.predictor import NetworksPredictor
 from kinfolk.networks.estimators.answering import Answers
-from kinfolk.networks.estimators.arcs import make_constraints, make_starts, task_strengths, variable_strengths
-from kinfolk.networks.estimators.reading import learn_tables_of
-from kinfolk.networks.inference.assembly import assemble
-from kinfolk.networks.inference.bootstrap import arc_confidence, confidence_columns
-from kinfolk.networks.inference.em import learn_from_incomplete
-from kinfolk.networks.inference.restarts import Effort
-from kinfolk.networks.inference.structures import Plan, learn_structures
-from kinfolk.networks.inference.validate import GRID, choose_strength, scaled
-from kinfolk.networks.model.cases import lay_out
-from kinfolk.networks.model.data import Data, check_overlap, first_missing
-from kinfolk.networks.model.priors import check_costs, penalty_of, strength, structure_log_odds
+from kinfolk.networks.estimators.arcs import (
+    check_costs,
+    make_constraints,
+    make_starts,
+    structure_log_odds,
+    task_strengths,
+    variable_strengths,
+)
+from kinfolk.networks.estimators.reading import Columns, Received, receive_data
+from kinfolk.networks.inference.climb import Effort
+from kinfolk.networks.inference.infer import infer
+from kinfolk.networks.inference.structures import Hyper, Options
+from kinfolk.networks.inference.validate import GRID
+from kinfolk.networks.model.priors import strength
+from kinfolk.networks.model.scores import CRITERIA
+from kinfolk.parameters import check_choice, check_whole
 from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar, progress_wanted
 from kinfolk.tasks.frames import make_frame
-from kinfolk.tasks.table import backend_of
-from kinfolk.tasks.whole_fits import all_or_nothing
 
 _CHOICES = {
     "sharing": ("joint", "none", "identical", "pooled"),
     "prior": ("edit", "paired"),
-    "criterion": ("bdeu", "k2", "bic"),
+    "criterion": tuple(CRITERIA),
     "search": ("auto", "classes", "climb"),
     "missing": ("error", "em"),
     "tables": ("independent", "shared"),
@@ -132,14 +135,8 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
     (3, ['asia', 'bronc', 'dysp'])
     """
 
-    # scikit-learn's metadata routing passes ``task`` on without further requests.
-    __metadata_request__fit: ClassVar = {"task": True}
-    __metadata_request__score: ClassVar = {"task": True}
-
-    # Fewest rows of a task, and what messages call one: tasks may be the classes of a classifier.
-    _fewest_rows: ClassVar[int] = 2
-    _called: ClassVar[str] = "task"
-    _constant_columns: ClassVar[bool] = False
+    # How tables are read where tasks are something else: the classes of a classifier, say.
+    _columns: ClassVar[Columns] = Columns()
 
     def __init__(
         self,
@@ -217,19 +214,31 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         self
         """
         self._check_parameters()
-        with all_or_nothing(self):
-            self._learn(X, task)
+        columns = self._columns._replace(
+            task_column=self.task_column,
+            new_tasks=self.new_tasks,
+            categorical_features=self.categorical_features,
+            bins=self.bins,
+            model=type(self).__name__,
+            sharing=self.sharing,
+        )
+        received = receive_data(X, task, columns)
+        self._check_complete(received)
+        hyper, options = self._hyper_and_options(received)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        n_steps = (len(GRID) if options.validation else 0) + options.bootstrap
+        with progress_bar("Learning networks", n_steps or None, progress_wanted(self.verbose)) as advance:
+            hyper, fitted = infer(received.data, hyper, options, seed, advance)
+        self._keep(FittedNets(received.known, received.schema, received.backend, seed, hyper.strength, fitted))
         return self
 
     def _check_parameters(self) -> None:
         for name, choices in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise ValueError(f"{name}={value!r}: one of {', '.join(map(repr, choices))} is needed")
-        for name, least in (("tabu", 0), ("restarts", 0), ("bootstrap", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name}={value!r}: a whole number of at least {least} is needed")
+            check_choice(name, getattr(self, name), choices)
+        for name in ("tabu", "restarts", "bootstrap"):
+            check_whole(name, getattr(self, name), 0)
+        if self.max_parents is not None:
+            check_whole("max_parents", self.max_parents, 0)
         if isinstance(self.ess, bool) or not (
             isinstance(self.ess, int | float | np.number) and 0 < self.ess < math.inf
         ):
@@ -242,7 +251,6 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         for name in ("costs", "arc_penalty", "task_penalty"):
             if not isinstance(getattr(self, name), Mapping | None):
                 raise ValueError(f"{name}={getattr(self, name)!r}: a mapping is needed")
-        check_costs(self.prior, self.costs or {})
         if self.task_penalty and not (self.prior == "paired" and number):
             raise ValueError('task_penalty needs prior="paired" and a number as penalty')
         if self.task_penalty and self.arc_penalty:
@@ -258,119 +266,90 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         free = self.structure_prior is None and self.required is None and self.forbidden is None
         return free and self.criterion != "k2"
 
-    def _learn(self, X: Any, task: Any) -> None:
-        for name in ("arc_confidence_", "penalty_curve_", "n_iter_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        tables, known = learn_tables_of(
-            X,
-            task,
-            self.task_column,
-            self.categorical_features,
-            self.bins,
-            self._fewest_rows,
-            self._called,
-            self._constant_columns,
-            type(self).__name__,
-            self.new_tasks,
-        )
-        self._remember_columns(known)
-        self._schema, self.tasks_, self._present = tables.schema, tables.tasks, tables.present
-        self._backend = backend_of(next(iter(X.values())) if by_task(X) else X)
-        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        gap = first_missing(tables)
+    def _check_complete(self, received: Received) -> None:
+        """Refuse missing values where they cannot be."""
+        gap = received.gap
         if gap is not None and self.missing == "error":
             raise ValueError(
                 f'{gap}: a value is missing; fill it in, or learn with missing="em" (Input X contains NaN)'
             )
         if gap is not None and self.bootstrap:
             raise ValueError(f"{gap}: a value is missing, and bootstrap= needs complete rows: fill it in first")
-        if self.sharing in ("joint", "identical"):
-            check_overlap(tables)
-        elif self.sharing == "pooled" and not tables.present.all():
-            t, v = np.argwhere(~tables.present)[0]
-            name = tables.tasks.tolist()[t]
-            raise ValueError(f"task {name!r} has no variable {tables.variables[v]!r}: pooled rows need all of them")
-        plan = self._plan(tables)
-        if self.penalty == "validate" and self.sharing == "joint" and len(tables.tasks) > 1:
-            plan = self._validated(plan, tables)
-        self._conclude(plan, tables, incomplete=gap is not None)
-        if self.bootstrap:
-            self._resample(plan, tables)
+        if gap is not None and self._validates(received):
+            raise ValueError('penalty="validate" needs complete rows: with missing="em", use "learn" or a number')
 
-    def _plan(self, tables: Data) -> Plan:
-        variables, tasks = tables.variables, tables.tasks.tolist()
-        constraints = make_constraints(self.required, self.forbidden, self.max_parents, variables)
+    def _validates(self, received: Received) -> bool:
+        return self.penalty == "validate" and self.sharing == "joint" and len(received.data.codes) > 1
+
+    def _hyper_and_options(self, received: Received) -> tuple[Hyper, Options]:
+        data, tasks = received.data, received.known.tasks.tolist()
+        validation = float(self.validation) if self._validates(received) else 0.0
+        auto = self.search == "auto" and self._classes_can_be() and bool(self.tabu or self.restarts)
+        check_costs(self.prior, self.costs or {})
         learnt = self.penalty in ("learn", "validate")
         base = 1.0 if learnt else strength(float(self.penalty))
-        return Plan(
-            self.sharing,
-            self.prior,
-            dict(self.costs or {}),
-            self.criterion,
-            float(self.ess),
-            constraints,
-            structure_log_odds(self.structure_prior, variables),
-            variable_strengths(base, self.arc_penalty, variables, learnt),
+        hyper = Hyper(
+            variable_strengths(base, self.arc_penalty, data.variables, learnt),
             task_strengths(base, self.task_penalty, tasks),
             learnt,
-            make_starts(self.start, tasks, tables.present, variables, constraints),
-            Effort(int(self.tabu), int(self.restarts), max(5, len(variables) // 4)),
-            self.search == "classes"
-            or (self.search == "auto" and self._classes_can_be() and bool(self.tabu or self.restarts)),
-            self.n_jobs,
         )
+        constraints = make_constraints(self.required, self.forbidden, self.max_parents, data.variables)
+        options = Options(
+            sharing=self.sharing,
+            prior=self.prior,
+            costs=dict(self.costs or {}),
+            criterion=CRITERIA[self.criterion],
+            ess=float(self.ess),
+            constraints=constraints,
+            log_odds=structure_log_odds(self.structure_prior, data.variables),
+            starts=make_starts(self.start, tasks, data.present, data.variables, constraints),
+            effort=Effort(int(self.tabu), int(self.restarts), max(5, len(data.variables) // 4)),
+            by_classes=auto or self.search == "classes",
+            share_tables=self.tables == "shared",
+            validation=validation,
+            bootstrap=int(self.bootstrap),
+            n_jobs=self.n_jobs,
+        )
+        return hyper, options
 
-    def _validated(self, plan: Plan, tables: Data) -> Plan:
-        """Choose the penalty by rows held out; all rows are learnt from again afterwards."""
-        if first_missing(tables) is not None:
-            raise ValueError('penalty="validate" needs complete rows: with missing="em", use "learn" or a number')
-        with progress_bar("Trying penalties", len(GRID), progress_wanted(self.verbose)) as advance:
-            curve = choose_strength(
-                plan, tables.codes, tables.cards, tables.present, self.validation, self._seed, advance
-            )
-        columns = {
-            "penalty": [penalty_of(value) for value in curve.strengths],
-            "strength": curve.strengths.tolist(),
-            "log_likelihood": curve.log_likelihood.tolist(),
-        }
-        self.penalty_curve_ = make_frame(columns, self._backend)
-        return plan._replace(strengths=scaled(plan.strengths, curve.best), learnt=False)
-
-    def _conclude(self, plan: Plan, tables: Data, incomplete: bool) -> None:
-        """Learn structures and tables from all rows."""
-        weights = None
-        codes = tables.codes
-        with progress_bar("Searching structures", None, progress_wanted(self.verbose)) as advance:
-            if incomplete:
-                filled = learn_from_incomplete(plan, codes, tables.cards, tables.present, self._seed, advance)
-                outcome, codes, weights = filled.outcome, filled.codes, filled.weights
-                self.n_iter_ = filled.n_rounds
-            else:
-                cases = lay_out(codes, tables.cards, tables.present)
-                outcome = learn_structures(plan, cases, self._seed, advance)
-        self.networks_ = assemble(plan, outcome.structures, tables, codes, weights, self.tables == "shared")
-        self.log_score_, self.strength_ = outcome.score, outcome.strength
-        self.penalty_ = penalty_of(outcome.strength)
-
-    def _resample(self, plan: Plan, tables: Data) -> None:
-        if plan.learnt:
-            # One strength for all resamples: confidence is about arcs, given how alike the tasks were found to be.
-            plan = plan._replace(strengths=scaled(plan.strengths, self.strength_), learnt=False)
-        with progress_bar("Resampling rows", int(self.bootstrap), progress_wanted(self.verbose)) as advance:
-            shares = arc_confidence(
-                plan, tables.codes, tables.cards, tables.present, int(self.bootstrap), self._seed, self.n_jobs, advance
-            )
-        columns = confidence_columns(shares, tables.tasks.tolist(), tables.variables)
-        self.arc_confidence_ = make_frame(columns, self._backend)
+    def _keep(self, model: FittedNets) -> None:
+        for name in ("arc_confidence_", "penalty_curve_", "n_iter_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        self._remember_columns(model.known)
+        self._model, self._answers = model, NetworksPredictor(model)
+        self.tasks_, self.networks_ = model.known.tasks, self._answers.networks_
+        fitted = model.fitted
+        self.log_score_, self.strength_, self.penalty_ = fitted.log_score, model.strength, -math.expm1(-model.strength)
+        if fitted.n_rounds is not None:
+            self.n_iter_ = fitted.n_rounds
+        if fitted.curve is not None:
+            columns = {
+                "penalty": (-np.expm1(-fitted.curve.strengths)).tolist(),
+                "strength": fitted.curve.strengths.tolist(),
+                "log_likelihood": fitted.curve.log_likelihood.tolist(),
+            }
+            self.penalty_curve_ = make_frame(columns, model.backend)
+        if fitted.arc_confidence is not None:
+            shares, names, tasks = fitted.arc_confidence, model.schema.names, self.tasks_.tolist()
+            arcs = np.argwhere(shares > 0).tolist()
+            columns = {
+                "task": [tasks[t] for t, _, _ in arcs],
+                "parent": [names[i] for _, i, _ in arcs],
+                "child": [names[j] for _, _, j in arcs],
+                "confidence": [float(shares[t, i, j]) for t, i, j in arcs],
+                "either_way": [float(shares[t, i, j] + shares[t, j, i]) for t, i, j in arcs],
+            }
+            self.arc_confidence_ = make_frame(columns, model.backend)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "networks_")
 
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
-        return to_archive(self)
+        return to_archive(self._model, self.get_params(deep=False))
 
     @classmethod
-    def _from_archive(cls, archive: Archive) -> BayesNets:
-        model: BayesNets = from_archive(cls, archive)
+    def _from_archive(cls, archive: Archive) -> Self:
+        model = cls(**read_parameters(archive))
+        model._keep(read(archive))
         return model

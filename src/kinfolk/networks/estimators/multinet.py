@@ -23,11 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.estimator import TaskRouting
 from kinfolk.explanation import Explanation
-from kinfolk.networks.answers.archive import from_archive
-from kinfolk.networks.answers.predictor import MultinetPredictor, NetworksPredictor
+from kinfolk.networks.answers.predictor import MultinetPredictor
 from kinfolk.networks.estimators.bayes_nets import BayesNets
+from kinfolk.networks.estimators.reading import Columns
 from kinfolk.posterior import Archive
-from kinfolk.tasks.answering import Known
 from kinfolk.tasks.training import receive_labels, receive_table
 
 if TYPE_CHECKING:
@@ -40,9 +39,7 @@ class _NetsOfClasses(BayesNets):
     A column may be constant: a fold of cross-validation may lack a rare value, which is no fault of the user's.
     """
 
-    _fewest_rows: ClassVar[int] = 1
-    _called: ClassVar[str] = "class"
-    _constant_columns: ClassVar[bool] = True
+    _columns: ClassVar[Columns] = Columns(called="class", fewest_rows=1, constant=True)
 
 
 class BayesMultinet(TaskRouting, ClassifierMixin, BaseEstimator):
@@ -176,15 +173,21 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
             name = classes.tolist()[int(counts.argmin())]
             raise ValueError(f'class {name!r} has one row: penalty="validate" holds one out and needs at least 2')
         of_nets = {name: value for name, value in self.get_params(deep=False).items() if name != "class_prior"}
-        nets = _NetsOfClasses(**of_nets).fit(X, task=classes[codes])
-        self._remember_columns(arrival.known)
-        self.nets_, self.classes_ = nets, classes
-        self.networks_ = dict(zip(classes.tolist(), nets.networks_.values(), strict=True))
-        self.log_score_, self.penalty_, self.strength_ = nets.log_score_, nets.penalty_, nets.strength_
         weights = counts + float(self.class_prior)
-        self.class_log_prior_: NDArray[np.float64] = np.log(weights / weights.sum())
-        self._backend = arrival.backend
+        nets = _NetsOfClasses(**of_nets).fit(X, task=classes[codes])
+        # What is remembered of the table is the classifier's, by its own name.
+        known = arrival.known._replace(tasks=nets.tasks_)
+        nets._keep(nets._model._replace(known=known))
+        self._keep(nets, np.log(weights / weights.sum()))
         return self
+
+    def _keep(self, nets: BayesNets, class_log_prior: NDArray[np.float64]) -> None:
+        model = nets._model
+        self._remember_columns(model.known)
+        self._answers = MultinetPredictor(model, class_log_prior)
+        self.nets_, self.classes_, self.networks_ = nets, self._answers.classes_, self._answers.networks_
+        self.log_score_, self.penalty_, self.strength_ = nets.log_score_, nets.penalty_, nets.strength_
+        self.class_log_prior_ = class_log_prior
 
     def _check_parameters(self) -> None:
         if self.sharing == "pooled":
@@ -247,7 +250,7 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         # Where nothing was summed out, only rounding is left.
         remainder[(codes >= 0).all(axis=1)] = 0.0
         own = np.ones(parts.shape[:2])
-        schema = self.nets_._schema
+        schema = self.nets_._model.schema
         return Explanation(
             self.classes_,
             schema.names,
@@ -259,40 +262,27 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
             np.zeros_like(own),
             np.zeros_like(own),
             np.zeros_like(own),
-            self._backend,
+            self.nets_._model.backend,
         )
 
     def _predictor(self) -> MultinetPredictor:
         """The object that answers, which is what :func:`kinfolk.load` gives."""
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        columns = None if names is None else tuple(names)
-        known = Known(type(self).__name__, columns, self.n_features_in_, None, self.classes_)
-        return MultinetPredictor(NetworksPredictor(known, self.nets_._schema, self.networks_), self.class_log_prior_)
+        return self._answers
 
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
         nets = self.nets_._to_archive()
-        about = {
-            **nets.about,
-            "family": "multinet",
-            "estimator": "BayesMultinet",
-            "class_prior": float(self.class_prior),
-        }
+        about = {**nets.about, "family": "multinet", "class_prior": float(self.class_prior)}
         return Archive(about, {**nets.arrays, "class_log_prior": self.class_log_prior_})
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
-        nets = from_archive(_NetsOfClasses, archive)
+        nets = _NetsOfClasses._from_archive(archive)
         own = set(cls().get_params(deep=False))
         params = {name: value for name, value in nets.get_params(deep=False).items() if name in own}
         model = cls(**params, class_prior=float(archive.about["class_prior"]))
-        model.nets_, model.classes_, model.networks_ = nets, nets.tasks_, nets.networks_
-        model.log_score_, model.penalty_, model.strength_ = nets.log_score_, nets.penalty_, nets.strength_
-        model.class_log_prior_ = archive.array("class_log_prior", "f", (len(nets.tasks_),))
-        model.n_features_in_, model._backend = nets.n_features_in_, nets._backend
-        if hasattr(nets, "feature_names_in_"):
-            model.feature_names_in_ = nets.feature_names_in_
+        model._keep(nets, archive.array("class_log_prior", "f", (len(nets.tasks_),)))
         return model
 
     def __sklearn_tags__(self) -> Any:

@@ -1,126 +1,125 @@
-"""The tables of several tasks, which need not have the same columns, as codes over all variables."""
+"""Users' tables as the rows of all tasks, coded; and what networks cannot be learnt from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.networks.answers.rows import by_task, encode_part, names_of
-from kinfolk.networks.model.cases import MOST_STATES
-from kinfolk.networks.model.data import Data
+from kinfolk.networks.answers.by_task import encode_part, is_by_task, learn_tasks_and_schema, read_parts, states_of
+from kinfolk.networks.model.data import MOST_STATES, Data
 from kinfolk.tasks.answering import Known
-from kinfolk.tasks.columns import learn_schema, task_ids, used_categories
-from kinfolk.tasks.schema import rows_of_tasks
-from kinfolk.tasks.table import Table, as_column, declared_categories, plain_table, read_table
+from kinfolk.tasks.columns import learn_schema
+from kinfolk.tasks.schema import Schema, rows_of_tasks
+from kinfolk.tasks.table import Backend, backend_of, declared_categories
 from kinfolk.tasks.training import receive_table
 
 
-def learn_tables_of(
-    X: Any,
-    task: Any,
-    task_column: str | int | None,
-    categorical_features: str | Sequence[Any],
-    bins: Any,
-    fewest_rows: int = 2,
-    called: str = "task",
-    constant: bool = False,
-    model: str = "BayesNets",
-    new_tasks: str = "warn",
-) -> tuple[Data, Known]:
-    """Read tables and learn the states of every variable from all tasks that have it; and what to remember of tables.
+class Columns(NamedTuple):
+    """How an estimator wants tables read.
 
-    A task needs ``fewest_rows``; a column that is the same in every row is refused unless ``constant`` ones may be.
+    ``model`` is the estimator's name, and ``called`` what messages call a task, which needs ``fewest_rows``. A column
+    that is the same in every row is refused unless ``constant`` ones may be. Tasks must have variables in common where
+    they are to share structures (``sharing``), and all of them where rows are pooled.
     """
-    if by_task(X):
-        if task is not None or task_column is not None:
+
+    task_column: str | int | None = None
+    new_tasks: str = "warn"
+    categorical_features: str | Sequence[Any] = "auto"
+    bins: Any = 8
+    model: str = "BayesNets"
+    called: str = "task"
+    fewest_rows: int = 2
+    constant: bool = False
+    sharing: str = "none"
+
+
+class Received(NamedTuple):
+    """The rows of all tasks, what to remember of tables, and where the first value is missing, None if none is."""
+
+    data: Data
+    known: Known
+    schema: Schema
+    backend: Backend
+    gap: str | None
+
+
+def receive_data(X: Any, task: Any = None, columns: Columns = Columns()) -> Received:  # noqa: B008 - a frozen value
+    """Read a table of all tasks, or one for each, and code it over the variables of all tasks."""
+    if is_by_task(X):
+        if task is not None or columns.task_column is not None:
             raise ValueError("tables came one for each task, by name: task= and task_column= say it a second time")
-        parts = {name: read_table(table) for name, table in X.items()}
-        union = _union(parts)
-        declared = _declared(X, parts, union)
-        schema = learn_schema(union, None, categorical_features, bins, declared)
-        tasks = task_ids(as_column(list(parts), "task"))
-        present = np.zeros((len(tasks), len(schema.columns)), dtype=bool)
-        codes, rows = [], []
-        for t, name in enumerate(tasks.tolist()):
-            coded, here = encode_part(parts[name], schema)
-            codes.append(coded)
-            present[t] = here
-            rows.append(np.arange(len(coded)))
-        known = Known(model, tuple(schema.names), len(schema.names), None, tasks, new_tasks)
+        backend = backend_of(next(iter(X.values())))
+        parts = read_parts(X)
+        tasks, schema = learn_tasks_and_schema(X, parts, columns.categorical_features, columns.bins)
+        coded = [encode_part(parts[name], schema) for name in tasks.tolist()]
+        codes, present = tuple(its for its, _ in coded), np.stack([here for _, here in coded])
+        rows = [np.arange(len(its)) for its in codes]
+        known = Known(columns.model, tuple(schema.names), len(schema.names), None, tasks, columns.new_tasks)
     else:
-        arrival = receive_table(X, model=model, task=task, task_column=task_column, new_tasks=new_tasks)
-        schema = learn_schema(arrival.table, None, categorical_features, bins, declared_categories(X))
-        known, tasks = arrival.known, arrival.known.tasks
+        arrival = receive_table(
+            X, model=columns.model, task=task, task_column=columns.task_column, new_tasks=columns.new_tasks
+        )
+        known, backend = arrival.known, arrival.backend
+        schema = learn_schema(arrival.table, None, columns.categorical_features, columns.bins, declared_categories(X))
         everything = schema.encode(arrival.table)
-        rows = rows_of_tasks(arrival.place, len(tasks))
-        codes = [np.asfortranarray(everything[its]) for its in rows]
-        present = np.ones((len(tasks), len(schema.columns)), dtype=bool)
-    tables = Data(tasks, schema, codes, present, rows, called)
-    _check_sizes(tables, fewest_rows, constant)
-    return tables, known
+        rows = rows_of_tasks(arrival.place, len(known.tasks))
+        codes = tuple(np.asfortranarray(everything[its]) for its in rows)
+        present = np.ones((len(codes), len(schema.columns)), dtype=bool)
+    states = tuple(states_of(column) for column in schema.columns)
+    _check_sizes(codes, schema, known.tasks, columns)
+    _check_overlap(present, schema, known.tasks, columns.sharing)
+    gap = _first_gap(codes, present, rows, schema, known.tasks, columns.called)
+    data = Data(tuple(schema.names), states, schema.n_values, codes, present, gap is None)
+    return Received(data, known, schema, backend, gap)
 
 
-def _union(parts: Mapping[Any, Table]) -> Table:
-    """All rows of all tables under each other, a value missing where a table has no such column."""
-    place: dict[str, int] = {}
-    for name, table in parts.items():
-        if table.n_rows == 0:
-            raise ValueError(f"task {name!r} has no rows: a network needs at least 2")
-        for column in names_of(table):
-            place.setdefault(column, len(place))
-    pieces: list[list[NDArray[Any]]] = [[] for _ in place]
-    for table in parts.values():
-        for i, column in enumerate(names_of(table)):
-            coded = table.coded[i]
-            # Of text only the different values matter here, of numbers all of them: bins are quantiles.
-            pieces[place[column]].append(
-                table.columns[i] if coded is None else np.array(used_categories(coded), dtype=object)
-            )
-    n_rows = sum(table.n_rows for table in parts.values())
-    columns = []
-    for own in pieces:
-        text = any(piece.dtype == object for piece in own)
-        joined = np.concatenate([piece.astype(object) for piece in own] if text else own)
-        if len(joined) < n_rows:
-            # Where the missing ones stand does not matter: this table is for learning states alone.
-            gap: NDArray[Any] = np.full(n_rows - len(joined), None if text else np.nan, dtype=object if text else float)
-            joined = np.concatenate([joined, gap])
-        columns.append(joined)
-    return plain_table(list(place), columns)
-
-
-def _declared(X: Mapping[Any, Any], parts: Mapping[Any, Table], union: Table) -> dict[int, list[Any]]:
-    """Categories that any task's categorical columns declare, each once, in order of appearance."""
-    assert union.names is not None
-    found: dict[int, list[Any]] = {}
-    for name, table in parts.items():
-        for own, categories in declared_categories(X[name]).items():
-            known = found.setdefault(union.names.index(names_of(table)[own]), [])
-            known += [category for category in categories if category not in known]
-    for v, known in found.items():
-        # A task may hold plain text where another declares categories.
-        seen = {value for value in union.columns[v].tolist() if value is not None and value == value}
-        found[v] = known + sorted((value for value in seen if value not in known), key=str)
-    return found
-
-
-def _check_sizes(tables: Data, fewest_rows: int, constant: bool) -> None:
-    for t, codes in enumerate(tables.codes):
-        if len(codes) < fewest_rows:
-            many = "no rows" if not len(codes) else "1 sample (row)"
-            raise ValueError(f"task {tables.tasks.tolist()[t]!r} has {many}: a network needs at least 2")
-    for v, column in enumerate(tables.schema.columns):
-        if column.n_values > MOST_STATES:
+def _check_sizes(codes: tuple[NDArray[np.int32], ...], schema: Schema, tasks: NDArray[Any], columns: Columns) -> None:
+    for t, its in enumerate(codes):
+        if len(its) < columns.fewest_rows:
+            many = "no rows" if not len(its) else "1 sample (row)"
+            raise ValueError(f"task {tasks.tolist()[t]!r} has {many}: a network needs at least 2")
+    for v, (column, n_values) in enumerate(zip(schema.columns, schema.n_values.tolist(), strict=True)):
+        if n_values > MOST_STATES:
             raise ValueError(
-                f"column {column.name!r} has {column.n_values} states: at most {MOST_STATES} fit, group them or leave "
-                "it out"
+                f"column {column.name!r} has {n_values} states: at most {MOST_STATES} fit, group them or leave it out"
             )
         # Missing values, −1, are counted first and left out.
-        counts = [np.bincount(codes[:, v] + 1, minlength=column.n_values + 1)[1:] for codes in tables.codes]
+        counts = [np.bincount(its[:, v] + 1, minlength=n_values + 1)[1:] for its in codes]
         seen = np.sum(counts, axis=0) > 0
-        if seen.sum() < 2 and not constant:
+        if seen.sum() < 2 and not columns.constant:
             shown = column.value_names[int(np.argmax(seen))] if seen.any() else "nothing"
             raise ValueError(f"column {column.name!r} holds {shown!r} in every row: leave it out, it tells nothing")
+
+
+def _first_gap(
+    codes: tuple[NDArray[np.int32], ...],
+    present: NDArray[np.bool_],
+    rows: list[NDArray[np.int64]],
+    schema: Schema,
+    tasks: NDArray[Any],
+    called: str,
+) -> str | None:
+    """Say where a value is missing, by its row in the table that was given; None where none is."""
+    for t, its in enumerate(codes):
+        gaps = (its < 0) & present[t]
+        if gaps.any():
+            v = int(np.argmax(gaps.any(axis=0)))
+            row = int(rows[t][np.argmax(gaps[:, v])])
+            return f"column {schema.names[v]!r}, row {row} ({called} {tasks.tolist()[t]!r})"
+    return None
+
+
+def _check_overlap(present: NDArray[np.bool_], schema: Schema, tasks: NDArray[Any], sharing: str) -> None:
+    if sharing == "pooled" and not present.all():
+        t, v = np.argwhere(~present)[0]
+        name = tasks.tolist()[t]
+        raise ValueError(f"task {name!r} has no variable {schema.names[v]!r}: pooled rows need all of them")
+    common = present.astype(int) @ present.T.astype(int)
+    np.fill_diagonal(common, 0)
+    alone = np.flatnonzero(common.max(axis=1) == 0)
+    if sharing in ("joint", "identical") and len(tasks) > 1 and len(alone):
+        name = tasks.tolist()[alone[0]]
+        raise ValueError(f"task {name!r} has no variable in common with any other task: leave it out")

@@ -18,17 +18,24 @@ In the papers: Niculescu-Mizil and Caruana (2012), section 5.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.networks.inference.problem import TIE, Found, Problem
-from kinfolk.networks.model.bits import Bits, among, include, n_words
-from kinfolk.networks.model.cases import Cases
-from kinfolk.networks.model.constraints import Constraints
-from kinfolk.networks.model.family_scores import FamilyScores, Questions, answer, ask, clear, no_questions
+from kinfolk.networks.model.bits import Bits, among, include
+from kinfolk.networks.model.family_scores import (
+    TIE,
+    FamilyScores,
+    Found,
+    Problem,
+    Questions,
+    answer,
+    ask,
+    clear,
+    no_questions,
+)
 from kinfolk.networks.model.kernels import int64, spliced
 from kinfolk.networks.model.pdag import Pdag, cliques_around, complete, extend, no_pdag, reach
 
@@ -39,18 +46,24 @@ _INSERT, _DELETE, _TURN, _N_PHASES = 0, 1, 2, 3
 
 
 class Around(NamedTuple):
-    """The moves at one variable Y: cliques C of its neighbours, and what Y's family with C gains by each variable."""
+    """The moves of one kind, ``phase``, of a task at one variable Y: cliques C of Y's neighbours.
 
+    ``gains`` is what Y's family with C gains by each variable.
+    """
+
+    task: NDArray[np.int64]
+    phase: NDArray[np.int64]
     y: NDArray[np.int64]
     n_cliques: NDArray[np.int64]
     cliques: Bits
     gains: NDArray[np.float64]
 
 
-def room_around(n_variables: int) -> Around:
-    """Make room for the moves at one variable."""
-    cliques = np.zeros((MOST_CLIQUES, n_words(n_variables)), dtype=np.uint64)
-    return Around(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), cliques, np.zeros(n_variables))
+def room_around(task: int, questions: Questions) -> Around:
+    """Make room for the moves of one task at one variable at a time."""
+    one, zero = np.full(1, task, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    n, words = questions.gains.shape[1], questions.parents.shape[1]
+    return Around(one, zero, zero.copy(), zero.copy(), np.zeros((MOST_CLIQUES, words), dtype=np.uint64), np.zeros(n))
 
 
 def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = None) -> Found:
@@ -84,44 +97,38 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
 
     Examples
     --------
-    >>> from kinfolk.networks.model.cases import lay_out
-    >>> from kinfolk.networks.inference.problem import make_problem
-    >>> from kinfolk.networks.model.constraints import Constraints
+    >>> from kinfolk.networks.model.data import lay_out
+    >>> from kinfolk.networks.model.family_scores import make_problem
+    >>> from kinfolk.networks.model.network import Constraints
+    >>> from kinfolk.networks.model.scores import CRITERIA
     >>> rows = np.repeat([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]], 25, axis=0)
     >>> rows[:20, 2] = 1
     >>> free = Constraints(~np.eye(3, dtype=bool), np.zeros((3, 3), dtype=bool), 3)
-    >>> found = search_class(make_problem(lay_out([rows], np.array([2, 2, 2])), "bdeu", 1.0, free), 0)
+    >>> found = search_class(make_problem(lay_out([rows], np.array([2, 2, 2])), CRITERIA["bdeu"], 1.0, free), 0)
     >>> found.adjacency.astype(int).tolist()
     [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
     """
-    n = problem.cases.n_variables
+    n = len(problem.cases.cards)
     adjacency = np.zeros((n, n), dtype=bool) if start is None else np.array(start, dtype=bool)
     questions = no_questions(MOST_CLIQUES + n, n)
-    score, n_steps = _take_steps(*problem, questions, task, room_around(n), adjacency)
+    score, n_steps = _take_steps(problem, questions, room_around(task, questions), adjacency)
     return Found(adjacency, score, n_steps)
 
 
 @compiled
 def _take_steps(
-    cases: Cases,
-    score: Any,
-    constraints: Constraints,
-    scores: FamilyScores,
-    questions: Questions,
-    task: int,
-    around: Around,
-    adjacency: NDArray[np.bool_],
+    problem: Problem, questions: Questions, around: Around, adjacency: NDArray[np.bool_]
 ) -> tuple[float, int]:
     """Move from the class of one structure, which is overwritten, to a class that no move betters."""
-    n, words = len(adjacency), questions.parents.shape[1]
+    n, words, task, present = len(adjacency), questions.parents.shape[1], around.task[0], problem.cases.present
     pdag, after = no_pdag(n), no_pdag(n)
     complete(adjacency, pdag)
     clear(questions)
     for v in range(n):
-        if cases.present[task, v]:
-            _ask_about_parents(scores, questions, task, adjacency, v)
+        if present[task, v]:
+            _ask_about_parents(problem.scores, questions, task, adjacency, v)
     if questions.n_open[0]:
-        answer(cases, score, constraints, scores, questions)
+        answer(problem, questions)
     total = 0.0
     for row in range(questions.n[0]):
         total += questions.score[row]
@@ -132,16 +139,16 @@ def _take_steps(
     while resting < _N_PHASES:
         phase = n_ended % _N_PHASES
         best, best_x, best_y = 0.0, int64(-1), int64(-1)
+        around.phase[0] = phase
         for y in range(n):
-            if not cases.present[task, y]:
+            if not present[task, y]:
                 continue
+            around.y[0] = y
             while stale[phase, y] or ceiling[phase, y] > best + TIE:
                 # Whether paths allow a move is looked at only if something without them could be best.
                 paths = not stale[phase, y]
                 floor = best if paths else 0.0
-                found, x, place = _best_at(
-                    cases, score, constraints, scores, questions, task, pdag, around, y, phase, floor, paths
-                )
+                found, x, place = _best_at(problem, questions, pdag, around, floor, paths)
                 if not paths:
                     ceiling[phase, y] = found
                     stale[phase, y] = False
@@ -170,34 +177,24 @@ def _take_steps(
 
 @spliced
 def _best_at(
-    cases: Cases,
-    score: Any,
-    constraints: Constraints,
-    scores: FamilyScores,
-    questions: Questions,
-    task: int,
-    pdag: Pdag,
-    around: Around,
-    y: int,
-    phase: int,
-    floor: float,
-    paths: bool,
+    problem: Problem, questions: Questions, pdag: Pdag, around: Around, floor: float, paths: bool
 ) -> tuple[float, int, int]:
     """Find the best move at Y that gains more than ``floor``: its gain, X (−1 if there is none), and place of C."""
     best, best_x, best_place = floor, int64(-1), int64(-1)
-    _ask_about_cliques(scores, questions, task, pdag, y, constraints.most_parents, around)
+    y, turning = around.y[0], around.phase[0] == _TURN
+    _ask_about_cliques(problem.scores, questions, pdag, problem.constraints.most_parents, around)
     if questions.n_open[0]:
-        answer(cases, score, constraints, scores, questions)
+        answer(problem, questions)
     for place in range(around.n_cliques[0]):
         for x in range(len(around.gains)):
             around.gains[x] = questions.gains[place, x]
-        if phase == _TURN:
-            _ask_about_other_ends(scores, questions, task, pdag, around, place)
+        if turning:
+            _ask_about_other_ends(problem.scores, questions, pdag, around, place)
             if questions.n_open[0]:
-                answer(cases, score, constraints, scores, questions)
+                answer(problem, questions)
             for row in range(around.n_cliques[0], questions.n[0]):
                 around.gains[questions.child[row]] += questions.gains[row, y]
-        gain, better_x = _best_with(pdag, around, place, phase, best, paths)
+        gain, better_x = _best_with(pdag, around, place, best, paths)
         if better_x >= 0:
             best, best_x, best_place = gain, better_x, place
     return best, best_x, best_place
@@ -219,25 +216,22 @@ def _ask_about_parents(
 
 @spliced
 def _ask_about_cliques(
-    scores: FamilyScores, questions: Questions, task: int, pdag: Pdag, y: int, most_parents: int, around: Around
+    scores: FamilyScores, questions: Questions, pdag: Pdag, most_parents: int, around: Around
 ) -> None:
     """Ask, for each clique C of Y's neighbours, what Y's family with its own parents and C gains."""
-    n_parents = 0
+    n_parents, y = 0, around.y[0]
     for p in range(len(around.gains)):
         n_parents += among(pdag.parents, y, p)
-    around.y[0] = y
     around.n_cliques[0] = cliques_around(pdag, y, most_parents - n_parents, around.cliques)
     clear(questions)
     for place in range(around.n_cliques[0]):
         for w in range(questions.parents.shape[1]):
             questions.parents[place, w] = pdag.parents[y, w] | around.cliques[place, w]
-        ask(scores, questions, task, y)
+        ask(scores, questions, around.task[0], y)
 
 
 @spliced
-def _ask_about_other_ends(
-    scores: FamilyScores, questions: Questions, task: int, pdag: Pdag, around: Around, place: int
-) -> None:
+def _ask_about_other_ends(scores: FamilyScores, questions: Questions, pdag: Pdag, around: Around, place: int) -> None:
     """Ask what each X that Y has an arc or edge to gains without Y; to others no gain is left."""
     y, cliques, gains = around.y[0], around.cliques, around.gains
     # Questions about Y itself stay.
@@ -259,7 +253,7 @@ def _ask_about_other_ends(
         if (among(cliques, place, x) or not loose) if near else not among(pdag.onward, y, x):
             gains[x] = -np.inf
         else:
-            ask(scores, questions, task, x)
+            ask(scores, questions, around.task[0], x)
 
 
 @spliced
@@ -298,12 +292,12 @@ def _in_order(clique: Bits, y: int, x: int) -> NDArray[np.int64]:
 
 
 @spliced
-def _best_with(pdag: Pdag, around: Around, place: int, phase: int, floor: float, paths: bool) -> tuple[float, int]:
+def _best_with(pdag: Pdag, around: Around, place: int, floor: float, paths: bool) -> tuple[float, int]:
     """Find the best move at Y with one clique that gains more than ``floor``: its gain, and X (−1 if there is none).
 
     Whether paths allow a move is looked at only if ``paths`` says so: all else changes only near a move.
     """
-    y, cliques, gains = around.y[0], around.cliques, around.gains
+    y, phase, cliques, gains = around.y[0], around.phase[0], around.cliques, around.gains
     n = len(gains)
     reached = np.empty(n, dtype=np.bool_)
     best, best_x, knows_paths = floor, int64(-1), False

@@ -1,28 +1,46 @@
-"""Greedy and tabu search over the structures of one task, or of several tasks jointly (sections 2 and 3.2).
+"""Greedy and tabu search over the structures of one task, or of several tasks jointly (sections 2 and 3.2), restarted.
 
 A move changes the arc between one pair of variables, in any subset of the tasks. What each task's own score would gain
 is kept in a dense matrix, of which a move refreshes only the columns of the variables whose parents changed; cycles are
-checked against sets of ancestors. A step costs O(n_variables² · n_tasks) plus the columns that it touches.
+checked against sets of ancestors. A step costs O(n_variables² · n_tasks) plus the columns that it touches. Restarts
+disturb the best structures seen and climb again.
 
 In the papers: Niculescu-Mizil and Caruana (2012), section 3.2.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
 from kinfolk.networks.inference.joint_states import best_states, cost_of
-from kinfolk.networks.inference.problem import TIE, Found, Problem
-from kinfolk.networks.model.bits import among, include, n_words
-from kinfolk.networks.model.cases import Cases
-from kinfolk.networks.model.constraints import Constraints, Structures
-from kinfolk.networks.model.family_scores import FamilyScores, Questions, answer, ask, clear, no_questions
+from kinfolk.networks.model.bits import among, include
+from kinfolk.networks.model.family_scores import (
+    MOST_CELLS,
+    TIE,
+    FamilyScores,
+    Found,
+    Problem,
+    Questions,
+    answer,
+    ask,
+    clear,
+    no_questions,
+)
 from kinfolk.networks.model.kernels import inner, int64, spliced
+from kinfolk.networks.model.network import Constraints, Structures
 from kinfolk.networks.model.priors import Prior
+
+
+class Effort(NamedTuple):
+    """How hard to search: length of the tabu list, number of restarts, and arcs changed before each."""
+
+    tabu: int
+    restarts: int
+    changes: int
 
 
 class Workspace(NamedTuple):
@@ -52,26 +70,37 @@ def climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Str
     ``tabu`` steps have passed without a new best; it goes back to a state of a pair that a task left in the last
     ``tabu`` steps only where that gives a new best, so that it never ends below the plain climb.
     """
-    k, n = len(members), problem.cases.n_variables
+    k, n = start.shape[:2]
     questions = no_questions(max(n, 2 * k), n)
     space = Workspace(
         np.array(start.transpose(1, 2, 0), order="C"),
         np.empty((n, n, k)),
-        np.zeros((n, n_words(n), k), dtype=np.uint64),
+        np.zeros((n, questions.parents.shape[1], k), dtype=np.uint64),
         np.zeros((n, n, 3, k if tabu else 0), dtype=np.int64),
     )
     best = Best(start.copy(), np.zeros(1), np.zeros(1, dtype=np.int64))
-    _take_steps(
-        *problem,
-        questions,
-        prior,
-        problem.cases.present[members],
-        members,
-        space,
-        best,
-        tabu,
-    )
+    _take_steps(problem, questions, prior, problem.cases.present[members], members, space, best, tabu)
     return Found(best.adjacency, float(best.score[0]), int(best.n_steps[0]))
+
+
+def search(
+    problem: Problem,
+    prior: Prior,
+    members: NDArray[np.int64],
+    start: Structures,
+    effort: Effort,
+    rng: np.random.Generator,
+) -> Found:
+    """Climb from given structures; then, as often as asked, disturb the best ones seen and climb again."""
+    best = climb(problem, prior, members, start, effort.tabu)
+    for _ in range(effort.restarts):
+        disturbed = best.adjacency.copy()
+        uniforms = rng.random((effort.changes, 3))
+        _disturb(disturbed, problem.constraints, problem.cases.cards, problem.cases.present[members], uniforms)
+        found = climb(problem, prior, members, disturbed, effort.tabu)
+        if found.score > best.score + TIE:
+            best = found
+    return best
 
 
 # Kernels take whole arrays and the place of a task in them: slices in inner loops cost more than the work done.
@@ -148,39 +177,9 @@ def _take_in(questions: Questions, row: int, prior: Prior, m: int, gains: NDArra
     return float(questions.score[row] + odds)
 
 
-@spliced
-def _state_gains(
-    space: Workspace, required: NDArray[np.bool_], m: int, i: int, j: int
-) -> tuple[float, float, float, int]:
-    """What one task gains by each state of a pair, −inf where it may not be; and its state."""
-    adjacency, ancestors = space.adjacency, space.ancestors
-    none, along, against, state = 0.0, space.gains[i, j, m], space.gains[j, i, m], 0
-    if adjacency[i, j, m]:
-        none, along, against, state = along, 0.0, along + against, 1
-        if required[i, j]:
-            none, against = -np.inf, -np.inf
-        elif against > -np.inf and _other_path(adjacency, ancestors, m, i, j):
-            against = -np.inf
-    elif adjacency[j, i, m]:
-        none, along, against, state = against, along + against, 0.0, 2
-        if required[j, i]:
-            none, along = -np.inf, -np.inf
-        elif along > -np.inf and _other_path(adjacency, ancestors, m, j, i):
-            along = -np.inf
-    else:
-        if _descends(ancestors, m, i, j):
-            along = -np.inf
-        if _descends(ancestors, m, j, i):
-            against = -np.inf
-    return none, along, against, state
-
-
 @compiled
 def _take_steps(
-    cases: Cases,
-    score: Any,
-    constraints: Constraints,
-    scores: FamilyScores,
+    problem: Problem,
     questions: Questions,
     prior: Prior,
     present: NDArray[np.bool_],
@@ -191,9 +190,9 @@ def _take_steps(
 ) -> None:
     """Take steps; ``best`` is filled in."""
     k, n = present.shape
-    allowed, required, adjacency = constraints.allowed, constraints.required, space.adjacency
+    scores, allowed, required = problem.scores, problem.constraints.allowed, problem.constraints.required
     # Taken out of their tuple once: in inner loops each look at a field would count references.
-    ancestors, gains, closed_until = space.ancestors, space.gains, space.closed_until
+    adjacency, ancestors, gains, closed_until = space.adjacency, space.ancestors, space.gains, space.closed_until
     total = 0.0
     for m in range(k):
         _find_ancestors(adjacency, ancestors, m)
@@ -202,7 +201,7 @@ def _take_steps(
             if present[m, v]:
                 _ask_about(scores, questions, members[m], v, adjacency, m)
         if questions.n_open[0]:
-            answer(cases, score, constraints, scores, questions)
+            answer(problem, questions)
         for row in range(questions.n[0]):
             total += _take_in(questions, row, prior, m, gains)
     # Of the tasks that have a pair: their places among the members, themselves, their states now, and the best ones.
@@ -304,7 +303,7 @@ def _take_steps(
             if tabu:
                 closed_until[i, j, old, m] = n_steps + tabu
         if questions.n_open[0]:
-            answer(cases, score, constraints, scores, questions)
+            answer(problem, questions)
         for row in range(questions.n[0]):
             _take_in(questions, row, prior, asker[row], gains)
         if n_chosen > 1:
@@ -318,3 +317,61 @@ def _take_steps(
                     for v in range(n):
                         best.adjacency[m, p, v] = adjacency[p, v, m]
     best.n_steps[0] = n_steps
+
+
+@compiled
+def _disturb(
+    adjacency: NDArray[np.bool_],
+    constraints: Constraints,
+    cards: NDArray[np.int64],
+    present: NDArray[np.bool_],
+    uniforms: NDArray[np.float64],
+) -> None:
+    """Change random pairs, each to one random state in every task that may have it, so that likeness survives."""
+    k, n = adjacency.shape[0], adjacency.shape[1]
+    for u in range(len(uniforms)):
+        i = int(uniforms[u, 0] * n)
+        j = int(uniforms[u, 1] * (n - 1))
+        if j >= i:
+            j += 1
+        remove = uniforms[u, 2] < 0.5
+        for t in range(k):
+            if not (present[t, i] and present[t, j]):
+                continue
+            if adjacency[t, i, j]:
+                if constraints.required[i, j]:
+                    continue
+                adjacency[t, i, j] = False
+                if not remove:
+                    _add(adjacency[t], constraints, cards, j, i)
+            elif not adjacency[t, j, i]:
+                _add(adjacency[t], constraints, cards, i, j)
+
+
+@inner
+def _add(
+    adjacency: NDArray[np.bool_], constraints: Constraints, cards: NDArray[np.int64], parent: int, child: int
+) -> None:
+    """Add an arc if the constraints, the size of its family's table and acyclicity let it be."""
+    n = len(adjacency)
+    n_parents, n_cells = 0, float(cards[child] * cards[parent])
+    for p in range(n):
+        if adjacency[p, child]:
+            n_parents += 1
+            n_cells *= cards[p]
+    if not constraints.allowed[parent, child] or n_parents >= constraints.most_parents or n_cells > MOST_CELLS:
+        return
+    reached = np.zeros(n, dtype=np.bool_)
+    stack = np.empty(n, dtype=np.int64)
+    stack[0], n_stack = child, 1
+    reached[child] = True
+    while n_stack:
+        n_stack -= 1
+        v = stack[n_stack]
+        for w in range(n):
+            if adjacency[v, w] and not reached[w]:
+                reached[w] = True
+                stack[n_stack] = w
+                n_stack += 1
+    if not reached[parent]:
+        adjacency[parent, child] = True

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.networks.inference.completions import completions
-from kinfolk.networks.inference.structures import Outcome, Plan, learn_structures
-from kinfolk.networks.model.cases import lay_out
-from kinfolk.networks.model.network import Network
-from kinfolk.networks.model.parameters import network_of_task
+from kinfolk.networks.inference.structures import Hyper, Options, Outcome, learn_structures
+from kinfolk.networks.model.data import Data
+from kinfolk.networks.model.network import Network, Structures
+from kinfolk.networks.model.parameters import learn_networks
+from kinfolk.progress import no_progress
 
 MOST_ROUNDS = 50
 _STILL = 1e-4
@@ -26,21 +27,15 @@ _FEWEST_COMPLETE = 10
 
 
 class Filled(NamedTuple):
-    """What was learnt, and each task's rows filled in with the weights of their completions."""
+    """Each task's rows filled in, with the weights of their completions, and what was learnt from them."""
 
+    data: Data
     outcome: Outcome
-    codes: list[NDArray[np.int32]]
-    weights: list[NDArray[np.float64]]
     n_rounds: int
 
 
 def learn_from_incomplete(
-    plan: Plan,
-    codes: list[NDArray[np.int32]],
-    cards: NDArray[np.int64],
-    present: NDArray[np.bool_],
-    seed: int,
-    advance: Callable[[int], None] = lambda steps: None,
+    options: Options, hyper: Hyper, data: Data, seed: int, advance: Callable[[int], None] = no_progress
 ) -> Filled:
     """Fill rows in by the networks so far, learn structures from the weighted rows, and again until they stay.
 
@@ -48,8 +43,8 @@ def learn_from_incomplete(
     values that are there. A structure that came up before ends the search too: where completions are drawn rather than
     listed, the last few may take turns. Tables are then improved alone until they stay.
     """
-    structures = _first_structures(plan, codes, cards, present, seed)
-    networks = _networks(plan, structures, codes, cards, present, None)
+    structures = _first_structures(options, hyper, data, seed)
+    networks = learn_networks(structures, data, options.criterion, options.ess)
     seen: set[bytes] = set()
     outcome = Outcome(structures, -np.inf, 0.0)
     n_rounds, settled = 0, False
@@ -57,15 +52,21 @@ def learn_from_incomplete(
         n_rounds += 1
         # The same draws in every round, so that only what was learnt makes a difference.
         rng = np.random.default_rng(seed)
-        completed = [_complete(*part, rng) for part in zip(networks, codes, present, strict=True)]
-        filled, weights = [rows for rows, _ in completed], [weight for _, weight in completed]
+        completed = [_complete(*part, rng) for part in zip(networks, data.codes, data.present, strict=True)]
+        filled = data._replace(
+            codes=tuple(rows for rows, _ in completed),
+            weights=tuple(weights for _, weights in completed),
+            complete=True,
+        )
         if not settled:
-            cases = lay_out(filled, cards, present, weights)
-            outcome = learn_structures(plan._replace(starts=_restart(plan, structures)), cases, seed)
+            # Go on from the last structures unless they are still empty; required arcs are in the start that was given.
+            starts = structures if structures.any() else options.starts
+            outcome = learn_structures(options._replace(starts=starts), hyper, filled, seed)
             structures = outcome.structures
             settled = structures.tobytes() in seen
             seen.add(structures.tobytes())
-        before, networks = networks, _networks(plan, structures, filled, cards, present, weights)
+        before = networks
+        networks = learn_networks(structures, filled, options.criterion, options.ess)
         advance(1)
         if settled and _change(before, networks) < _STILL:
             break
@@ -76,26 +77,10 @@ def learn_from_incomplete(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return Filled(outcome, filled, weights, n_rounds)
+    return Filled(filled, outcome, n_rounds)
 
 
-def _networks(
-    plan: Plan,
-    structures: NDArray[np.bool_],
-    codes: list[NDArray[np.int32]],
-    cards: NDArray[np.int64],
-    present: NDArray[np.bool_],
-    weights: list[NDArray[np.float64]] | None,
-) -> list[Network]:
-    return [
-        network_of_task(
-            structures[t], codes[t], cards, here, plan.criterion, plan.ess, None if weights is None else weights[t]
-        )
-        for t, here in enumerate(present)
-    ]
-
-
-def _change(before: list[Network], after: list[Network]) -> float:
+def _change(before: tuple[Network, ...], after: tuple[Network, ...]) -> float:
     """Largest change of a probability; any at all where structures differ."""
     if [network.parents for network in before] != [network.parents for network in after]:
         return np.inf
@@ -106,18 +91,11 @@ def _change(before: list[Network], after: list[Network]) -> float:
     )
 
 
-def _first_structures(
-    plan: Plan, codes: list[NDArray[np.int32]], cards: NDArray[np.int64], present: NDArray[np.bool_], seed: int
-) -> NDArray[np.bool_]:
-    complete = [table[(table[:, here] >= 0).all(axis=1)] for table, here in zip(codes, present, strict=True)]
+def _first_structures(options: Options, hyper: Hyper, data: Data, seed: int) -> Structures:
+    complete = [codes[(codes[:, here] >= 0).all(axis=1)] for codes, here in zip(data.codes, data.present, strict=True)]
     if min(map(len, complete)) < _FEWEST_COMPLETE:
-        return np.zeros((len(codes), len(cards), len(cards)), dtype=bool)
-    return learn_structures(plan, lay_out(complete, cards, present), seed).structures
-
-
-def _restart(plan: Plan, structures: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Go on from the last structures unless they are still empty; required arcs are in the plan's own start."""
-    return structures if structures.any() else plan.starts
+        return np.zeros((len(complete), len(data.cards), len(data.cards)), dtype=bool)
+    return learn_structures(options, hyper, data._replace(codes=tuple(complete), complete=True), seed).structures
 
 
 def _complete(

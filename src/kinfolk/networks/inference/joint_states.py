@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
 from kinfolk.networks.inference.branch_and_bound import bound_paired
-from kinfolk.networks.inference.problem import TIE
 from kinfolk.networks.model.configurations import best_edit, best_paired, edits, paired_penalty, weighted
+from kinfolk.networks.model.family_scores import TIE
 from kinfolk.networks.model.kernels import spliced
 from kinfolk.networks.model.priors import EditPrior, PairedByTasksPrior, PairedPrior, Prior
 

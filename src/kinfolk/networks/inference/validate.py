@@ -6,63 +6,36 @@ In the papers: Niculescu-Mizil and Caruana (2012), section 4.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kinfolk.networks.inference.structures import Plan, learn_structures
-from kinfolk.networks.model.cases import lay_out
-from kinfolk.networks.model.parameters import network_of_task
+from kinfolk.networks.inference.structures import Hyper, Options, learn_structures
+from kinfolk.networks.model.data import Data
+from kinfolk.networks.model.fitted import Curve
+from kinfolk.networks.model.parameters import learn_networks
+from kinfolk.progress import no_progress
 
 # 1 − δ from 1 to 10⁻¹², then δ = 1: separate structures at one end, identical ones at the other.
 GRID = (*(np.log(10) * np.array([0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12])), np.inf)
 
 
-class Curve(NamedTuple):
-    """Mean log likelihood of held-out rows for each λ, averaged over tasks, and the best λ."""
-
-    strengths: NDArray[np.float64]
-    log_likelihood: NDArray[np.float64]
-
-    @property
-    def best(self) -> float:
-        """The λ that predicts best; the weakest of equals."""
-        return float(self.strengths[int(np.argmax(self.log_likelihood))])
-
-
 def choose_strength(
-    plan: Plan,
-    codes: list[NDArray[np.int32]],
-    cards: NDArray[np.int64],
-    present: NDArray[np.bool_],
-    share: float,
-    seed: int,
-    advance: Callable[[int], None] = lambda steps: None,
+    options: Options, hyper: Hyper, data: Data, seed: int, advance: Callable[[int], None] = no_progress
 ) -> Curve:
-    """Try every λ of the grid on the same split of complete rows."""
+    """Try every λ of the grid on the same split of complete rows; ``options.validation`` of them are held out."""
     rng = np.random.default_rng(seed)
     kept, held = [], []
-    for table in codes:
-        order = rng.permutation(len(table))
-        n_held = min(max(1, round(share * len(table))), len(table) - 1)
-        held.append(table[order[:n_held]])
-        kept.append(np.asfortranarray(table[order[n_held:]]))
-    cases = lay_out(kept, cards, present)
-    strengths = np.array(GRID)
+    for codes in data.codes:
+        order = rng.permutation(len(codes))
+        n_held = min(max(1, round(options.validation * len(codes))), len(codes) - 1)
+        held.append(codes[order[:n_held]])
+        kept.append(np.asfortranarray(codes[order[n_held:]]))
+    rest = data._replace(codes=tuple(kept))
     means = []
-    for strength in strengths:
-        fixed = plan._replace(strengths=scaled(plan.strengths, strength), learnt=False)
-        structures = learn_structures(fixed, cases, seed).structures
-        of_tasks = []
-        for t, here in enumerate(present):
-            network = network_of_task(structures[t], kept[t], cards, here, plan.criterion, plan.ess)
-            of_tasks.append(network.log_probability(held[t][:, here]).mean())
-        means.append(np.mean(of_tasks))
+    for strength in GRID:
+        structures = learn_structures(options, hyper.fixed(strength), rest, seed).structures
+        networks = learn_networks(structures, rest, options.criterion, options.ess)
+        of_tasks = zip(networks, held, data.present, strict=True)
+        means.append(np.mean([network.log_probability(rows[:, here]).mean() for network, rows, here in of_tasks]))
         advance(1)
-    return Curve(strengths, np.array(means))
-
-
-def scaled(factors: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
-    """λ of every pair; a pair with factor 0 is never held together, however strong the others are."""
-    return np.where(factors == 0, 0.0, np.where(factors == 0, 1.0, factors) * strength)
+    return Curve(np.array(GRID), np.array(means), float(GRID[int(np.argmax(means))]))

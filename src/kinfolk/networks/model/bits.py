@@ -10,11 +10,6 @@ from kinfolk.maths.compiled import compiled
 Bits = NDArray[np.uint64]
 
 
-def n_words(n_variables: int) -> int:
-    """Words that a set of so many variables takes."""
-    return -(-n_variables // 64)
-
-
 # Sets are rows of arrays that are handed over whole: slicing a row out costs more than what is done with it.
 @compiled
 def among(sets: Bits, row: int, v: int) -> bool:

@@ -18,7 +18,6 @@ current one first, then 0, 1, 2.
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -28,64 +27,6 @@ from kinfolk.maths.compiled import compiled
 from kinfolk.networks.model.kernels import inner, int64, spliced
 
 TOLERANCE = 1e-9
-
-
-def edit_costs(add: float = 1.0, remove: float = 1.0, reverse: float = 1.0) -> NDArray[np.float64]:
-    """Costs of the edits that turn a consensus state (row) into a task's own state (column).
-
-    Parameters
-    ----------
-    add : float, default=1.0
-        Cost of an arc that the consensus lacks.
-    remove : float, default=1.0
-        Cost of lacking the consensus's arc.
-    reverse : float, default=1.0
-        Cost of the consensus's arc turned round; 2 counts a reversal as two edits.
-
-    Returns
-    -------
-    ndarray of shape (3, 3)
-
-    Examples
-    --------
-    >>> edit_costs(remove=0.5, reverse=2)
-    array([[0. , 1. , 1. ],
-           [0.5, 0. , 2. ],
-           [0.5, 2. , 0. ]])
-    """
-    _check_costs(add=add, remove=remove, reverse=reverse)
-    return np.array([[0.0, add, add], [remove, 0.0, reverse], [remove, reverse, 0.0]])
-
-
-def pair_costs(arc: float = 1.0, reverse: float = 2.0) -> NDArray[np.float64]:
-    """Differences between the states of two tasks; the defaults are the symmetric difference of their arcs.
-
-    Parameters
-    ----------
-    arc : float, default=1.0
-        Difference between an arc and no arc.
-    reverse : float, default=2.0
-        Difference between an arc and its reversal.
-
-    Returns
-    -------
-    ndarray of shape (3, 3), symmetric
-
-    Examples
-    --------
-    >>> pair_costs()
-    array([[0., 1., 1.],
-           [1., 0., 2.],
-           [1., 2., 0.]])
-    """
-    _check_costs(arc=arc, reverse=reverse)
-    return np.array([[0.0, arc, arc], [arc, 0.0, reverse], [arc, reverse, 0.0]])
-
-
-def _check_costs(**costs: float) -> None:
-    for kind, cost in costs.items():
-        if not (isfinite(cost) and cost >= 0):
-            raise ValueError(f"The cost '{kind}' is {cost!r}; it must be a finite number of at least 0.")
 
 
 @compiled
@@ -117,7 +58,7 @@ def edits(states: NDArray[np.integer[Any]], costs: NDArray[np.float64]) -> float
     states : ndarray of int, shape (k,)
         State of each task.
     costs : ndarray of shape (3, 3)
-        As ``edit_costs`` makes them.
+        As ``priors.edit_costs`` makes them.
 
     Returns
     -------
@@ -125,6 +66,7 @@ def edits(states: NDArray[np.integer[Any]], costs: NDArray[np.float64]) -> float
 
     Examples
     --------
+    >>> from kinfolk.networks.model.priors import edit_costs
     >>> float(edits(np.array([1, 1, 0, 2]), edit_costs()))
     2.0
     """
@@ -160,7 +102,7 @@ def best_edit(
     penalty : float
         λ = −ln(1 − δ); may be infinite.
     costs : ndarray of shape (3, 3)
-        As ``edit_costs`` makes them.
+        As ``priors.edit_costs`` makes them.
     must_change : bool
         Whether at least one task has to leave its current state.
     states_out : ndarray of int, shape (k,)
@@ -175,6 +117,7 @@ def best_edit(
     --------
     Two tasks gain by the arc; the third would rather not have it, but less than a disagreement costs:
 
+    >>> from kinfolk.networks.model.priors import edit_costs
     >>> gains = np.array([[0.0, 4.0, 3.0], [0.0, 2.0, 3.0], [0.0, -0.5, -1.0]])
     >>> states = np.zeros(3, dtype=np.int64)
     >>> best_edit(gains, np.zeros(3, dtype=np.int64), 2.0, edit_costs(), False, states), states
@@ -245,7 +188,7 @@ def paired_penalty(states: NDArray[np.integer[Any]], costs: NDArray[np.float64])
     states : ndarray of int, shape (k,)
         State of each task.
     costs : ndarray of shape (3, 3)
-        As ``pair_costs`` makes them.
+        As ``priors.pair_costs`` makes them.
 
     Returns
     -------
@@ -253,6 +196,7 @@ def paired_penalty(states: NDArray[np.integer[Any]], costs: NDArray[np.float64])
 
     Examples
     --------
+    >>> from kinfolk.networks.model.priors import pair_costs
     >>> paired_penalty(np.array([1, 1, 0, 2]), pair_costs())
     7.0
     """
@@ -286,7 +230,7 @@ def best_paired(
     penalty : float
         Of each unit of difference between two tasks: −ln(1 − δ) / (k − 1); may be infinite.
     costs : ndarray of shape (3, 3)
-        As ``pair_costs`` makes them.
+        As ``priors.pair_costs`` makes them.
 
     Returns
     -------
@@ -295,6 +239,7 @@ def best_paired(
 
     Examples
     --------
+    >>> from kinfolk.networks.model.priors import pair_costs
     >>> gains = np.array([[0.0, 4.0, 3.0], [0.0, 2.0, 2.25], [0.0, -1.0, -1.0]])
     >>> states = np.zeros(3, dtype=np.int64)
     >>> best_paired(gains, np.zeros(3, dtype=np.int64), 0.25, pair_costs(), False, states), states

@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from kinfolk.networks.model.cases import Cases
+from kinfolk.networks.model.data import Cases
 from kinfolk.networks.model.kernels import inner, int64, spliced
 from kinfolk.networks.model.scores import score_table
 

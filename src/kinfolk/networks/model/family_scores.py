@@ -12,12 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.networks.model.bits import Bits, among, n_words
-from kinfolk.networks.model.cases import Cases
-from kinfolk.networks.model.constraints import Constraints
+from kinfolk.networks.model.bits import Bits, among
+from kinfolk.networks.model.data import Cases
 from kinfolk.networks.model.families import family_gains
 from kinfolk.networks.model.kernels import inner, spliced
+from kinfolk.networks.model.network import Constraints
+from kinfolk.networks.model.scores.criterion import Criterion
 
+# Gains closer than this are ties. Structures that encode the same independences have the same score but for rounding,
+# and rounding must not choose between them: the table's first pair of variables wins, then the first state.
+TIE = 1e-8
 # Most cells of a family's table (8 MB): noise in many bins would otherwise ask for tables that no memory holds.
 MOST_CELLS = 1 << 20
 _MEMORY = 128 * 2**20
@@ -52,18 +56,39 @@ class Questions(NamedTuple):
     gains: NDArray[np.float64]
 
 
-def no_scores(cases: Cases) -> FamilyScores:
-    """Make room for the scores of given cases' families."""
-    n_tasks, n = cases.n_tasks, cases.n_variables
+class Problem(NamedTuple):
+    """What a search is given: cases with their score, constraints, and the scores of families counted so far."""
+
+    cases: Cases
+    score: Any
+    constraints: Constraints
+    scores: FamilyScores
+
+
+class Found(NamedTuple):
+    """Where a search ended: the best structures seen, and their score."""
+
+    adjacency: NDArray[np.bool_]
+    score: float
+    n_steps: int
+
+
+def make_problem(
+    cases: Cases, criterion: Criterion, ess: float, constraints: Constraints, n_rows: NDArray[np.float64] | None = None
+) -> Problem:
+    """Set up a search; ``n_rows`` is what the score takes for every task's number of rows, if not that number."""
+    n_tasks, n = cases.present.shape
     slots = 4 * n
     while slots < _MOST_SLOTS and 2 * slots * n * n_tasks * 8 <= _MEMORY:
         slots *= 2
-    return FamilyScores(
+    scores = FamilyScores(
         child=np.full((n_tasks, slots), -1, dtype=np.int32),
-        parents=np.zeros((n_tasks, slots, n_words(n)), dtype=np.uint64),
+        parents=np.zeros((n_tasks, slots, -(-n // 64)), dtype=np.uint64),
         score=np.empty((n_tasks, slots)),
         gains=np.empty((n_tasks, slots, n)),
     )
+    score = criterion.make(ess, cases.total_weight if n_rows is None else n_rows)
+    return Problem(cases, score, constraints, scores)
 
 
 def no_questions(most: int, n_variables: int) -> Questions:
@@ -73,7 +98,7 @@ def no_questions(most: int, n_variables: int) -> Questions:
         n_open=np.zeros(1, dtype=np.int64),
         task=np.zeros(most, dtype=np.int64),
         child=np.zeros(most, dtype=np.int64),
-        parents=np.zeros((most, n_words(n_variables)), dtype=np.uint64),
+        parents=np.zeros((most, -(-n_variables // 64)), dtype=np.uint64),
         answered=np.zeros(most, dtype=np.bool_),
         score=np.zeros(most),
         gains=np.zeros((most, n_variables)),
@@ -119,8 +144,9 @@ def _slot(scores: FamilyScores, questions: Questions, row: int) -> int:
 
 
 @compiled
-def answer(cases: Cases, score: Any, constraints: Constraints, scores: FamilyScores, questions: Questions) -> None:
+def answer(problem: Problem, questions: Questions) -> None:
     """Count and score the families of all open questions, and remember them."""
+    cases, constraints, scores = problem.cases, problem.constraints, problem.scores
     n = len(cases.cards)
     places = np.empty(n, dtype=np.int64)
     candidates = np.empty(n, dtype=np.bool_)
@@ -138,7 +164,7 @@ def answer(cases: Cases, score: Any, constraints: Constraints, scores: FamilySco
             fits = n_parents < constraints.most_parents and n_cells * cases.cards[v] <= MOST_CELLS
             allowed = constraints.allowed[v, child] and cases.present[task, v]
             candidates[v] = fits and allowed and not among(questions.parents, row, v)
-        found = family_gains(cases, score, task, child, places[:n_parents], candidates, questions.gains[row])
+        found = family_gains(cases, problem.score, task, child, places[:n_parents], candidates, questions.gains[row])
         questions.score[row], questions.answered[row] = found, True
         slot = _slot(scores, questions, row)
         scores.child[task, slot], scores.score[task, slot] = child, found

@@ -12,7 +12,17 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Codes = NDArray[np.int32]
+# Which variable (row) is a parent of which (column); then the same for each task (first axis).
 Adjacency = NDArray[np.bool_]
+Structures = NDArray[np.bool_]
+
+
+class Constraints(NamedTuple):
+    """What a structure may never or must always have; ``most_parents`` is the number of variables where any may be."""
+
+    allowed: Adjacency
+    required: Adjacency
+    most_parents: int
 
 
 class Network(NamedTuple):
@@ -42,6 +52,10 @@ class Network(NamedTuple):
     states: tuple[tuple[Any, ...], ...]
     parents: tuple[tuple[int, ...], ...]
     tables: tuple[NDArray[np.float64], ...]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.variables[:8]) + (", …" if len(self.variables) > 8 else "")
+        return f"<Network of {len(self.variables)} variables, {self.n_arcs} arcs: {shown}>"
 
     @property
     def cards(self) -> NDArray[np.int64]:
@@ -123,6 +137,14 @@ def make_network(
         ordered_tables.append(np.ascontiguousarray((table / total).transpose(*order, len(given))))
     topological_order(adjacency_of(ordered_parents), variables)
     return Network(tuple(variables), tuple(map(tuple, states)), tuple(ordered_parents), tuple(ordered_tables))
+
+
+def listed_arcs(graph: Any) -> list[Any]:
+    """Arcs, as pairs of names, of a network of ours, of a networkx graph, or of a list of arcs."""
+    if isinstance(graph, Network):
+        names = graph.variables
+        return [(names[p], names[v]) for v, parents in enumerate(graph.parents) for p in parents]
+    return list(graph.edges if hasattr(graph, "edges") else graph)
 
 
 def adjacency_of(parents: Sequence[Sequence[int]]) -> Adjacency:

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.networks.model.network import Adjacency, Network, make_network, parents_of
-from kinfolk.networks.model.scores import criterion_named
+from kinfolk.networks.model.data import Data
+from kinfolk.networks.model.network import Network, Structures
+from kinfolk.networks.model.scores.bdeu import CRITERION as BDEU
+from kinfolk.networks.model.scores.criterion import Criterion
 
 # Most cells of one table: 128 MB.
 LARGEST_TABLE = 1 << 24
@@ -28,8 +30,7 @@ def learn_tables(
     codes: NDArray[np.integer[Any]],
     parents: Sequence[Sequence[int]],
     cards: NDArray[np.integer[Any]],
-    score: str = "bdeu",
-    *,
+    criterion: Criterion = BDEU,
     ess: float = 1.0,
     weights: NDArray[np.float64] | None = None,
     variables: Sequence[str] | None = None,
@@ -44,9 +45,8 @@ def learn_tables(
         Places of each variable's parents.
     cards : int array of shape (n_variables,)
         Number of states of each variable.
-    score : {"bdeu", "k2", "bic"}
-        The score whose prior is updated. BIC has none, and the most probable tables of a sample rule out what it did
-        not hold, so that a new row may have probability zero: tables then get BDeu's prior, which says least.
+    criterion : Criterion
+        The score whose prior is updated.
     ess : float
         Equivalent sample size of BDeu's prior (and of the one used for BIC).
     weights : ndarray of shape (n_rows,), optional
@@ -62,7 +62,8 @@ def learn_tables(
     Examples
     --------
     >>> codes = np.array([[0, 0], [0, 0], [1, 1]])
-    >>> a, b = learn_tables(codes, [[], [0]], np.array([2, 2]), "k2")
+    >>> from kinfolk.networks.model.scores import CRITERIA
+    >>> a, b = learn_tables(codes, [[], [0]], np.array([2, 2]), CRITERIA["k2"])
     >>> a.tolist(), b[0].tolist()
     ([0.6, 0.4], [0.75, 0.25])
     """
@@ -70,58 +71,41 @@ def learn_tables(
     for v, its in enumerate(parents):
         shape = table_shape(v, its, cards, variables)
         counts = family_counts(codes, v, its, cards, weights)
-        prior = cell_prior(score, ess, shape)
+        prior = criterion.cell_prior(ess, prod(shape))
         tables.append(((counts + prior) / (counts.sum(axis=1, keepdims=True) + prior * shape[-1])).reshape(shape))
     return tuple(tables)
 
 
-def learn_network(
-    variables: Sequence[str],
-    states: Sequence[Sequence[Any]],
-    adjacency: Adjacency,
-    codes: NDArray[np.integer[Any]],
-    score: str = "bdeu",
-    *,
-    ess: float = 1.0,
-    weights: NDArray[np.float64] | None = None,
-) -> Network:
-    """Give a structure its tables; parameters as in :func:`learn_tables`.
-
-    Examples
-    --------
-    >>> adjacency = np.array([[False, True], [False, False]])
-    >>> codes = np.array([[0, 0], [0, 0], [1, 1]])
-    >>> network = learn_network(["rain", "wet"], [["no", "yes"]] * 2, adjacency, codes)
-    >>> network.tables[0].tolist()
-    [0.625, 0.375]
-    """
-    cards = np.array([len(its) for its in states], dtype=np.int64)
-    parents = parents_of(adjacency)
-    tables = learn_tables(codes, parents, cards, score, ess=ess, weights=weights, variables=variables)
-    return make_network(variables, states, parents, tables)
-
-
-def network_of_task(
-    structure: Adjacency,
-    codes: NDArray[np.integer[Any]],
-    cards: NDArray[np.int64],
-    here: NDArray[np.bool_],
-    score: str,
+def learn_networks(
+    structures: Structures,
+    data: Data,
+    criterion: Criterion,
     ess: float,
-    weights: NDArray[np.float64] | None = None,
-) -> Network:
-    """Network, by places instead of names, of those variables that a task has (``here``)."""
-    own = np.flatnonzero(here)
-    parents = parents_of(structure[np.ix_(own, own)])
-    tables = learn_tables(codes[:, own], parents, cards[own], score, ess=ess, weights=weights)
-    return Network(tuple(map(str, own)), tuple(tuple(range(card)) for card in cards[own]), parents, tables)
+    shared: Sequence[Sequence[NDArray[np.float64]]] | None = None,
+) -> tuple[Network, ...]:
+    """Give every task's structure its tables, over the variables that the task has.
 
-
-def cell_prior(score: str, ess: float, shape: tuple[int, ...]) -> float:
-    """Prior pseudo-count of each cell of a table of the given shape."""
-    if not 0 < ess < np.inf:
-        raise ValueError(f"ess={ess!r} is not a positive number of rows")
-    return criterion_named(score).cell_prior(ess, prod(shape))
+    Parameters
+    ----------
+    structures : bool array of shape (n_tasks, n_variables, n_variables)
+    data : Data
+    criterion, ess
+        As for :func:`learn_tables`.
+    shared : sequence of sequences of ndarray, optional
+        Tables of every task and variable, where they are known already.
+    """
+    networks = []
+    for t, here in enumerate(data.present):
+        own = np.flatnonzero(here).tolist()
+        parents = tuple(tuple(np.flatnonzero(structures[t, own, v]).tolist()) for v in own)
+        names = tuple(data.variables[v] for v in own)
+        if shared is None:
+            weights = None if data.weights is None else data.weights[t]
+            tables = learn_tables(data.codes[t][:, own], parents, data.cards[own], criterion, ess, weights, names)
+        else:
+            tables = tuple(shared[t][v] for v in own)
+        networks.append(Network(names, tuple(data.states[v] for v in own), parents, tables))
+    return tuple(networks)
 
 
 def table_shape(

@@ -1,20 +1,33 @@
-"""Beliefs about structures before any data: of one structure (section 2), and of all tasks' together (eq. 7 and 8).
+"""Priors of all tasks' structures together (eq. 7 and 8), and their strength, given or inferred.
 
-A penalty δ is held as λ = −ln(1 − δ), so that one near 1 keeps its digits.
+A penalty δ is held as λ = −ln(1 − δ), so that one near 1 keeps its digits. λ is inferred without rows held out, which
+the paper's section 5 leaves open. If acyclicity is left aside, the joint prior factorises over pairs of variables, and
+so does its normaliser: for one pair that k tasks have, Z(λ) = Σ_s exp(−λ · cost(s)) over the 3^k ways to give each task
+a state, whose cost depends only on how many tasks are in each. Given structures whose differences cost E in total, λ
+then maximises
 
-In the papers: Niculescu-Mizil and Caruana (2012), eq. (1), (6)–(8).
+    −λ·E − Σ_pairs log Z(λ) − λ,
+
+the last term an exponential prior worth one edit, which keeps λ finite where all structures agree. This is concave in
+λ, since log Z, the log of a sum of exponentials, is convex. Structures and λ are improved in turn, and with the uniform
+P(G) no turn lowers their joint posterior; the exponent on any other P(G) depends on λ, which is left aside here.
+
+In the papers: Niculescu-Mizil and Caruana (2012), eq. (6)–(8), section 5.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln, logsumexp
 
-from kinfolk.networks.model.configurations import edit_costs, pair_costs
+_PRIOR_EDITS = 1.0
+_STRONGEST = 60.0
 
 
 class Prior(NamedTuple):
@@ -52,23 +65,72 @@ class PairedByTasksPrior(Prior):
 
 
 def strength(penalty: float) -> float:
-    """λ = −ln(1 − δ) of a penalty δ from 0 to 1."""
+    """λ = −ln(1 − δ) of a penalty δ from 0 to 1; δ = −expm1(−λ) is the way back."""
     return math.inf if penalty == 1 else -math.log1p(-penalty)
 
 
-def penalty_of(strength: float) -> float:
-    """δ = 1 − exp(−λ), the inverse of :func:`strength`."""
-    return -math.expm1(-strength)
+def edit_costs(add: float = 1.0, remove: float = 1.0, reverse: float = 1.0) -> NDArray[np.float64]:
+    """Costs of the edits that turn a consensus state (row) into a task's own state (column).
+
+    Parameters
+    ----------
+    add : float, default=1.0
+        Cost of an arc that the consensus lacks.
+    remove : float, default=1.0
+        Cost of lacking the consensus's arc.
+    reverse : float, default=1.0
+        Cost of the consensus's arc turned round; 2 counts a reversal as two edits.
+
+    Returns
+    -------
+    ndarray of shape (3, 3)
+
+    Examples
+    --------
+    >>> edit_costs(remove=0.5, reverse=2)
+    array([[0. , 1. , 1. ],
+           [0.5, 0. , 2. ],
+           [0.5, 2. , 0. ]])
+    """
+    return np.array([[0.0, add, add], [remove, 0.0, reverse], [remove, reverse, 0.0]])
 
 
-def check_costs(kind: str, costs: Mapping[str, Any]) -> None:
-    """Refuse costs of kinds of edits that a prior does not know, or that are not numbers."""
-    known = ("add", "remove", "reverse") if kind == "edit" else ("arc", "reverse")
-    for name, cost in costs.items():
-        if name not in known:
-            raise ValueError(f"costs: {name!r} is not a kind of edit of the prior {kind!r}; {', '.join(known)} are")
-        if isinstance(cost, bool) or not isinstance(cost, int | float | np.number):
-            raise ValueError(f"costs: the cost {cost!r} of {name!r} is not a number")
+def pair_costs(arc: float = 1.0, reverse: float = 2.0) -> NDArray[np.float64]:
+    """Differences between the states of two tasks; the defaults are the symmetric difference of their arcs.
+
+    Parameters
+    ----------
+    arc : float, default=1.0
+        Difference between an arc and no arc.
+    reverse : float, default=2.0
+        Difference between an arc and its reversal.
+
+    Returns
+    -------
+    ndarray of shape (3, 3), symmetric
+
+    Examples
+    --------
+    >>> pair_costs()
+    array([[0., 1., 1.],
+           [1., 0., 2.],
+           [1., 2., 0.]])
+    """
+    return np.array([[0.0, arc, arc], [arc, 0.0, reverse], [arc, reverse, 0.0]])
+
+
+def differences(kind: str, counts: NDArray[np.int64], costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What it costs that so many tasks (last axis) are in each state: edits (eq. 7) or differences in pairs (eq. 8).
+
+    Examples
+    --------
+    >>> counts = np.array([[1, 2, 1], [4, 0, 0]])
+    >>> differences("edit", counts, edit_costs()).tolist(), differences("paired", counts, pair_costs()).tolist()
+    ([2.0, 0.0], [7.0, 0.0])
+    """
+    if kind == "edit":
+        return np.asarray((counts @ costs.T).min(axis=-1))
+    return np.asarray(((counts @ costs) * counts).sum(axis=-1) / 2)
 
 
 def no_sharing(n_tasks: int, log_odds: NDArray[np.float64]) -> Prior:
@@ -118,63 +180,46 @@ def joint_prior(
     return PairedPrior(strengths / others, nothing, pair_costs(**costs), weakened, ones)
 
 
-def structure_log_odds(prior: Any, variables: Sequence[str]) -> NDArray[np.float64]:
-    """What log P(G) of one structure gains by each arc i → j.
+class PairSpectrum(NamedTuple):
+    """How many ways (as a log) there are to give k tasks states at each cost."""
 
-    Parameters
-    ----------
-    prior : None, a mapping of arcs to probabilities, or a pair (graph, kappa)
-        None is the uniform prior. Arcs with probabilities are present independently (Buntine 1991); arcs that are not
-        named are as likely as not. A graph believed to be near the true one makes each arc more, or fewer, than it has
-        ``kappa`` times as likely (Heckerman et al. 1995).
-    variables : sequence of str
+    cost: NDArray[np.float64]
+    log_ways: NDArray[np.float64]
+
+    def log_normaliser(self, strength: float) -> float:
+        """Natural log of Z at a given λ."""
+        return float(logsumexp(self.log_ways - strength * self.cost))
+
+
+def pair_spectrum(kind: str, n_tasks: int, costs: NDArray[np.float64], divisor: float) -> PairSpectrum:
+    """Costs of all ways to give tasks states; ``divisor`` is the Paired prior's n_tasks − 1.
+
+    Examples
+    --------
+    >>> spectrum = pair_spectrum("edit", 2, edit_costs(), 1)  # three ways to agree, six to differ
+    >>> round(float(np.exp(spectrum.log_normaliser(0.0))), 6), round(float(np.exp(spectrum.log_normaliser(40.0))), 6)
+    (9.0, 3.0)
     """
-    odds = np.zeros((len(variables), len(variables)))
-    place = {name: v for v, name in enumerate(variables)}
-    if prior is None:
-        return odds
-    if isinstance(prior, Mapping):
-        for arc, probability in prior.items():
-            i, j = arc_places(arc, place, "structure_prior")
-            if not (isinstance(probability, int | float | np.number) and 0 < probability < 1):
-                raise ValueError(
-                    f"structure_prior, arc {arc!r}: {probability!r} is not a probability between 0 and 1; "
-                    "to rule an arc in or out, use required= or forbidden="
-                )
-            odds[i, j] = math.log(probability) - math.log1p(-probability)
-        return odds
-    try:
-        graph, kappa = prior
-        arcs = list(graph.edges if hasattr(graph, "edges") else graph)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"structure_prior={prior!r}: None, probabilities by arc, or a graph and a factor are needed"
-        ) from None
-    if not (isinstance(kappa, int | float | np.number) and 0 < kappa <= 1):
-        raise ValueError(f"structure_prior: the factor {kappa!r} for each difference must be over 0 and at most 1")
-    odds[:] = math.log(kappa)
-    for arc in arcs:
-        i, j = arc_places(arc, place, "structure_prior")
-        odds[i, j] = -math.log(kappa)
-    return odds
+    n1, n2 = np.nonzero(np.tri(n_tasks + 1, dtype=bool)[::-1])
+    counts = np.stack([n_tasks - n1 - n2, n1, n2], axis=-1)
+    log_ways = gammaln(n_tasks + 1) - gammaln(counts + 1).sum(axis=-1)
+    return PairSpectrum(differences(kind, counts, costs) / divisor, log_ways)
 
 
-def arc_places(arc: Any, place: Mapping[str, int], what: str) -> tuple[int, int]:
-    """Places of an arc's two variables, given by name."""
-    try:
-        if isinstance(arc, str):  # two letters would pass for two names
-            raise TypeError
-        first, second = arc
-    except (TypeError, ValueError):
-        raise ValueError(f"{what}: {arc!r} is not an arc, a pair of variables is") from None
-    for name in (first, second):
-        if name not in place:
-            raise ValueError(f"{what}: {name!r} is not a variable; the variables are {_listed(place)}")
-    if first == second:
-        raise ValueError(f"{what}: the arc {arc!r} leads from a variable to itself")
-    return place[first], place[second]
+def log_strength_posterior(
+    strength: float, total_cost: float, spectra: list[PairSpectrum], n_pairs: list[int]
+) -> float:
+    """Log posterior of λ given structures, up to a constant; spectra go with the numbers of pairs that have them."""
+    normaliser = sum(n * spectrum.log_normaliser(strength) for n, spectrum in zip(n_pairs, spectra, strict=True))
+    return -strength * (total_cost + _PRIOR_EDITS) - normaliser
 
 
-def _listed(names: Iterable[str], most: int = 10) -> str:
-    listed = list(names)
-    return ", ".join(listed[:most]) + (", …" if len(listed) > most else "")
+def best_strength(total_cost: float, spectra: list[PairSpectrum], n_pairs: list[int]) -> float:
+    """λ that maximises its posterior given structures."""
+    found = minimize_scalar(
+        lambda strength: -log_strength_posterior(strength, total_cost, spectra, n_pairs),
+        bounds=(0.0, _STRONGEST),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    return float(found.x)

@@ -39,7 +39,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.networks.model.parameters import cell_prior, family_cells, table_shape
+from kinfolk.networks.model.parameters import family_cells, table_shape
+from kinfolk.networks.model.scores.bdeu import CRITERION as BDEU
+from kinfolk.networks.model.scores.criterion import Criterion
 
 # The prior of log s: half of it below ten rows, nearly all between 0.03 and 4,000.
 _MEDIAN_STRENGTH = 10.0
@@ -76,8 +78,7 @@ def learn_shared_tables(
     codes_per_task: Sequence[NDArray[np.integer[Any]]],
     parents_per_task: Sequence[Sequence[Sequence[int]]],
     cards: NDArray[np.integer[Any]],
-    score: str = "bdeu",
-    *,
+    criterion: Criterion = BDEU,
     ess: float = 1.0,
     weights_per_task: Sequence[NDArray[np.float64]] | None = None,
     variables: Sequence[str] | None = None,
@@ -93,7 +94,7 @@ def learn_shared_tables(
         For each task, places of each variable's parents.
     cards : int array of shape (n_variables,)
         Number of states of each variable.
-    score, ess
+    criterion, ess
         The prior α of a task on its own, as for :func:`~kinfolk.networks.model.parameters.learn_tables`.
     weights_per_task : sequence of ndarray of shape (n_rows,), optional
         How many rows each row stands for.
@@ -124,7 +125,8 @@ def learn_shared_tables(
         for parents, its_owners in owners.items():
             shape = table_shape(v, parents, cards, variables)
             seen, counts = _count(codes, task, n_tasks, v, parents, cards, weights)
-            families.append(_Family(np.array(its_owners), shape, cell_prior(score, ess, shape), seen, counts))
+            alone = criterion.cell_prior(ess, prod(shape))
+            families.append(_Family(np.array(its_owners), shape, alone, seen, counts))
         strengths[v] = _learn_strength(families)
         learnt: dict[int, NDArray[np.float64]] = {}
         for family in families:

@@ -13,18 +13,9 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from kinfolk.networks.model.scores import bdeu, bic, k2
-from kinfolk.networks.model.scores.criterion import Criterion
 
-CRITERIA: tuple[Criterion, ...] = (bdeu.CRITERION, k2.CRITERION, bic.CRITERION)
-NAMES = tuple(criterion.name for criterion in CRITERIA)
-
-
-def criterion_named(name: str) -> Criterion:
-    """Find a score by the name that users type."""
-    for criterion in CRITERIA:
-        if criterion.name == name:
-            return criterion
-    raise ValueError(f"score={name!r} is not one of {', '.join(map(repr, NAMES[:-1]))} and {NAMES[-1]!r}")
+# By the names that users type.
+CRITERIA = {criterion.name: criterion for criterion in (bdeu.CRITERION, k2.CRITERION, bic.CRITERION)}
 
 
 def score_table(
@@ -35,13 +26,13 @@ def score_table(
     ``shape`` are the numbers of the three; ``q`` is the number of configurations that can be, whether or not they
     occur; ``whole`` tells that all counts are whole numbers.
     """
-    kernel = next(criterion.kernel for criterion in CRITERIA if isinstance(score, criterion.kind))
+    kernel = next(criterion.kernel for criterion in CRITERIA.values() if isinstance(score, criterion.kind))
     return float(kernel(counts, shape, q, score, task, whole))
 
 
 @overload(score_table)
 def _score_table(counts: Any, shape: Any, q: Any, score: Any, task: Any, whole: Any) -> Any:
-    kernel = next(criterion.kernel for criterion in CRITERIA if score.instance_class is criterion.kind)
+    kernel = next(criterion.kernel for criterion in CRITERIA.values() if score.instance_class is criterion.kind)
 
     def by_kind(counts: Any, shape: Any, q: Any, score: Any, task: Any, whole: Any) -> Any:
         return kernel(counts, shape, q, score, task, whole)
