@@ -215,6 +215,41 @@ def test_a_new_task_is_like_each_known_one_with_the_same_chance(tables, model):
     assert mixed[20:] == pytest.approx(each[1])
 
 
+class NeverScanned(np.ndarray):
+    """Each row's task; looking through all rows once for every task fails."""
+
+    def __eq__(self, other):
+        raise AssertionError("all rows were looked through for one task")
+
+    __hash__ = None
+
+
+def test_rows_are_split_by_task_with_one_sort(tables, monkeypatch):
+    from kinfolk.networks.answers import predictor
+    from kinfolk.networks.estimators import reading
+
+    def receive(*args, whole=reading.receive_table, **options):
+        arrival = whole(*args, **options)
+        return arrival._replace(place=arrival.place.view(NeverScanned))
+
+    def ask(*args, whole=predictor.receive_rows, **options):
+        asked = whole(*args, **options)
+        return asked._replace(place=asked.place.view(NeverScanned))
+
+    monkeypatch.setattr(reading, "receive_table", receive)
+    monkeypatch.setattr(predictor, "receive_rows", ask)
+    long = pd.concat(tables.values(), ignore_index=True)
+    task = np.repeat([0, 1, 2], 300)
+    order = np.random.default_rng(0).permutation(len(task))
+    model = BayesNets(random_state=0).fit(long.iloc[order], task=task[order])
+    scores = model.score_samples(long.iloc[order], task=task[order])
+    alone = np.concatenate(list(model.score_samples(dict(enumerate(tables.values()))).values()))
+    np.testing.assert_allclose(scores, alone[order])
+    assert model.impute(long.iloc[order[:5]], task=task[order[:5]]).to_numpy().tolist() == (
+        long.iloc[order[:5]].to_numpy().tolist()
+    )
+
+
 def test_tasks_with_different_variables_get_networks_of_their_own_variables(tables):
     partly = {0: tables[0].drop(columns=["xray", "asia"]), 1: tables[1].drop(columns="tub"), 2: tables[2]}
     model = BayesNets().fit(partly)

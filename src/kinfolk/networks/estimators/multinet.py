@@ -176,7 +176,7 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         weights = counts + float(self.class_prior)
         nets = _NetsOfClasses(**of_nets).fit(X, task=classes[codes])
         # What is remembered of the table is the classifier's, by its own name.
-        known = arrival.known._replace(tasks=nets.tasks_)
+        known = arrival.known._replace(tasks=classes)
         nets._keep(nets._model._replace(known=known))
         self._keep(nets, np.log(weights / weights.sum()))
         return self
