@@ -514,9 +514,10 @@ class TestSection24:
         assert log_loss(clustered, new) < 0.85 * log_loss(prototype, new)
         assert log_loss(prototype, new) > 0.9 * log_loss(alone, new)
 
+    @pytest.mark.filterwarnings("ignore::kinfolk.tasks.answering.UnseenWarning")
     def test_a_new_task_is_predicted_well_only_where_tasks_are_alike(self, alike, opposed):
         for (models, (x, y, task)), known in ((alike, True), (opposed, False)):
-            new = (x, y, np.full(len(task), "never seen"))
+            new = (x, y, np.full(len(task), -1))
             assert (log_loss(models[0], new) < 0.5) == known
 
 

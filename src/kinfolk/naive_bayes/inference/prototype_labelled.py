@@ -91,18 +91,24 @@ def sample_group(
     seed: np.random.SeedSequence,
 ) -> tuple[Floats, Floats, Floats]:
     """Log strengths (chains, draws), log prototypes (chains, draws, values) and log joint density of one group."""
-    chains = []
-    seen = bool(tallies.seen(model.n_groups)[group])
+    cells, chains = model.cells(group), []
+    own = NoiseModel(np.array([0, cells.stop - cells.start]), model.prototype_prior[cells], model.shape, model.rate)
+    # The last rows have the totals of groups.
+    rows = np.append(np.arange(cells.start, cells.stop), len(model.prototype_prior) + group)
+    tallies = tallies.of_rows(rows)
+    seen = len(tallies.at) > 0
+    mass = pooled[cells] + own.prototype_prior
     for part in seed.spawn(schedule.n_chains):
         rng = np.random.default_rng(part)
-        state = State.around(model, pooled.astype(np.float64), rng)
+        strengths = model.draw_strengths(rng)
         if seen:
-            chains.append(run_group(group, model, tallies, state, schedule.n_burn_in, schedule.n_draws, rng))
+            state = State(strengths[[group]], np.log(mass)[None] - np.log(mass.sum()), np.ones(1), np.ones(len(mass)))
+            chains.append(run_group(0, own, tallies, state, schedule.n_burn_in, schedule.n_draws, rng))
         else:
-            chains.append(model.draw_prior(group, schedule.n_draws, rng))
+            chains.append(own.draw_prior(0, schedule.n_draws, rng))
     log_strengths = np.array([log_strength for log_strength, _ in chains])
     log_prototypes = np.array([log_prototype for _, log_prototype in chains])
-    log_joint = [log_likelihoods(group, model, tallies, *chain) + model.log_prior(group, *chain) for chain in chains]
+    log_joint = [log_likelihoods(0, own, tallies, *chain) + own.log_prior(0, *chain) for chain in chains]
     return log_strengths, log_prototypes, np.array(log_joint)
 
 

@@ -61,6 +61,10 @@ class NoiseModel(NamedTuple):
         prototype = gammaln(beta.sum()) - gammaln(beta).sum() + log_prototype @ (beta - 1.0)
         return np.asarray(strength - gammaln(self.shape) + prototype)
 
+    def draw_strengths(self, rng: np.random.Generator) -> Floats:
+        """Log strengths of all groups, without data."""
+        return np.asarray(log_gamma_draws(np.full(self.n_groups, self.shape), rng) - np.log(self.rate))
+
     def draw_prior(self, group: int, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Log strengths (n,) and log prototypes (n, values) of a group, without data."""
         beta = self.prototype_prior[self.cells(group)]
@@ -92,8 +96,7 @@ class State(NamedTuple):
         mass = counts + model.prototype_prior
         starts, widths = model.group_start[:-1], np.diff(model.group_start)
         log_prototype = np.log(mass) - np.repeat(np.log(np.add.reduceat(mass, starts)), widths)
-        log_strength = log_gamma_draws(np.full(model.n_groups, model.shape), rng) - np.log(model.rate)
-        return cls(log_strength, log_prototype[None], np.ones(model.n_groups), np.ones(len(mass)))
+        return cls(model.draw_strengths(rng), log_prototype[None], np.ones(model.n_groups), np.ones(len(mass)))
 
     def sweep(self, model: NoiseModel, tallies: Tallies, rng: np.random.Generator, adapt: bool = False) -> None:
         """Redraw every group of one cluster, from the prior where there are no data; widths may adapt in burning in."""

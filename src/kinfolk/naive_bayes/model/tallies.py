@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
+from kinfolk.maths.digamma import digamma
 from kinfolk.maths.rising import log_rising
 
+# Points of log a in tables: from one to the next, cubics are right to about 1e−9 of what is summed.
+_FIRST_POINT, _STEP, _N_POINTS = -12.0, 0.05, 481
 # Levels are used up to this many times as many of them as tasks: a logarithm costs a third of an lgamma.
 _LEVELS_PER_COUNT = 3
 
@@ -28,13 +31,15 @@ class Tallies(NamedTuple):
     """How often each count occurs among the tasks: a row of terms for every cluster's cells, then for groups' totals.
 
     Terms ``start[k]:start[k + 1]`` of row k add up to Σ_u log a↑n_u: term i is ``weight[i]`` times log(a + ``at[i]``)
-    if it is a level, else times log a↑``at[i]``.
+    if it is a level, else times log a↑``at[i]``. ``table``, where there is one, holds every row's sum
+    and its slope at points of log a (rows, points, 2).
     """
 
     start: NDArray[np.int64]
     at: Floats
     weight: Floats
     is_level: NDArray[np.bool_]
+    table: Floats = np.zeros((0, 0, 2))
 
     def blended(self, other: Tallies, share: float) -> Tallies:
         """Tallies whose log likelihood is (1 − share) times this one's plus share times the other's."""
@@ -46,6 +51,15 @@ class Tallies(NamedTuple):
             np.concatenate([(1.0 - share) * self.weight, share * other.weight])[order],
             np.concatenate([self.is_level, other.is_level])[order],
         )
+
+    def of_rows(self, rows: NDArray[np.int64]) -> Tallies:
+        """Some of the rows, with a table, which pays where sums are asked for many times."""
+        lengths = np.diff(self.start)[rows]
+        terms = np.repeat(self.start[rows] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+        some = Tallies(np.append(0, np.cumsum(lengths)), self.at[terms], self.weight[terms], self.is_level[terms])
+        table = np.empty((len(rows), _N_POINTS, 2))
+        _tabulate(some, table)
+        return some._replace(table=table)
 
     def seen(self, n_groups: int) -> NDArray[np.bool_]:
         """Which groups have any data."""
@@ -62,7 +76,7 @@ def tally(counts: NDArray[Any], group_start: NDArray[np.int64]) -> Tallies:
     ([0.0, 1.0, 2.0], [3.0, 2.0, 1.0])
     """
     one_cluster = np.zeros(len(counts), dtype=np.int64)
-    start, at, weight, is_level = tally_by_cluster(counts, group_start, one_cluster, 1)
+    start, at, weight, is_level, _ = tally_by_cluster(counts, group_start, one_cluster, 1)
     if is_level.all():
         return Tallies(start, at, weight, is_level)
     rows = []
@@ -137,8 +151,40 @@ def _tally(counts, group_start, cluster, n_clusters, whole):  # type: ignore[no-
 
 
 @compiled
+def _tabulate(tallies, table):  # type: ignore[no-untyped-def]
+    """Sums of all rows and their slopes by log a, times the step, at points so close that cubics fit in between."""
+    for point in range(table.shape[1]):
+        log_a = _FIRST_POINT + _STEP * point
+        a = np.exp(log_a)
+        at_zero = digamma(a)
+        for row in range(len(table)):
+            table[row, point, 0] = log_risings(tallies, row, log_a)
+            slope = 0.0
+            for i in range(tallies.start[row], tallies.start[row + 1]):
+                if tallies.is_level[i]:
+                    slope += tallies.weight[i] * a / (a + tallies.at[i])
+                else:
+                    slope += tallies.weight[i] * a * (digamma(a + tallies.at[i]) - at_zero)
+            table[row, point, 1] = slope * _STEP
+
+
+@compiled
 def log_risings(tallies, row, log_a):  # type: ignore[no-untyped-def]
-    """Σ_u log a↑n_u of one row of tallies."""
+    """Σ_u log a↑n_u of one row of tallies, from the table where that reaches."""
+    table, place = tallies.table, (log_a - _FIRST_POINT) / _STEP
+    if 0.0 <= place < table.shape[1] - 1.0:
+        point = int(place)
+        t = place - point
+        left, slope, right, next_slope = (
+            table[row, point, 0],
+            table[row, point, 1],
+            table[row, point + 1, 0],
+            table[row, point + 1, 1],
+        )
+        rise = right - left
+        # Hermite's cubic.
+        bent = (slope + next_slope - 2.0 * rise) * t + 3.0 * rise - 2.0 * slope - next_slope
+        return left + t * (slope + t * bent)
     a = np.exp(log_a)
     total = 0.0
     for i in range(tallies.start[row], tallies.start[row + 1]):
