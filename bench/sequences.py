@@ -20,10 +20,10 @@ from kinfolk.experiments.sequences.models import steps_of
 from kinfolk.experiments.sequences.music import middle
 from kinfolk.sequences.inference.sweep import draw_given_states, start_state, sweep
 from kinfolk.sequences.model.emissions.categorical import Categorical
-from kinfolk.sequences.model.filtering import draw_states
+from kinfolk.sequences.model.emissions.emission import Densities
+from kinfolk.sequences.model.filtering import draw_states, scaled, smooth
 from kinfolk.sequences.model.ndp_ihmm import Priors, State
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.smoothing import expected_counts
 
 N_SEQUENCES, LENGTH, N_CODES = 600, 40, 32
 # Section 4.2: burn-in and kept draws.
@@ -68,7 +68,7 @@ def plain_draw_states(
 
 def plain_sweep(state: State, data: Sequences, emission: Categorical, priors: Priors, rng: Any) -> State:
     """A sweep of a single iHMM whose states are drawn with numpy."""
-    densities = emission.densities(state.parameters[0], data.observations)
+    densities = scaled(emission.log_densities(state.parameters[0], data.observations))
     states = plain_draw_states(densities.likelihood, densities.row, data.bounds, state.transitions[0], rng)
     return draw_given_states(state._replace(states=states), data, emission, priors, rng)
 
@@ -84,7 +84,7 @@ def filters(data: Sequences, rng: np.random.Generator) -> list[Comparison]:
         likelihood = rng.dirichlet(np.ones(N_CODES), size=n_states).T
         likelihood /= likelihood.max(axis=1, keepdims=True)
         transitions = rng.dirichlet(np.ones(n_states), size=n_states + 1)
-        given = likelihood, np.zeros(N_CODES), data.observations[0], data.bounds, transitions
+        given = Densities(likelihood, np.zeros(N_CODES), data.observations[0]), data.bounds
         uniforms, states = rng.random(data.n_steps), np.zeros(data.n_steps, dtype=np.int64)
 
         def by_peer(counted: bool, likelihood: Any = likelihood, transitions: Any = transitions) -> None:
@@ -103,7 +103,9 @@ def filters(data: Sequences, rng: np.random.Generator) -> list[Comparison]:
             if counted:
                 np.concatenate(posteriors)
 
-        counting, drawing = partial(expected_counts, *given), partial(draw_states, *given, uniforms, states)
+        one_task = np.array([0, data.n_sequences])
+        counting = partial(smooth, *given, one_task, transitions[None])
+        drawing = partial(draw_states, *given, transitions, uniforms, states)
         for name, job, of_peer, counted in (
             ("forward–backward with expected counts", counting, "forward–backward with expected counts", True),
             ("forward–backward with expected counts", counting, "forward–backward, without counts", False),

@@ -13,11 +13,12 @@ from kinfolk.sequences.inference.agglomeration import (
     agglomerate,
     at_most,
     find_clusters,
+    learn_hyper,
     log_score,
     log_seats,
+    most_probable,
     promise_of_joining,
 )
-from kinfolk.sequences.inference.most_probable_hyper import learn_hyper, most_probable
 from kinfolk.sequences.inference.task_set_fits import SetFits
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors

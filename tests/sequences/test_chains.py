@@ -5,20 +5,19 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from kinfolk.sequences.inference import chains
+from kinfolk.sequences.inference import gibbs
 from kinfolk.sequences.inference.chain_arrays import from_arrays, to_arrays
-from kinfolk.sequences.inference.chains import (
-    fitted_to_draws,
+from kinfolk.sequences.inference.gibbs import (
+    GibbsSampler,
     go_on,
-    put_together,
     run_chains,
     run_side_by_side,
     start_chain,
 )
-from kinfolk.sequences.inference.gibbs import GibbsSampler
 from kinfolk.sequences.inference.options import Schedule
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.fitted import fitted_to_draws, put_together
 from kinfolk.sequences.model.ndp_ihmm import Priors
 from kinfolk.sequences.model.sequences import Sequences
 
@@ -60,10 +59,10 @@ def test_every_sweep_is_reported_from_wherever_it_is_made(n_jobs):
     assert sum(done) == 2 * (10 + 12)
 
 
-def test_traces_have_a_canonical_partition_and_shares_of_numbers_of_states():
+def test_traces_have_the_partitions_of_draws_and_shares_of_numbers_of_states():
     class Sampler(Counter):
         def draw(self, state):
-            return a_draw(state, cluster=(1, 0, 1), n_states=(1, 2, 2 if state == 1 else 0))
+            return a_draw(state, cluster=(0, 1, 0), n_states=(1, 2, 2 if state == 1 else 0))
 
     fitted = run_chains(Sampler(), Schedule(1, 0, 4), seed=0)
     assert fitted.traces.partitions.tolist() == [[[0, 1, 0]] * 4]
@@ -87,7 +86,7 @@ def test_chains_that_disagree_are_told():
 
 
 def test_memory_is_bounded_by_keeping_draws_evenly(monkeypatch):
-    monkeypatch.setattr(chains, "MOST_DRAWS", 8)
+    monkeypatch.setattr(gibbs, "MOST_DRAWS", 8)
     fitted = run_chains(Counter(), Schedule(2, 0, 20), seed=0)
     assert [draw.log_joint for draw in fitted.draws] == [5, 10, 15, 20] * 2
     assert fitted.traces.log_joint.shape == (2, 20)
@@ -95,7 +94,7 @@ def test_memory_is_bounded_by_keeping_draws_evenly(monkeypatch):
 
 @pytest.mark.parametrize(("most", "kept"), [(10_000, 20), (1000, 2), (1, 1)])
 def test_memory_is_bounded_by_the_size_of_draws(monkeypatch, most, kept):
-    monkeypatch.setattr(chains, "MOST_BYTES", most)
+    monkeypatch.setattr(gibbs, "MOST_BYTES", most)
     draw = a_draw(0.0)
     size = draw.transitions.nbytes + draw.parameters.nbytes + draw.base_weights.nbytes + 2 * draw.cluster.nbytes
     assert size == 8 * (18 + 16 + 4 + 6)

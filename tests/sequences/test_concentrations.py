@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kinfolk.partition.concentration import GammaPrior
-from kinfolk.sequences.inference.concentrations import (
+from kinfolk.sequences.inference.sweep import (
     RowTotals,
     draw_alpha,
     draw_eta,

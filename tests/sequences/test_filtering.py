@@ -1,16 +1,16 @@
 """Filtering against a sum over every path."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
 from kinfolk.sequences.answers.plain_filters import PlainFilters
+from kinfolk.sequences.model import filtering
 from kinfolk.sequences.model.emissions.categorical import Categorical
-from kinfolk.sequences.model.filtering import draw_states, log_likelihoods, most_probable_states
+from kinfolk.sequences.model.emissions.emission import Densities
 from kinfolk.sequences.model.lanes import LANES
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.smoothing import expected_counts
 
 
 def problem(n_states, seed, lengths=(3, 1, 5)):
@@ -22,6 +22,26 @@ def problem(n_states, seed, lengths=(3, 1, 5)):
     # Rows that do not add up to one, as a variational bound has them.
     transitions = rng.dirichlet(np.full(n_states, 0.7), size=n_states + 1) * rng.uniform(0.5, 1.0, (n_states + 1, 1))
     return likelihood, log_scale, row, bounds, transitions
+
+
+def expected_counts(*given):
+    """Log likelihoods, expected transitions and posteriors of the sequences of one task."""
+    *densities, bounds, transitions = given
+    found = filtering.smooth(Densities(*densities), bounds, np.array([0, len(bounds) - 1]), transitions[None])
+    assert found.of_tasks[0] == pytest.approx(found.log_likelihoods.sum())
+    return found.log_likelihoods, found.counts[0], found.posteriors
+
+
+def log_likelihoods(*given):
+    return filtering.log_likelihoods(Densities(*given[:3]), *given[3:])
+
+
+def draw_states(*given):
+    return filtering.draw_states(Densities(*given[:3]), *given[3:])
+
+
+def most_probable_states(*given):
+    return filtering.most_probable_states(Densities(*given[:3]), *given[3:])
 
 
 def paths(likelihood, log_scale, row, bounds, transitions):
@@ -103,7 +123,7 @@ def test_sequences_side_by_side_are_smoothed_as_plain_numpy_smooths_them(n_state
     transitions = rng.dirichlet(np.full(n_states, 0.5), size=n_states + 1)
     plain = PlainFilters(Categorical(6))
     wanted = plain.densities(parameters, data)
-    densities = Categorical(6).densities(parameters, data.observations)
+    densities = filtering.scaled(Categorical(6).log_densities(parameters, data.observations))
     totals, counts, posteriors = expected_counts(*densities, bounds, transitions)
     np.testing.assert_allclose(totals, plain.log_likelihoods(wanted, data, transitions), rtol=1e-10)
     np.testing.assert_allclose(posteriors, plain.smooth(wanted, data, transitions)[1], atol=1e-10)
@@ -220,3 +240,20 @@ def test_a_sequence_without_steps_has_probability_one():
     assert totals[0] == totals[2] == 0.0
     assert counts[0].sum() == pytest.approx(1.0)
     assert most_probable_states(likelihood, log_scale, row, bounds, transitions)[1][0] == 0.0
+
+
+def test_tasks_together_are_smoothed_as_each_of_them_is_alone():
+    rng = np.random.default_rng(8)
+    lengths = rng.integers(0, 9, size=2 * LANES + 5)
+    likelihood, log_scale, row, bounds, _ = problem(3, 8, lengths)
+    # One with sequences for lanes, one with a few, one without any.
+    task_bounds = np.array([0, 2 * LANES, 2 * LANES + 5, 2 * LANES + 5])
+    transitions = rng.dirichlet(np.ones(3), size=(3, 4))
+    found = filtering.smooth(Densities(likelihood, log_scale, row), bounds, task_bounds, transitions)
+    for j, (first, last) in enumerate(pairwise(task_bounds)):
+        own = bounds[first : last + 1]
+        alone = expected_counts(likelihood, log_scale, row[own[0] : own[-1]], own - own[0], transitions[j])
+        np.testing.assert_allclose(found.log_likelihoods[first:last], alone[0], rtol=1e-10)
+        np.testing.assert_allclose(found.counts[j], alone[1], atol=1e-10)
+        np.testing.assert_allclose(found.posteriors[own[0] : own[-1]], alone[2], atol=1e-10)
+        assert found.of_tasks[j] == pytest.approx(alone[0].sum())

@@ -3,6 +3,8 @@
 Draws of everything from the prior are compared with a chain that alternates a sweep with new data given the state.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -63,7 +65,7 @@ def prior_draw(emission, rng, priors=LEARNT, bounds=BOUNDS, task_bounds=TASK_BOU
 
 def new_data(state, emission, bounds, task_bounds, rng):
     cluster = np.repeat(state.cluster, np.diff(bounds[task_bounds]))
-    together = cluster * state.n_states + state.states
+    together = cluster * state.base_weights.shape[1] + state.states
     return emission.draw_observations(state.parameters.reshape(-1, emission.n_parameters), together, rng)
 
 
@@ -106,7 +108,7 @@ def z_scores(independent, emission, n_sweeps, step, seed=2, n_batches=40):
     chain = []
     for _ in range(n_sweeps):
         state = step(state, data, emission, LEARNT, rng)
-        data = data._replace(observations=new_data(state, emission, BOUNDS, TASK_BOUNDS, rng))
+        data = replace(data, observations=new_data(state, emission, BOUNDS, TASK_BOUNDS, rng))
         chain.append(features(state, data))
     batches = np.array(chain, dtype=float).reshape(n_batches, -1, independent.shape[1]).mean(axis=1)
     variance = batches.var(axis=0, ddof=1) / n_batches + independent.var(axis=0) / len(independent)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kinfolk import NestedIHMM
-from kinfolk.sequences.inference.starts import fitted_start
+from kinfolk.sequences.inference.gibbs import fitted_start
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.ndp_ihmm import Priors
 from kinfolk.sequences.model.sequences import Sequences
@@ -15,7 +15,7 @@ N_TASKS = 8
 
 @pytest.fixture(autouse=True)
 def few_tasks_are_many(monkeypatch):
-    for module in ("starts", "variational"):
+    for module in ("gibbs", "variational"):
         monkeypatch.setattr(f"kinfolk.sequences.inference.{module}.MOST_TASKS_TO_AGGLOMERATE", 5)
 
 

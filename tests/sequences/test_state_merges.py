@@ -3,18 +3,27 @@
 import numpy as np
 import pytest
 
-from kinfolk.sequences.inference.base_weights import base_bound
-from kinfolk.sequences.inference.local_posteriors import log_rising
-from kinfolk.sequences.inference.mean_field import Start, base_of, first_weights, fit_cluster, start_from_posteriors
-from kinfolk.sequences.inference.state_merges import (
+from kinfolk.sequences.inference.mean_field import (
+    Start,
+    base_bound,
+    base_of,
+    first_weights,
+    fit_cluster,
+    log_rising,
+    start_from_posteriors,
+    weigh_states,
+)
+from kinfolk.sequences.inference.task_set_fits import (
+    SetFits,
+    fit_from_blocks,
     merge_gains,
     merge_states,
     merged_start,
     merged_weights,
+    random_blocks,
     squeezed,
     stacked,
 )
-from kinfolk.sequences.inference.task_set_fits import SetFits, fit_from_blocks, random_blocks
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
 from kinfolk.sequences.model.sequences import Sequences
@@ -39,7 +48,7 @@ def test_gain_of_a_merge_is_the_change_of_the_evidence_of_relabelled_states(stic
     states = rng.integers(4, size=50)
     emission, hyper = Categorical(3, 0.4), ClusterPrior(1.0, 1.5, stickiness, 6)
     start = hard_start(sequences, states, 4, emission)
-    weights = first_weights(start.counts, hyper)
+    weights = weigh_states(start.counts, np.ones(2), first_weights(start.counts, hyper), hyper, 5)
     base = base_of(weights, hyper)
 
     def evidence(start, base):
@@ -67,7 +76,7 @@ def test_gain_of_a_merge_is_the_change_of_the_evidence_of_relabelled_states(stic
         joined = np.delete(joined, second)
         kept_base[first, second] = evidence(merged, joined) - evidence(start, base)
     for pair, change in kept_base.items():
-        saved = base_bound(merged_weights(weights, *pair, hyper), 1.0, 6, 0.0) - base_bound(weights, 1.0, 6, 0.0)
+        saved = base_bound(merged_weights(weights, *pair, hyper), hyper, 0.0) - base_bound(weights, hyper, 0.0)
         assert gains[pair] == pytest.approx(change + saved, abs=1e-8)
 
 
@@ -106,7 +115,7 @@ def test_states_side_by_side_are_used_by_their_own_tasks_alone():
     assert start.counts.sum(axis=(1, 2)) == pytest.approx([300, 300])
     assert start.counts[0, :, 3:].sum() == 0.0
     assert start.counts[1, :, :3].sum() == 0.0
-    assert log_rising(start.counts, np.ones(2), np.full(6, 0.1), 1.0, 0.0)[1].shape == (6,)
+    assert log_rising(start.counts, np.ones(2), np.full(6, 0.1), ClusterPrior())[1].shape == (6,)
 
 
 def test_no_more_states_than_the_model_has_are_left_after_squeezing():

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from kinfolk.maths.draws import draw_dirichlet
-from kinfolk.sequences.model.transitions import (
+from kinfolk.maths.gamma_draws import draw_dirichlet
+from kinfolk.sequences.model.ndp_ihmm import (
     count_transitions,
-    draw_rows,
     draw_tables,
+    draw_transitions,
     log_transition_marginals,
 )
 from tests.sequences.oracle import log_dirichlet_multinomial
@@ -53,9 +53,7 @@ def test_a_state_too_rare_for_a_float_has_a_finite_marginal():
 @pytest.mark.parametrize("shapes", [[3.0, 0.2, 1.5], [0.01, 0.02, 0.03], [1.0, 1.0, 1.0]])
 def test_dirichlet_draws_have_their_means_and_squares(shapes):
     shapes, rng = np.array(shapes), np.random.default_rng(2)
-    drawn = np.empty((20_000, 3))
-    for row in drawn:
-        draw_dirichlet(shapes, row, rng)
+    drawn = draw_dirichlet(np.tile(shapes, (20_000, 1)), rng)
     total = shapes.sum()
     assert np.allclose(drawn.sum(axis=1), 1.0)
     assert is_near(drawn, shapes / total)
@@ -66,9 +64,7 @@ def test_dirichlet_draws_have_their_means_and_squares(shapes):
 def test_of_tiny_shapes_all_goes_to_one_with_probability_as_its_shape(scale):
     rng = np.random.default_rng(3)
     shapes = np.array([1.0, 3.0, 0.0]) * scale
-    drawn = np.empty((4_000, 3))
-    for row in drawn:
-        draw_dirichlet(shapes, row, rng)
+    drawn = draw_dirichlet(np.tile(shapes, (4_000, 1)), rng)
     assert np.allclose(drawn.max(axis=1), 1.0)
     assert is_near(drawn, [0.25, 0.75, 0.0])
 
@@ -76,9 +72,7 @@ def test_of_tiny_shapes_all_goes_to_one_with_probability_as_its_shape(scale):
 def test_rows_have_counts_base_weights_and_stickiness_as_shapes():
     rng = np.random.default_rng(4)
     weights, counts = np.array([0.6, 1.4]), np.array([[2, 0], [0, 0], [1, 5]])
-    drawn = np.empty((10_000, 3, 2))
-    for rows in drawn:
-        draw_rows(weights, 0.5, counts, rows, rng)
+    drawn = draw_transitions(np.tile(weights, (10_000, 1)), 0.5, counts, rng)
     assert is_near(drawn[:, :, 0], [2.6 / 4.0, 1.1 / 2.5, 1.6 / 8.5])
 
 

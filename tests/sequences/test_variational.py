@@ -6,9 +6,16 @@ from scipy import special
 from scipy.stats import dirichlet
 
 from kinfolk.maths.digamma import digamma, trigamma
-from kinfolk.sequences.inference.base_weights import base_bound, geometric_means, weigh_states
-from kinfolk.sequences.inference.local_posteriors import log_rising
-from kinfolk.sequences.inference.mean_field import first_weights, fit_cluster, start_from_posteriors, start_of
+from kinfolk.sequences.inference.mean_field import (
+    base_bound,
+    base_of,
+    first_weights,
+    fit_cluster,
+    log_rising,
+    start_from_posteriors,
+    start_of,
+    weigh_states,
+)
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
 from kinfolk.sequences.model.sequences import Sequences
@@ -101,7 +108,7 @@ def test_geometric_means_are_those_of_dirichlet_draws():
     weights, gamma, n_states = np.array([5.0, 2.0]), 1.2, 4
     shapes = np.array([5.0, 2.0, 0.3, 0.3])
     draws = dirichlet(shapes).rvs(200_000, random_state=np.random.default_rng(0))
-    found = geometric_means(weights, gamma, n_states)
+    found = base_of(weights, ClusterPrior(gamma, n_states=n_states))
     assert found == pytest.approx(np.exp(np.log(draws[:, :2]).mean(axis=0)), rel=5e-3)
 
 
@@ -115,7 +122,9 @@ def test_base_bound_is_minus_the_divergence_of_dirichlet_distributions():
     ratio = ((np.array([4.7, 1.7]) * np.log(draws[:, :2])).sum(axis=1)).mean()
     constant = special.gammaln(7.6) - special.gammaln([5.0, 2.0, 0.3, 0.3]).sum()
     constant -= special.gammaln(1.2) - 4 * special.gammaln(0.3)
-    assert base_bound(weights, gamma, n_states, 0.0) == pytest.approx(-(ratio + constant), abs=0.02)
+    assert base_bound(weights, ClusterPrior(gamma, n_states=n_states), 0.0) == pytest.approx(
+        -(ratio + constant), abs=0.02
+    )
     assert q.alpha.sum() > p.alpha.sum()
 
 
@@ -140,12 +149,13 @@ def test_expected_rising_factorials_are_above_what_the_bound_takes_for_them(stic
 def test_slopes_of_log_rising_are_its_derivatives():
     rng = np.random.default_rng(0)
     counts, rho, base = rng.gamma(1.0, size=(2, 4, 3)), np.array([1.0, 0.3]), np.array([0.5, 0.2, 0.1])
-    _, slopes = log_rising(counts, rho, base, 1.3, 0.4)
+    prior = ClusterPrior(1.0, 1.3, 0.4)
+    _, slopes = log_rising(counts, rho, base, prior)
     for s in range(3):
         up, down = base.copy(), base.copy()
         up[s] *= np.exp(1e-5)
         down[s] *= np.exp(-1e-5)
-        difference = log_rising(counts, rho, up, 1.3, 0.4)[0] - log_rising(counts, rho, down, 1.3, 0.4)[0]
+        difference = log_rising(counts, rho, up, prior)[0] - log_rising(counts, rho, down, prior)[0]
         assert slopes[s] == pytest.approx(difference / 2e-5, rel=1e-6)
 
 
@@ -155,9 +165,8 @@ def test_base_weights_settle_at_prior_plus_tables():
     hyper = ClusterPrior(1.0, 2.0, 0.0, 6)
     weights = first_weights(counts, hyper)
     for _ in range(200):
-        weights = weigh_states(counts, np.ones(3), weights, 1.0, 6, 2.0, 0.0, 1)
-    base = geometric_means(weights, 1.0, 6)
-    _, tables = log_rising(counts, np.ones(3), base, 2.0, 0.0)
+        weights = weigh_states(counts, np.ones(3), weights, hyper, 1)
+    _, tables = log_rising(counts, np.ones(3), base_of(weights, hyper), hyper)
     # The variances of log β pull a little towards larger weights.
     assert weights == pytest.approx(1 / 6 + tables, rel=0.03)
 

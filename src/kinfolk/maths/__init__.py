@@ -4,9 +4,9 @@ arrays       the kinds of arrays that functions take and give
 compiled     the one decorator of all kernels; kernel_cache: what it keeps, and for how long
 dirichlet    marginals of Dirichlet-multinomial counts laid side by side, with numbers beside them
 conjugate    marginals and predictive densities of numbers: Gaussian, and Poisson counts
-draws        draws from discrete distributions, and of Dirichlet ones, for kernels
+draws        draws from discrete distributions, for kernels
 rising       rising factorials, for kernels
-gamma_draws  logarithms of Gamma draws, with numpy alone
+gamma_draws  draws of Gamma and Dirichlet distributions, with numpy alone
 digamma      the first two derivatives of lgamma, for kernels
 blas         optimisation of few parameters without the threads of BLAS
 """

@@ -79,10 +79,9 @@ def test_an_unknown_code_is_never_drawn():
 
 def test_codes_share_rows_of_densities():
     emission = Categorical(3)
-    densities = emission.densities(
-        emission.draw_parameters(np.zeros((2, 3)), np.random.default_rng(5)), (np.arange(-1, 5),)
-    )
-    assert densities.likelihood.shape == (5, 2)
+    parameters = emission.draw_parameters(np.zeros((2, 3)), np.random.default_rng(5))
+    densities = emission.log_densities(parameters, (np.arange(-1, 5),))
+    assert densities.rows.shape == (5, 2)
     assert densities.row.tolist() == [4, 0, 1, 2, 3, 3]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kinfolk.sequences.model.filtering import scaled
 from tests.sequences.emissions.families import NAMES, example, of_one_state, taken
 
 pytestmark = pytest.mark.parametrize("name", NAMES)
@@ -148,7 +149,7 @@ def test_leading_axes_are_carried_through(name):
 def test_rows_of_densities_are_scaled_to_one_and_their_scale_is_kept(name):
     emission, observations = example(name)
     parameters = emission.draw_parameters(np.zeros((3, emission.n_statistics)), np.random.default_rng(10))
-    densities = emission.densities(parameters, observations)
+    densities = scaled(emission.log_densities(parameters, observations))
     assert densities.row.dtype == np.int64
     np.testing.assert_array_equal(densities.likelihood.max(axis=1), 1.0)
     back = (np.log(densities.likelihood) + densities.log_scale[:, None])[densities.row]
@@ -162,7 +163,7 @@ def test_a_state_in_which_a_step_is_all_but_impossible_keeps_a_density_above_zer
     emission, observations = example(name)
     certain = of_one_state(emission, taken(observations, [0])) * 1e9
     statistics = np.concatenate([certain, np.zeros_like(certain)])
-    densities = emission.with_strength(1e-3).expected_densities(statistics, observations)
+    densities = scaled(emission.with_strength(1e-3).expected_log_densities(statistics, observations))
     assert densities.likelihood.min() < 1e-100
     assert densities.likelihood.min() > 0.0
 
@@ -236,7 +237,7 @@ def test_extreme_strengths_leave_everything_finite(name, strength):
     statistics = of_one_state(emission, observations)
     rng = np.random.default_rng(15)
     for counts in (np.zeros((5, emission.n_statistics)), statistics.repeat(5, axis=0)):
-        densities = emission.densities(emission.draw_parameters(counts, rng), observations)
+        densities = scaled(emission.log_densities(emission.draw_parameters(counts, rng), observations))
         assert np.isfinite(densities.likelihood).all()
         assert np.isfinite(densities.log_scale).all()
         assert np.isfinite(emission.log_marginal(counts)).all()

@@ -18,8 +18,7 @@ from kinfolk.partition.crp import canonical
 from kinfolk.plots import hinton
 from kinfolk.plots.evolution import cluster_evolution
 from kinfolk.progress import progress_bar
-from kinfolk.sequences.inference.chains import run_chains
-from kinfolk.sequences.inference.gibbs import GibbsSampler
+from kinfolk.sequences.inference.gibbs import GibbsSampler, run_chains
 from kinfolk.sequences.inference.options import Schedule
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.ndp_ihmm import Priors

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.model.emissions.emission import Densities, Emission
-from kinfolk.sequences.model.filtering import log_likelihoods, most_probable_states
+from kinfolk.sequences.model.filtering import log_likelihoods, most_probable_states, scaled, smooth
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.smoothing import expected_counts
 
 
 class CompiledFilters(NamedTuple):
@@ -24,20 +23,20 @@ class CompiledFilters(NamedTuple):
 
     def densities(self, parameters: Floats, sequences: Sequences) -> Densities:
         """How probable every step is in every state."""
-        return self.emission.densities(parameters, sequences.observations)
+        return scaled(self.emission.log_densities(parameters, sequences.observations))
 
     def log_likelihoods(self, densities: Densities, sequences: Sequences, transitions: Floats) -> Floats:
         """Log likelihood of each sequence."""
-        return np.asarray(log_likelihoods(*densities, sequences.bounds, transitions))
+        return np.asarray(log_likelihoods(densities, sequences.bounds, transitions))
 
     def smooth(self, densities: Densities, sequences: Sequences, transitions: Floats) -> tuple[Floats, Floats]:
         """Log likelihoods, and the states of every step, given the whole sequence."""
-        found, _, probability = expected_counts(*densities, sequences.bounds, transitions)
-        return found, probability
+        found = smooth(densities, sequences.bounds, sequences.task_bounds, transitions[None])
+        return found.log_likelihoods, found.posteriors
 
     def most_probable_paths(self, densities: Densities, sequences: Sequences, transitions: Floats) -> NDArray[np.int64]:
         """States of the most probable paths."""
-        return np.asarray(most_probable_states(*densities, sequences.bounds, transitions)[0])
+        return np.asarray(most_probable_states(densities, sequences.bounds, transitions)[0])
 
     def each(self, work: Callable[[int], Floats], places: Iterable[int]) -> list[Floats]:
         """What some work gives for each place, in their order, whatever the number of threads."""

@@ -89,7 +89,7 @@ def model_distances(
     -------
     ndarray of shape (n_models, n_models)
     """
-    from kinfolk.sequences.model.filtering import log_likelihoods
+    from kinfolk.sequences.model.filtering import log_likelihoods, scaled
 
     bounds = np.arange(0, (n_sequences + 1) * length, length, dtype=np.int64)
 
@@ -97,9 +97,8 @@ def model_distances(
         return simulate(models[i], emission, n_sequences, length, np.random.default_rng([random_state, i]))
 
     def score(observations: Any, j: int) -> Floats:
-        density = emission.densities(models[j].parameters, observations)
-        found = log_likelihoods(density.likelihood, density.log_scale, density.row, bounds, models[j].transitions)
-        return np.asarray(found)
+        density = scaled(emission.log_densities(models[j].parameters, observations))
+        return np.asarray(log_likelihoods(density, bounds, models[j].transitions))
 
     return distances(len(models), sample, score)
 

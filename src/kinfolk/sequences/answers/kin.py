@@ -12,8 +12,8 @@ from kinfolk.sequences.answers.new_tasks import joining_weights, pseudo_counts
 from kinfolk.sequences.answers.prediction import Kept
 from kinfolk.sequences.model.draw import Draw
 from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.filtering import scaled, smooth
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.smoothing import expected_counts
 
 # Each cluster of a draw takes an iteration of its own; so many draws answer well enough.
 _MOST_DRAWS = 50
@@ -54,18 +54,19 @@ def kin_of(kept: Kept, sequences: Sequences, log_evidence_alone: float) -> Kin:
 def bound_on_evidence(draw: Draw, cluster: int, emission: Emission, sequences: Sequences) -> float:
     """Lower bound on log p(O | θ, β, α) of a task in a cluster, by mean field over its states and transition rows."""
     rows = pseudo_counts(draw.base_weights[cluster], draw.hyper)
-    densities = emission.densities(draw.parameters[cluster], sequences.observations)
-    counts = expected_counts(*densities, sequences.bounds, rows / rows.sum(axis=1, keepdims=True))[1]
+    densities = scaled(emission.log_densities(draw.parameters[cluster], sequences.observations))
+    given = densities, sequences.bounds, sequences.task_bounds
+    counts = smooth(*given, (rows / rows.sum(axis=1, keepdims=True))[None]).counts[0]
     bound = -np.inf
     for _ in range(_MOST_ITERATIONS):
         before = bound
         posterior = rows + counts
         expected_log = digamma(posterior) - digamma(posterior.sum(axis=1, keepdims=True))
-        found, new_counts, _ = expected_counts(*densities, sequences.bounds, np.exp(expected_log))
-        bound = float(found.sum()) - _divergence(rows, counts, expected_log)
+        found = smooth(*given, np.exp(expected_log)[None])
+        bound = float(found.of_tasks[0]) - _divergence(rows, counts, expected_log)
         if bound - before < _SETTLED:
             break
-        counts = new_counts
+        counts = found.counts[0]
     return bound
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kinfolk.maths.arrays import Floats
+from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 
 # Transition rows that are drawn for a new task: so many over all draws, and at least so many from each.
@@ -53,11 +54,8 @@ def pseudo_counts(base_weights: Floats, hyper: HyperParameters) -> Floats:
 
 
 def draw_rows(rows: Floats, rng: np.random.Generator) -> Floats:
-    """Draw from a Dirichlet distribution for each row, in logarithms, since a share may be too small for a float.
-
-    A Gamma(a) draw is one of Gamma(a + 1) times U^{1/a}.
-    """
-    weights = np.log(rng.standard_gamma(rows + 1.0)) - rng.standard_exponential(rows.shape) / rows
+    """Draw from a Dirichlet distribution for each row; files rely on which random numbers it takes."""
+    weights = log_gamma_draws(rows, rng)
     shares = np.exp(weights - weights.max(axis=-1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.partition.crp import canonical
 from kinfolk.sequences.estimators.base import SequenceModel
-from kinfolk.sequences.inference.starts import starting_partition
+from kinfolk.tasks.table import as_column, is_missing
+
+STARTS = ("agglomerate", "together", "apart")
 
 
 class NestedIHMM(SequenceModel):
@@ -141,3 +145,40 @@ class NestedIHMM(SequenceModel):
 
     def _starting_partition(self, tasks: NDArray[Any]) -> NDArray[np.int64] | None:
         return starting_partition(self.start, tasks, int(self.n_clusters))
+
+
+def starting_partition(start: Any, tasks: NDArray[Any], n_clusters: int) -> NDArray[np.int64] | None:
+    """The cluster of each task at the start; None where it is to be found by agglomeration.
+
+    Examples
+    --------
+    >>> starting_partition({"ann": 1, "bob": 2, "eve": 1}, np.array(["ann", "bob", "eve"]), 20).tolist()
+    [0, 1, 0]
+    """
+    n_tasks = len(tasks)
+    if isinstance(start, str):
+        if start not in STARTS:
+            known = ", ".join(f'"{way}"' for way in STARTS)
+            raise ValueError(f"start={start!r}: give {known}, or a cluster for each task")
+        if start == "apart":
+            return np.arange(n_tasks) % n_clusters
+        if start == "together" or n_tasks == 1:
+            return np.zeros(n_tasks, dtype=np.int64)
+        return None
+    if isinstance(start, Mapping):
+        without = [task for task in tasks.tolist() if task not in start]
+        if without:
+            raise ValueError(f"start has no cluster for task {without[0]!r}: every task needs one")
+        start = [start[task] for task in tasks.tolist()]
+    if not hasattr(start, "__len__"):
+        raise ValueError(f"start={start!r}: give one of {', '.join(map(repr, STARTS))}, or a cluster for each task")
+    labels = as_column(start, "start")
+    if len(labels) != n_tasks:
+        raise ValueError(f"start has {len(labels)} clusters for {n_tasks} tasks: one for each, as sorted, is needed")
+    if is_missing(labels).any():
+        raise ValueError(f"start has no cluster for task {tasks.tolist()[int(np.argmax(is_missing(labels)))]!r}")
+    place = {label: code for code, label in enumerate(dict.fromkeys(labels.tolist()))}
+    partition = canonical(np.array([place[label] for label in labels.tolist()], dtype=np.int64))
+    if partition.max() >= n_clusters:
+        raise ValueError(f"start has {partition.max() + 1} clusters, and n_clusters={n_clusters} has no room for them")
+    return partition

@@ -7,27 +7,115 @@ eq. 9),
 
 the last terms being those of a Chinese restaurant process, to which π ~ Dir(η/K) comes close for large K. Only refined
 fits are compared, since refining one may add hundreds of nats; which pairs are worth refining is told by a glance.
+
+Hyper-parameters are learnt between rounds: those that maximise the bound under their Gamma priors, given the fits of
+all clusters. Each is maximised on its own, on the scale of its logarithm, with expected transitions, base weights and
+emission statistics held; q(W) and q(θ) follow, since they are the posteriors given those. The bound never falls.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import lgamma, log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.partition.concentration import GammaPrior, most_probable_concentration
-from kinfolk.partition.crp import canonical
-from kinfolk.sequences.inference.mean_field import ClusterFit, fit_cluster, start_of
-from kinfolk.sequences.inference.most_probable_hyper import learn_hyper, log_prior
+from kinfolk.sequences.inference.mean_field import (
+    ClusterFit,
+    base_bound,
+    base_of,
+    fit_cluster,
+    log_rising,
+    start_of,
+)
 from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors, value_of
 from kinfolk.sequences.model.sequences import Sequences
 
+# One update moves a hyper-parameter by no more than a factor of e to this power, and stops within this of the best.
+_FARTHEST = 2.0
+_PRECISION = 0.01
+
+
+def most_probable(value: Callable[[float], float], current: float, prior: GammaPrior | float) -> float:
+    """The hyper-parameter near ``current`` that maximises value + log prior density of its logarithm."""
+    if not isinstance(prior, GammaPrior):
+        return float(prior)
+
+    def loss(log_at: float) -> float:
+        at = float(np.exp(log_at))
+        return prior.rate * at - prior.shape * log_at - value(at)
+
+    centre = float(np.log(current))
+    found = minimize_scalar(
+        loss, bounds=(centre - _FARTHEST, centre + _FARTHEST), method="bounded", options={"xatol": _PRECISION}
+    )
+    return float(np.exp(found.x)) if found.fun < loss(centre) else current
+
+
+def learn_hyper(
+    fits: Sequence[ClusterFit],
+    emission: Emission,
+    hyper: ClusterPrior,
+    priors: Priors,
+    task_weights: Sequence[Floats] | None = None,
+) -> tuple[ClusterPrior, Emission]:
+    """Hyper-parameters for fits that are held, one after the other; those with a fixed value keep it.
+
+    ``task_weights`` tells how far each task of a fit belongs to its cluster, wholly by default.
+
+    Examples
+    --------
+    >>> from kinfolk.sequences.model.emissions.categorical import Categorical
+    >>> from kinfolk.sequences.inference.task_set_fits import fit_from_blocks
+    >>> from kinfolk.sequences.model.sequences import Sequences
+    >>> codes = np.tile(np.repeat([0, 1], 10), 6)
+    >>> sequences = Sequences((codes,), np.array([0, 120]), np.array([0, 1]))
+    >>> fit = fit_from_blocks(sequences, Categorical(2, 1.0), ClusterPrior(), np.random.default_rng(0))
+    >>> _, emission = learn_hyper([fit], Categorical(2, 1.0), ClusterPrior(), Priors())
+    >>> emission.strength < 0.5
+    True
+    """
+    weights = [np.ones(len(fit.counts)) for fit in fits] if task_weights is None else task_weights
+
+    def of_rows(at: ClusterPrior) -> float:
+        total = 0.0
+        for fit, rho in zip(fits, weights, strict=True):
+            counts = np.ascontiguousarray(fit.counts)
+            total += log_rising(counts, rho, base_of(fit.weights, at), at)[0]
+            total += base_bound(fit.weights, at, float(rho.sum()))
+        return total
+
+    alpha = most_probable(lambda x: of_rows(hyper._replace(alpha=x)), hyper.alpha, priors.alpha)
+    hyper = hyper._replace(alpha=alpha)
+    gamma = most_probable(lambda x: of_rows(hyper._replace(gamma=x)), hyper.gamma, priors.gamma)
+    hyper = hyper._replace(gamma=gamma)
+    stickiness = most_probable(lambda x: of_rows(hyper._replace(stickiness=x)), hyper.stickiness, priors.stickiness)
+    hyper = hyper._replace(stickiness=stickiness)
+    statistics = np.concatenate([fit.statistics for fit in fits])
+    strength = most_probable(
+        lambda x: float(emission.with_strength(x).log_marginal(statistics).sum()), emission.strength, priors.strength
+    )
+    return hyper, emission.with_strength(strength)
+
+
+def log_prior(priors: Priors, eta: float, hyper: ClusterPrior, strength: float) -> float:
+    """Log prior density of the logarithms of the hyper-parameters that are learnt."""
+    values = (eta, hyper.gamma, hyper.alpha, strength, hyper.stickiness)
+    pairs = zip(priors, values, strict=True)
+    return sum(prior.log_density(value) for prior, value in pairs if isinstance(prior, GammaPrior))
+
+
+# It looks at all pairs of tasks; more of them than this are met in random batches.
+MOST_TASKS_TO_AGGLOMERATE = 100
 # Pairs refined in vain before no better join is expected.
 _PATIENCE = 8
 # Iterations that tell which pairs are worth refining.
@@ -39,7 +127,8 @@ _LEARNING_ROUNDS, _ROUNDS = 4, 3
 class Agglomeration(NamedTuple):
     """Clusters of tasks, their fits, and the hyper-parameters under which they were found.
 
-    ``joins`` has the pairs of sets in the order in which they were joined, each with what it gained.
+    Clusters are in the order of their first tasks. ``joins`` has the pairs of sets in the order in which they were
+    joined, each with what it gained.
     """
 
     clusters: tuple[TaskSet, ...]
@@ -58,7 +147,7 @@ class Agglomeration(NamedTuple):
         labels = np.empty(self.set_fits.sequences.n_tasks, dtype=np.int64)
         for k, tasks in enumerate(self.clusters):
             labels[list(tasks)] = k
-        return canonical(labels)
+        return labels
 
 
 def log_seats(sizes: tuple[int, int], eta: float) -> float:
@@ -163,6 +252,23 @@ def find_clusters(
         )
     assert best is not None
     return best
+
+
+def given_clusters(
+    sequences: Sequences,
+    emission: Emission,
+    priors: Priors,
+    n_states: int,
+    partition: NDArray[np.int64],
+    seed: int,
+) -> Agglomeration:
+    """Tasks in given clusters, each with a fit, as if they had been agglomerated; at most a hundred tasks."""
+    hyper = ClusterPrior.of(priors.means(), n_states)
+    set_fits = SetFits.of_data(sequences, emission, hyper, seed=seed)
+    clusters = tuple(sorted(tuple(np.flatnonzero(partition == k).tolist()) for k in np.unique(partition)))
+    for tasks in clusters:
+        set_fits.of(tasks)
+    return Agglomeration(clusters, set_fits, priors.means().eta, ())
 
 
 def at_most(found: Agglomeration, n_clusters: int) -> Agglomeration:

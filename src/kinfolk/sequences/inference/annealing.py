@@ -18,30 +18,28 @@ twelve in one cluster are weighed with one of 4; draws from q alone scatter as m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from math import exp, lgamma, log
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-from kinfolk.maths.draws import draw_dirichlet
-from kinfolk.sequences.inference.local_posteriors import NO_COUNT, log_rising
-from kinfolk.sequences.inference.mean_field import ClusterFit, fit_locally
+from kinfolk.maths.gamma_draws import draw_dirichlet
+from kinfolk.sequences.inference.mean_field import NO_COUNT, ClusterFit, fit_locally, log_rising
 from kinfolk.sequences.model.emissions.emission import Codes, Densities, Emission, LogDensities
-from kinfolk.sequences.model.filtering import draw_states, log_likelihoods
-from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
+from kinfolk.sequences.model.filtering import draw_states, log_likelihoods, reordered, scaled
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, count_transitions, draw_transitions
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.transitions import count_transitions, draw_rows_of_tasks
 
 # Probabilities that are zero in floats count as this much.
 _TINY = 1e-300
-# A reference is the farther from the posterior the more data there are: a temperature for so many steps, within bounds.
-# They lie close together near 1, where a path back from an x that the reference hardly knows loses most.
-_STEPS_A_TEMPERATURE, _FEWEST, _MOST, _BEND = 300, 10, 40, 3.0
+# A reference is the farther from the posterior the more data there are: a temperature for so many steps, within bounds;
+# from the usual number on, one for twice as many. Paths of a few hundred steps have weights that scatter as little
+# with three temperatures as with ten. They lie close together near 1, where a path back from an x that the reference
+# hardly knows loses most.
+_STEPS_A_TEMPERATURE, _STEPS_OF_MANY, _FEWEST, _USUAL, _MOST, _BEND = 150, 300, 3, 10, 40, 3.0
 # Metropolis steps of β at each temperature, for each state: two states share their weight anew, on the scale of logits.
 _TRIES_A_STATE = 2
 
@@ -54,83 +52,91 @@ class Particle(NamedTuple):
     transitions: Floats
 
 
+class Guide(NamedTuple):
+    """What kernels read of a reference; ``tables``, ``counts`` and ``row_weights`` are zero for states it does not use.
+
+    Attributes
+    ----------
+    bounds, task_bounds : arrays
+        Where sequences and tasks begin and end.
+    tables, counts : arrays of shape (L,) and (tasks, L + 1, L)
+        m̂ and n̂.
+    row_weights : array of shape (rows of the densities, L)
+        How far each row is the state's.
+    """
+
+    bounds: Codes
+    task_bounds: Codes
+    tables: Floats
+    counts: Floats
+    row_weights: Floats
+
+
 class Reference(NamedTuple):
-    """What q is made of, for all L states; a function of the data alone.
+    """What q is made of, for all L states, of which the fit uses the first A; a function of the data alone.
 
     Attributes
     ----------
     sequences : Sequences
         The tasks' own.
-    tables, statistics, counts : arrays of shape (L,), (L, S) and (tasks, L + 1, L)
-        m̂, n̂ᵉ and n̂, zero for states that the fit does not use.
-    row_weights : array of shape (rows of the densities, A)
-        How far each row is the state's, for the A states that the fit uses; they come first.
-    log_guide, row : arrays of shape (rows, L) and (n_steps,)
+    guide : Guide
+    n_used : int
+        A.
+    statistics : array of shape (L, S)
+        n̂ᵉ.
+    log_rows, row : arrays of shape (rows, L) and (n_steps,)
         Log θ̃ of every row of the densities, and the row of each step.
-    log_guide_moves : array of shape (tasks, L + 1, L)
+    log_moves : array of shape (tasks, L + 1, L)
         Log W̃.
     log_guided : float
         Log p(O | W̃, θ̃).
+    temperatures : list of float
+        The way from the reference, 0, to the posterior, 1.
     """
 
     sequences: Sequences
-    tables: Floats
+    guide: Guide
+    n_used: int
     statistics: Floats
-    counts: Floats
-    row_weights: Floats
-    log_guide: Floats
+    log_rows: Floats
     row: Codes
-    log_guide_moves: Floats
+    log_moves: Floats
     log_guided: float
-
-    @property
-    def n_used(self) -> int:
-        """A."""
-        return int(self.row_weights.shape[1])
-
-    @property
-    def temperatures(self) -> Floats:
-        """The way from the reference, 0, to the posterior, 1."""
-        n_steps = self.sequences.n_steps // _STEPS_A_TEMPERATURE
-        return np.asarray(1.0 - np.linspace(1.0, 0.0, min(max(n_steps, _FEWEST), _MOST) + 1) ** _BEND)
+    temperatures: list[float]
 
 
 def reference_of(
-    fit: ClusterFit, sequences: Sequences, emission: Emission, hyper: ClusterPrior, n_states: int
+    fit: ClusterFit, sequences: Sequences, emission: Emission, prior: ClusterPrior, n_states: int
 ) -> Reference:
     """The reference made of a fit of the sequences' tasks, under hyper-parameters that need not be those of f."""
-    posteriors = fit_locally(sequences, emission, hyper, fit).posteriors
+    posteriors = fit_locally(sequences, emission, prior, fit).posteriors
     n_used = len(fit.weights)
     tables, statistics = np.zeros(n_states), np.zeros((n_states, emission.n_statistics))
     counts = np.zeros((sequences.n_tasks, n_states + 1, n_states))
-    tables[:n_used] = np.maximum(fit.weights - hyper.gamma / hyper.n_states, 0.0)
+    tables[:n_used] = np.maximum(fit.weights - prior.gamma / prior.n_states, 0.0)
     statistics[:n_used] = emission.expected_statistics(sequences.observations, posteriors)
     counts[:, : n_used + 1, :n_used] = fit.counts
-    guide = emission.log_predictive_densities(statistics, sequences.observations)
-    row_weights = np.zeros((len(guide.rows), n_used))
-    np.add.at(row_weights, guide.row, posteriors)
-    moves = counts + hyper.alpha * (hyper.gamma / n_states + tables) / (hyper.gamma + tables.sum())
-    moves[:, np.arange(1, n_states + 1), np.arange(n_states)] += hyper.stickiness
-    log_moves = np.log(moves / moves.sum(axis=2, keepdims=True))
-    log_guided = _log_likelihood(sequences, guide.scaled(), np.exp(log_moves))
-    return Reference(sequences, tables, statistics, counts, row_weights, *guide, log_moves, log_guided)
+    log_rows, row = emission.log_predictive_densities(statistics, sequences.observations)
+    row_weights = np.zeros(log_rows.shape)
+    np.add.at(row_weights[:, :n_used], row, posteriors)
+    moves = counts + prior.alpha * (prior.gamma / n_states + tables) / (prior.gamma + tables.sum())
+    moves[:, np.arange(1, n_states + 1), np.arange(n_states)] += prior.stickiness
+    moves /= moves.sum(axis=2, keepdims=True)
+    guide = Guide(sequences.bounds, sequences.task_bounds, tables, counts, row_weights)
+    log_guided = float(log_likelihood_of_tasks(scaled(LogDensities(log_rows, row)), guide, moves))
+    n_temperatures = min(
+        max(sequences.n_steps // _STEPS_A_TEMPERATURE, _FEWEST), max(sequences.n_steps // _STEPS_OF_MANY, _USUAL), _MOST
+    )
+    way = (1.0 - np.linspace(1.0, 0.0, n_temperatures + 1) ** _BEND).tolist()
+    return Reference(sequences, guide, n_used, statistics, log_rows, row, np.log(moves), log_guided, way)
 
 
 def draw_from(reference: Reference, emission: Emission, prior: ClusterPrior, rng: np.random.Generator) -> Particle:
     """Draw x from q."""
-    n_states = len(reference.tables)
-    base_weights = np.empty(n_states)
-    draw_dirichlet(prior.gamma / n_states + reference.tables, base_weights, rng)
-    transitions = np.empty(reference.counts.shape)
-    _draw_rows(base_weights, prior, reference.counts, transitions, rng)
+    tables, counts = reference.guide.tables, reference.guide.counts
+    base_weights = draw_dirichlet(prior.gamma / len(tables) + tables, rng)
+    transitions = draw_transitions(prior.alpha * base_weights, prior.stickiness, counts, rng)
     return Particle(base_weights, emission.draw_parameters(reference.statistics, rng), transitions)
-
-
-def _draw_rows(
-    base_weights: Floats, prior: ClusterPrior, counts: Floats, transitions: Floats, rng: np.random.Generator
-) -> None:
-    weights = np.tile(prior.alpha * base_weights, (len(counts), 1))
-    draw_rows_of_tasks(weights, prior.stickiness, counts, 0, len(counts), transitions, rng)
 
 
 def annealed(
@@ -162,111 +168,124 @@ def annealed(
     >>> round(float(np.exp(log_weight)), 6)
     0.5
     """
-    sequences, n_states = reference.sequences, len(reference.tables)
-    states = np.zeros(sequences.n_steps, dtype=np.int64)
-    share = prior.gamma / n_states
+    guide, observations = reference.guide, reference.sequences.observations
+    n_states, n_steps = len(guide.tables), reference.sequences.n_steps
+    n_tries = _TRIES_A_STATE * n_states if n_states > 1 else 0
+    # What the densities of x under the prior and q have that hangs on no x.
+    constant = reference.log_guided + float(emission.log_marginal(reference.statistics).sum())
     way = reference.temperatures[::-1] if back else reference.temperatures
     log_weight = 0.0
-    for now, following in zip(way[:-1].tolist(), way[1:].tolist(), strict=True):
-        rows = emission.log_densities(particle.parameters, sequences.observations).rows
+    for now, following in pairwise(way):
+        rows = emission.log_densities(particle.parameters, observations).rows
         log_moves = np.log(np.maximum(particle.transitions, _TINY))
         log_weight -= _log_sum(reference, rows, log_moves, now)
-        log_weight += _draw_states(reference, rows, log_moves, following, states, rng)
-        log_weight += (following - now) * _log_density_ratio(particle, reference, emission, prior, rows)
+        densities, moves = _tempered(reference, rows, log_moves, following)
+        states, base_weights = np.zeros(n_steps, dtype=np.int64), particle.base_weights.copy()
+        n = 0 if following == way[-1] else n_tries
+        noise = _Noise(rng.random(n_steps), rng.random((n, 3)), rng.standard_normal(n))
+        log_sum, counts = _draw_states_and_weights(
+            guide, densities, moves, prior, following, noise, states, base_weights
+        )
+        log_weight += log_sum
+        log_ratio = constant + _log_density_ratio(guide, rows, log_moves, particle.base_weights, prior)
+        log_weight += (following - now) * log_ratio
         if following == way[-1]:
             break
-        counts = count_transitions(states, sequences.bounds, sequences.task_bounds, n_states)
-        base_weights = particle.base_weights.copy()
-        n_tries = _TRIES_A_STATE * n_states if n_states > 1 else 0
-        shared = (prior.alpha, prior.stickiness, share, reference.tables, counts, reference.counts, following)
-        _move_base_weights(base_weights, *shared, n_tries, rng)
-        known = (1.0 - following) * reference.counts + following * counts
-        transitions = np.empty(known.shape)
-        _draw_rows(base_weights, prior, known, transitions, rng)
-        statistics = following * emission.statistics(sequences.observations, states, n_states)
+        transitions = draw_transitions(prior.alpha * base_weights, prior.stickiness, counts, rng)
+        statistics = following * emission.statistics(observations, states, n_states)
         statistics += (1.0 - following) * reference.statistics
         particle = Particle(base_weights, emission.draw_parameters(statistics, rng), transitions)
     return particle, -log_weight if back else log_weight
 
 
-def _log_density_ratio(
-    particle: Particle, reference: Reference, emission: Emission, prior: ClusterPrior, rows: Floats
-) -> float:
-    """Log of p(x)/q(x), and of the reference's own sum over states, which q(s) is divided by."""
-    n_states, n_used, tables = len(reference.tables), reference.n_used, reference.tables
-    base_weights, share = np.maximum(particle.base_weights, _TINY), prior.gamma / n_states
-    value = gammaln(prior.gamma) - gammaln(prior.gamma + tables.sum())
-    value += (gammaln(share + tables) - gammaln(share) - tables * np.log(base_weights)).sum()
-    value += log_rising(reference.counts, np.ones(len(reference.counts)), base_weights, prior.alpha, prior.stickiness)[
-        0
-    ]
-    value -= (reference.counts * np.log(np.maximum(particle.transitions, _TINY))).sum()
-    value += emission.log_marginal(reference.statistics).sum() - (reference.row_weights * rows[:, :n_used]).sum()
-    return float(value + reference.log_guided)
-
-
-def _tempered(reference: Reference, rows: Floats, at: float) -> LogDensities:
-    return LogDensities(at * rows + (1.0 - at) * reference.log_guide, reference.row)
+def _tempered(reference: Reference, rows: Floats, log_moves: Floats, at: float) -> tuple[Densities, Floats]:
+    """Densities of steps, and transitions of tasks, at a temperature."""
+    log_rows = at * rows + (1.0 - at) * reference.log_rows
+    moves = np.exp(at * log_moves + (1.0 - at) * reference.log_moves)
+    return scaled(LogDensities(log_rows, reference.row)), moves
 
 
 def _log_sum(reference: Reference, rows: Floats, log_moves: Floats, at: float) -> float:
     """Log of the sum over states of p(O, s | x)^t p(O, s | W̃, θ̃)^(1−t)."""
     if at == 0.0:
         return reference.log_guided
-    densities, moves = _tempered(reference, rows, at).scaled(), _mixed(reference, log_moves, at)
-    return _log_likelihood(reference.sequences, densities, moves)
+    densities, moves = _tempered(reference, rows, log_moves, at)
+    return float(log_likelihood_of_tasks(densities, reference.guide, moves))
 
 
-def _log_likelihood(sequences: Sequences, densities: Densities, transitions: Floats) -> float:
+class _Noise(NamedTuple):
+    """Random numbers of one temperature: uniform ones of the steps; of tries at β uniform (n, 3), normal (n,)."""
+
+    of_steps: Floats
+    of_tries: Floats
+    normal: Floats
+
+
+@reordered
+def log_likelihood_of_tasks(densities, guide, transitions):  # type: ignore[no-untyped-def]
     """Log likelihood of all sequences, each by the transitions of its task."""
-    likelihood, log_scale, row = densities
     total = 0.0
-    for j, (bounds, steps) in enumerate(_by_task(sequences)):
-        total += float(log_likelihoods(likelihood, log_scale, row[steps], bounds, transitions[j]).sum())
+    for j in range(len(transitions)):
+        own = guide.bounds[guide.task_bounds[j] : guide.task_bounds[j + 1] + 1]
+        for log_likelihood in log_likelihoods(densities, own, transitions[j]):
+            total += log_likelihood
     return total
 
 
-def _draw_states(
-    reference: Reference,
-    rows: Floats,
-    log_moves: Floats,
-    at: float,
-    states_out: Codes,
-    rng: np.random.Generator,
-) -> float:
-    """Draw states at a temperature; the log of the sum over them."""
-    (likelihood, log_scale, row), moves = _tempered(reference, rows, at).scaled(), _mixed(reference, log_moves, at)
-    uniforms = rng.random(len(states_out))
-    total = 0.0
-    for j, (bounds, steps) in enumerate(_by_task(reference.sequences)):
-        given = likelihood, log_scale, row[steps], bounds, moves[j], uniforms[steps], states_out[steps]
-        total += float(draw_states(*given).sum())
-    return total
+@reordered
+def _log_density_ratio(guide, rows, log_moves, base_weights, prior):  # type: ignore[no-untyped-def]
+    """Log of p(x)/q(x) without what hangs on the reference alone."""
+    n_states, share = len(base_weights), prior.gamma / len(base_weights)
+    at_least, all_tables = np.empty(n_states), 0.0
+    value = lgamma(prior.gamma)
+    for s in range(n_states):
+        at_least[s] = max(base_weights[s], _TINY)
+        all_tables += guide.tables[s]
+        value += lgamma(share + guide.tables[s]) - lgamma(share) - guide.tables[s] * log(at_least[s])
+    value -= lgamma(prior.gamma + all_tables)
+    value += log_rising(guide.counts, np.ones(len(guide.counts)), at_least, prior)[0]
+    for j in range(len(guide.counts)):
+        for r in range(n_states + 1):
+            for s in range(n_states):
+                value -= guide.counts[j, r, s] * log_moves[j, r, s]
+    for i in range(len(rows)):
+        for s in range(n_states):
+            # A state that the reference does not use may be impossible here.
+            if guide.row_weights[i, s] > 0.0:
+                value -= guide.row_weights[i, s] * rows[i, s]
+    return value
 
 
-def _mixed(reference: Reference, log_moves: Floats, at: float) -> Floats:
-    """Transitions of the tasks at a temperature."""
-    return np.asarray(np.exp(at * log_moves + (1.0 - at) * reference.log_guide_moves))
-
-
-def _by_task(sequences: Sequences) -> Iterator[tuple[Codes, slice]]:
-    """Where the sequences of each task begin and end among its steps, and where these are."""
-    for first, last in pairwise(sequences.task_bounds.tolist()):
-        own = sequences.bounds[first : last + 1]
-        yield own - own[0], slice(int(own[0]), int(own[-1]))
+@reordered
+def _draw_states_and_weights(guide, densities, moves, prior, at, noise, states_out, base_weights):  # type: ignore[no-untyped-def]
+    """Draw states at a temperature, then β given them, in place; the log of the sum over states, and (1 − t)n̂ + t n."""
+    n_states, total = len(base_weights), 0.0
+    for j in range(len(moves)):
+        own = guide.bounds[guide.task_bounds[j] : guide.task_bounds[j + 1] + 1]
+        for log_likelihood in draw_states(densities, own, moves[j], noise.of_steps, states_out):
+            total += log_likelihood
+    counts = count_transitions(states_out, guide.bounds, guide.task_bounds, n_states)
+    _move_base_weights(base_weights, prior, guide, counts, at, noise)
+    known = np.empty(guide.counts.shape)
+    for j in range(len(known)):
+        for r in range(n_states + 1):
+            for s in range(n_states):
+                known[j, r, s] = (1.0 - at) * guide.counts[j, r, s] + at * counts[j, r, s]
+    return total, known
 
 
 @compiled
-def _log_density_of_weight(weight, state, alpha, kappa, share, tables, counts, counts_of_reference, at):  # type: ignore[no-untyped-def]
+def _log_density_of_weight(weight, state, prior, guide, counts, at):  # type: ignore[no-untyped-def]
     """Log density of β_l at a temperature given the states, W integrated out; what hangs on β_l."""
-    value = (share + (1.0 - at) * tables[state] - 1.0) * log(weight)
-    log_gamma = lgamma(alpha * weight)
+    share, kappa = prior.gamma / len(guide.tables), prior.stickiness
+    value = (share + (1.0 - at) * guide.tables[state] - 1.0) * log(weight)
+    log_gamma = lgamma(prior.alpha * weight)
     for j in range(counts.shape[0]):
         for r in range(counts.shape[1]):
-            n, expected = counts[j, r, state], counts_of_reference[j, r, state]
+            n, expected = counts[j, r, state], guide.counts[j, r, state]
             if n == 0 and expected <= NO_COUNT:
                 continue
-            x, log_gamma_x = alpha * weight, log_gamma
+            x, log_gamma_x = prior.alpha * weight, log_gamma
             if r == state + 1 and kappa > 0.0:
                 x += kappa
                 log_gamma_x = lgamma(x)
@@ -276,26 +295,23 @@ def _log_density_of_weight(weight, state, alpha, kappa, share, tables, counts, c
 
 
 @compiled
-def _move_base_weights(  # type: ignore[no-untyped-def]
-    base_weights, alpha, kappa, share, tables, counts, counts_of_reference, at, n_tries, rng
-):
+def _move_base_weights(base_weights, prior, guide, counts, at, noise):  # type: ignore[no-untyped-def]
     """Try to share the weight of two states anew, several times, in place."""
     n_states = len(base_weights)
-    for _ in range(n_tries):
-        a, b = int(rng.random() * n_states), int(rng.random() * (n_states - 1))
+    for i in range(len(noise.normal)):
+        a, b = int(noise.of_tries[i, 0] * n_states), int(noise.of_tries[i, 1] * (n_states - 1))
         b += b >= a
         old_a, old_b = base_weights[a], base_weights[b]
         if old_a <= _TINY or old_b <= _TINY:
             continue
-        logit = log(old_a) - log(old_b) + rng.standard_normal()
+        logit = log(old_a) - log(old_b) + noise.normal[i]
         new_a, new_b = (old_a + old_b) / (1.0 + exp(-logit)), (old_a + old_b) / (1.0 + exp(logit))
         if new_a <= _TINY or new_b <= _TINY:
             continue
         # The last terms are those of the change of variables from logits.
         log_ratio = log(new_a) + log(new_b) - log(old_a) - log(old_b)
         for state, new, old in ((a, new_a, old_a), (b, new_b, old_b)):
-            log_ratio += _log_density_of_weight(
-                new, state, alpha, kappa, share, tables, counts, counts_of_reference, at
-            ) - _log_density_of_weight(old, state, alpha, kappa, share, tables, counts, counts_of_reference, at)
-        if log(rng.random()) < log_ratio:
+            log_ratio += _log_density_of_weight(new, state, prior, guide, counts, at)
+            log_ratio -= _log_density_of_weight(old, state, prior, guide, counts, at)
+        if log(noise.of_tries[i, 2]) < log_ratio:
             base_weights[a], base_weights[b] = new_a, new_b

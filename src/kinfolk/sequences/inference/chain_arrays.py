@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.sequences.inference.chains import Chain
-from kinfolk.sequences.inference.gibbs import GibbsSampler, Position
+from kinfolk.sequences.inference.gibbs import Chain, GibbsSampler, Position
 from kinfolk.sequences.inference.mean_field import ClusterFit
 from kinfolk.sequences.inference.split_merge import SplitMerge
 from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet

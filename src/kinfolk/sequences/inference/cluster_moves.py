@@ -22,6 +22,7 @@ once, in threads, and tasks then choose one after the other.
 
 from __future__ import annotations
 
+from functools import partial
 from math import exp, inf, log
 from typing import NamedTuple
 
@@ -29,30 +30,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.sequences.inference.threads import Parallel, pieces, seeds, tapering
-from kinfolk.sequences.model.emissions import emission as emissions
-from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.filtering import (
-    draw_path,
-    filter_sequence,
-    longest,
-    reordered,
-    scratch_rows,
-    transpose_into,
-)
-from kinfolk.sequences.model.ndp_ihmm import State
+from kinfolk.sequences.model.emissions.emission import Densities, Emission, LogDensities
+from kinfolk.sequences.model.filtering import draw_states, filter_sequence, reordered, scaled, scratch_rows
+from kinfolk.sequences.model.ndp_ihmm import State, draw_transitions
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.transitions import draw_row
 
 # What is in memory at once: so many steps' densities, so many tasks' matrices.
 _MOST_STEPS, _MOST_TASKS = 1 << 15, 256
-
-
-class Densities(NamedTuple):
-    """Densities of steps in several clusters: as those of one, with clusters as the first axis."""
-
-    likelihood: NDArray[np.float64]
-    log_scale: NDArray[np.float64]
-    row: NDArray[np.int64]
+# Transition probabilities that are drawn at once: few enough to stay in a core's own memory.
+_CELLS = 1 << 14
 
 
 def densities_of(
@@ -62,14 +48,14 @@ def densities_of(
     emission: Emission,
     parallel: Parallel,
 ) -> Densities:
-    """How probable every step is in every state of some clusters."""
+    """How probable every step is in every state of some clusters: clusters are the first axis of rows and scales."""
 
-    def of(some: NDArray[np.int64]) -> emissions.Densities:
+    def of(some: NDArray[np.int64]) -> Densities:
         states = parameters[some].reshape(-1, parameters.shape[2])
         rows, row = emission.log_densities(states, sequences.observations)
         # Each cluster is scaled by itself: one that is far off would leave the range of floats next to the others.
         by_cluster = rows.reshape(len(rows), len(some), -1).swapaxes(0, 1)
-        return emissions.LogDensities(np.ascontiguousarray(by_cluster).reshape(-1, parameters.shape[1]), row).scaled()
+        return scaled(LogDensities(np.ascontiguousarray(by_cluster).reshape(-1, parameters.shape[1]), row))
 
     first = of(clusters[:1])
     # Where steps share a few rows, as codes do, all others are made at once, faster than handed to another thread.
@@ -81,44 +67,21 @@ def densities_of(
 
 
 @reordered
-def rows_in_use(bounds, task_bounds, task, n_states):  # type: ignore[no-untyped-def]
-    """How many transition rows a task's data can speak of: of sequences of one step, just the row that starts them."""
-    return n_states + 1 if longest(bounds[task_bounds[task] : task_bounds[task + 1] + 1]) > 1 else 1
-
-
-@reordered
-def draw_rows_not_in_use(bounds, task_bounds, slots, weights, kappa, transitions, rng):  # type: ignore[no-untyped-def]
-    """Draw from their prior the rows that scoring has left out."""
-    n_states = weights.shape[1]
-    no_counts, shapes = np.zeros(n_states), np.empty(n_states)
-    for j in range(len(slots)):
-        for r in range(rows_in_use(bounds, task_bounds, j, n_states), n_states + 1):
-            draw_row(weights[slots[j]], kappa, r, no_counts, shapes, transitions[j, r], rng)
-
-
-@reordered
-def score_pairs(densities, bounds, task_bounds, first, last, slots, weights, kappa, proposals, scores, rng):  # type: ignore[no-untyped-def]
-    """Draw transition matrices for pairs ``first:last`` of a task and a cluster, and the log likelihood of each.
+def score_pairs(densities, part, pairs, proposals, scores):  # type: ignore[no-untyped-def]
+    """Log likelihoods of tasks by the transition matrices that are drawn for pairs of a task and a cluster.
 
     Pairs are counted through the clusters of the first task, then of the second. ``proposals`` is (n_tasks, n_clusters,
-    R, L + 1, L); what it has at a task's own cluster (``slots``) and pick 0 is its current matrix, which stays.
+    R, L + 1, L).
     """
-    row = densities.row
     n_clusters, n_picks, n_states = proposals.shape[1], proposals.shape[2], proposals.shape[4]
     scratch, nothing = scratch_rows(2, n_states), np.empty((0, n_states))
-    no_counts, shapes = np.zeros(n_states), scratch_rows(1, n_states)[0]
-    for pair in range(first, last):
+    for pair in range(pairs[0], pairs[1]):
         j, a = pair // n_clusters, pair % n_clusters
-        n_rows = rows_in_use(bounds, task_bounds, j, n_states)
-        likelihood, log_scale = densities.likelihood[a], densities.log_scale[a]
+        own = Densities(densities.likelihood[a], densities.log_scale[a], densities.row)
         for r in range(n_picks):
-            rows = proposals[j, a, r]
-            if a != slots[j] or r > 0:
-                for row_drawn in range(n_rows):
-                    draw_row(weights[a], kappa, row_drawn, no_counts, shapes, rows[row_drawn], rng)
             total = 0.0
-            for i in range(task_bounds[j], task_bounds[j + 1]):
-                total += filter_sequence(likelihood, log_scale, row, bounds[i], bounds[i + 1], rows, scratch, nothing)
+            for i in range(part.task_bounds[j], part.task_bounds[j + 1]):
+                total += filter_sequence(own, part.bounds[i], part.bounds[i + 1], proposals[j, a, r], scratch, nothing)
                 if total == -inf:
                     break
             scores[j, a, r] = total
@@ -159,39 +122,21 @@ def choose(scores, slots, sizes, share, share_of_empty, uniforms):  # type: igno
 
 
 @reordered
-def draw_states_of_tasks(densities, bounds, tasks, slots, transitions, uniforms, first, last, states_out):  # type: ignore[no-untyped-def]
-    """Draw the states of sequences ``first:last``, each by the transitions of its task."""
-    n_states = transitions.shape[2]
-    likelihood, log_scale, row = densities.likelihood, densities.log_scale, densities.row
-    filtered = np.empty((longest(bounds[first : last + 1]), n_states))
-    scratch, weights = scratch_rows(2, n_states), scratch_rows(1, n_states)[0]
-    columns = np.empty((n_states, n_states))
-    for i in range(first, last):
-        j = tasks[i]
-        rows, a, start, stop = transitions[j], slots[j], bounds[i], bounds[i + 1]
-        if i == first or j != tasks[i - 1]:
-            transpose_into(columns, rows)
-        if filter_sequence(likelihood[a], log_scale[a], row, start, stop, rows, scratch, filtered) > -inf:
-            draw_path(filtered, columns, start, stop, uniforms, weights, states_out)
+def draw_states_of_tasks(densities, part, slots, transitions, uniforms, states_out, run):  # type: ignore[no-untyped-def]
+    """Draw the states of a run of sequences, each by the transitions and the cluster of its task."""
+    for j in range(len(slots)):
+        start, stop = max(part.task_bounds[j], run[0]), min(part.task_bounds[j + 1], run[1])
+        if start < stop:
+            a = slots[j]
+            own = Densities(densities.likelihood[a], densities.log_scale[a], densities.row)
+            draw_states(own, part.bounds[start : stop + 1], transitions[j], uniforms, states_out)
 
 
-def draw_states_of_part(
-    densities: Densities,
-    part: Sequences,
-    slots: NDArray[np.int64],
-    transitions: NDArray[np.float64],
-    states_out: NDArray[np.int64],
-    rng: np.random.Generator,
-    parallel: Parallel,
-) -> None:
-    """Draw all states of some tasks into ``states_out``, given the slots of their clusters among the densities."""
-    tasks = np.repeat(np.arange(part.n_tasks), np.diff(part.task_bounds))
-    uniforms = rng.random(part.n_steps)
+class _Part(NamedTuple):
+    """Where the sequences and the tasks of a part begin and end, for kernels."""
 
-    def run(piece: tuple[int, int]) -> None:
-        draw_states_of_tasks(densities, part.bounds, tasks, slots, transitions, uniforms, *piece, states_out)
-
-    parallel(run, pieces(part.bounds))
+    bounds: NDArray[np.int64]
+    task_bounds: NDArray[np.int64]
 
 
 def _score(
@@ -204,15 +149,24 @@ def _score(
     rng: np.random.Generator,
     parallel: Parallel,
 ) -> NDArray[np.float64]:
-    """Fill the proposals of some tasks, and score them."""
-    scores = np.empty(proposals.shape[:3])
-    n_clusters = proposals.shape[1]
+    """Draw the proposals of some tasks but the first at their own cluster, which is what they have, and score them."""
+    n_tasks, n_clusters, n_picks, _, n_states = proposals.shape
+    scores, of_pairs = np.empty((n_tasks, n_clusters, n_picks)), proposals.reshape(-1, *proposals.shape[2:])
+    current = np.arange(n_tasks) * n_clusters + slots
     reached = np.append(0, np.repeat(np.diff(part.step_bounds), n_clusters).cumsum())
     runs = list(tapering(reached, n_clusters))
+    n_at_once = max(_CELLS // (n_picks * n_states * (n_states + 1)), 1)
 
     def run(piece: tuple[tuple[int, int], int]) -> None:
-        own = np.random.default_rng(piece[1])
-        score_pairs(densities, part.bounds, part.task_bounds, *piece[0], slots, weights, kappa, proposals, scores, own)
+        first, last = piece[0]
+        kept = current[(current >= first) & (current < last)]
+        held = of_pairs[kept, 0]
+        none, own = np.zeros((n_picks, n_states + 1, 1)), np.random.default_rng(piece[1])
+        for begin in range(first, last, n_at_once):
+            some = np.arange(begin, min(begin + n_at_once, last))
+            of_pairs[some] = draw_transitions(weights[some % n_clusters][:, None], kappa, none, own)
+        of_pairs[kept, 0] = held
+        score_pairs(densities, _Part(part.bounds, part.task_bounds), (first, last), proposals, scores)
 
     parallel(run, zip(runs, seeds(rng, len(runs)), strict=True))
     return scores
@@ -251,7 +205,7 @@ def move_tasks(
     state : State
         With new clusters, transitions and states; all else as it was.
     """
-    n_clusters, n_states = state.n_clusters, state.n_states
+    n_clusters, n_states = state.base_weights.shape
     cluster, states, transitions = state.cluster.copy(), state.states.copy(), state.transitions.copy()
     enters = min(1.0, n_empty / n_clusters)
     sizes = np.bincount(cluster, minlength=n_clusters)
@@ -272,9 +226,8 @@ def move_tasks(
             scores = _score(densities, part, own, weights, state.hyper.stickiness, proposals, rng, parallel)
             picks = choose(scores, own, sizes, share, share / enters, rng.random(len(each)))
             transitions[first:last] = proposals[each, own, picks]
-            draw_rows_not_in_use(
-                part.bounds, part.task_bounds, own, weights, state.hyper.stickiness, transitions[first:last], rng
-            )
-        drawn = states[step_bounds[first] : step_bounds[last]]
-        draw_states_of_part(densities, part, own, transitions[first:last], drawn, rng, parallel)
+        where = _Part(part.bounds, part.task_bounds)
+        drawn, uniforms = states[step_bounds[first] : step_bounds[last]], rng.random(part.n_steps)
+        draw = partial(draw_states_of_tasks, densities, where, own, transitions[first:last], uniforms, drawn)
+        parallel(draw, pieces(part.bounds))
     return state._replace(cluster=taking_part[slots], states=states, transitions=transitions)

@@ -1,22 +1,47 @@
-"""Inference by Gibbs sampling ("gibbs"): where chains start, what a sweep is, and what they leave behind."""
+"""Inference by Gibbs sampling ("gibbs"): where chains start, several of them side by side, and what they leave behind.
+
+States alone have modes that are hundreds of nats apart, which no sweep gets across: every chain starts with the states
+of variational fits, found with random numbers of its own; tasks are agglomerated, or in clusters that are given.
+
+Of every draw the partition, the log joint, the concentrations and the numbers of states in use are recorded. Whole
+draws, with a transition matrix for each task, are kept for prediction: at most a thousand of them over all chains and
+at most 256 MiB, evenly spaced where there were more.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from kinfolk.progress import progress_bar
-from kinfolk.sequences.inference.chains import put_together, run_side_by_side
-from kinfolk.sequences.inference.options import Options
+from kinfolk.maths.arrays import Floats
+from kinfolk.partition.crp import canonical
+from kinfolk.progress import progress_bar, told_by_processes
+from kinfolk.sequences.inference.agglomeration import MOST_TASKS_TO_AGGLOMERATE, at_most, find_clusters, given_clusters
+from kinfolk.sequences.inference.mean_field import ClusterFit
+from kinfolk.sequences.inference.options import Options, Schedule
 from kinfolk.sequences.inference.split_merge import SplitMerge
-from kinfolk.sequences.inference.starts import fitted_start
+from kinfolk.sequences.inference.stochastic_variational import fit_stochastically
 from kinfolk.sequences.inference.sweep import start_state, sweep
+from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.fitted import Fitted
-from kinfolk.sequences.model.ndp_ihmm import Priors, State, kept
+from kinfolk.sequences.model.filtering import most_probable_states, scaled
+from kinfolk.sequences.model.fitted import (
+    HYPER_PARAMETERS,
+    MOST_BYTES,
+    MOST_DRAWS,
+    Fitted,
+    Traces,
+    judge,
+    put_together,
+    shares_of_states,
+)
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors, State, kept
 from kinfolk.sequences.model.sequences import Sequences
 
 # Splits and merges tried in each sweep at first, when they have most to find.
@@ -58,8 +83,8 @@ def infer(
         samplers = [
             GibbsSampler(sequences, emission, priors, *shape, options.partition, inner, n_learning=schedule.n_burn_in)
         ]
-    n_sweeps = len(samplers) * schedule.n_chains * schedule.n_sweeps
-    with progress_bar("Sampling", n_sweeps, options.verbose) as advance:
+    n_sweeps = len(samplers) * schedule.n_chains * (schedule.n_burn_in + schedule.n_draws * schedule.thin)
+    with progress_bar("Sampling", n_sweeps, True) if options.verbose else nullcontext() as advance:
         parts = run_side_by_side(samplers, schedule, seed, n_jobs, advance)
     fitted = parts[0] if options.n_clusters is not None else put_together(parts)
     return fitted.mean_hyper(), fitted
@@ -112,3 +137,238 @@ class GibbsSampler(NamedTuple):
     def draw(self, position: Position) -> Draw:
         """What is kept of a position."""
         return kept(position.state, self.sequences, self.emission)
+
+
+class FittedStart(NamedTuple):
+    """Clusters and hidden states to start from, and the fits of sets of tasks that moves between clusters build on.
+
+    ``set_fits`` is None where tasks are too many for such moves, or clusters too few.
+    """
+
+    partition: NDArray[np.int64]
+    states: NDArray[np.int64]
+    set_fits: SetFits | None
+
+
+def fitted_start(
+    sequences: Sequences,
+    emission: Emission,
+    priors: Priors,
+    n_clusters: int,
+    n_states: int,
+    partition: NDArray[np.int64] | None,
+    seed: int,
+) -> FittedStart:
+    """Where a chain begins; without a partition to start from, tasks are agglomerated."""
+    if sequences.n_tasks > MOST_TASKS_TO_AGGLOMERATE:
+        if partition is not None:
+            return FittedStart(partition, _states_in(sequences, emission, priors, n_states, partition, seed), None)
+        mixture = fit_stochastically(sequences, emission, priors, n_clusters=n_clusters, n_states=n_states, seed=seed)
+        fits = {}
+        for k, fit in enumerate(mixture.fits):
+            tasks = np.flatnonzero(mixture.partition == k)
+            fits[tuple(tasks.tolist())] = fit._replace(counts=fit.counts[tasks])
+        states = _states(sequences, fits, mixture.emission, mixture.hyper)
+        return FittedStart(canonical(mixture.partition), states, None)
+    moves = n_clusters > 1 and sequences.n_tasks > 1
+    if partition is None or moves:
+        found = find_clusters(sequences, emission, priors, n_states, seed=seed)
+    # Moves between clusters are the same wherever a chain starts.
+    set_fits = found.set_fits if moves else None
+    if partition is None:
+        found = at_most(found, n_clusters)
+    else:
+        found = given_clusters(sequences, emission, priors, n_states, partition, seed)
+    fits = dict(zip(found.clusters, found.fits, strict=True))
+    states = _states(sequences, fits, found.set_fits.emission, found.set_fits.hyper)
+    return FittedStart(found.partition, states, set_fits)
+
+
+def _states_in(
+    sequences: Sequences, emission: Emission, priors: Priors, n_states: int, partition: NDArray[np.int64], seed: int
+) -> NDArray[np.int64]:
+    """Hidden states of many tasks in given clusters, each cluster fitted by itself."""
+    states = np.empty(sequences.n_steps, dtype=np.int64)
+    for k in np.unique(partition):
+        tasks = np.flatnonzero(partition == k)
+        own = sequences.of_tasks(tasks)
+        if len(tasks) > MOST_TASKS_TO_AGGLOMERATE:
+            mixture = fit_stochastically(own, emission, priors, n_clusters=1, n_states=n_states, seed=seed)
+            fit, found_emission, hyper = mixture.fits[0], mixture.emission, mixture.hyper
+        else:
+            alone = given_clusters(own, emission, priors, n_states, np.zeros(len(tasks), dtype=np.int64), seed)
+            fit, found_emission, hyper = alone.fits[0], alone.set_fits.emission, alone.set_fits.hyper
+        found = most_probable_states_of(fit, own, found_emission, hyper)
+        for place, task in enumerate(tasks.tolist()):
+            states[sequences.steps_of(task)] = found[own.steps_of(place)]
+    return states
+
+
+def _states(
+    sequences: Sequences, fits: Mapping[TaskSet, ClusterFit], emission: Emission, hyper: ClusterPrior
+) -> NDArray[np.int64]:
+    states = np.empty(sequences.n_steps, dtype=np.int64)
+    for tasks, fit in fits.items():
+        own = sequences.of_tasks(tasks)
+        found = most_probable_states_of(fit, own, emission, hyper)
+        for place, task in enumerate(tasks):
+            states[sequences.steps_of(task)] = found[own.steps_of(place)]
+    return states
+
+
+def most_probable_states_of(
+    fit: ClusterFit, sequences: Sequences, emission: Emission, hyper: ClusterPrior
+) -> NDArray[np.int64]:
+    """The most probable hidden states of a cluster's steps, by the expected parameters of its fit."""
+    densities = scaled(emission.log_predictive_densities(fit.statistics, sequences.observations))
+    rows = np.tile(hyper.alpha * fit.weights / fit.weights.sum(), (len(fit.weights) + 1, 1))
+    rows[1:] += hyper.stickiness * np.eye(len(fit.weights))
+    states = np.empty(sequences.n_steps, dtype=np.int64)
+    for place in range(sequences.n_tasks):
+        own, steps = sequences.between(place, place + 1), sequences.steps_of(place)
+        expected = rows + fit.counts[place]
+        expected /= expected.sum(axis=1, keepdims=True)
+        of_task = densities._replace(row=densities.row[steps])
+        states[steps] = most_probable_states(of_task, own.bounds, expected)[0]
+    return states
+
+
+class Sampler(Protocol):
+    """Something that can start, move on, and show where it is.
+
+    Where it is, is a value: a sweep gives another and leaves the one that it is given. All that is random comes from
+    the generator.
+    """
+
+    def start(self, rng: np.random.Generator) -> Any:
+        """A first state."""
+
+    def sweep(self, state: Any, rng: np.random.Generator) -> Any:
+        """The next state."""
+
+    def draw(self, state: Any) -> Draw:
+        """What is kept of a state."""
+
+
+class Chain(NamedTuple):
+    """A chain between two sweeps, as a value: where its sampler is, and the random numbers that it will meet.
+
+    Whoever has it can go on from it, as often as wanted, and gets the same draws each time.
+    """
+
+    position: Any
+    generator: Mapping[str, Any]
+    """State of the bit generator, as numpy gives it."""
+
+
+def start_chain(sampler: Sampler, seed: int | np.random.SeedSequence) -> Chain:
+    """A chain before its first sweep."""
+    rng = np.random.default_rng(seed)
+    return Chain(sampler.start(rng), rng.bit_generator.state)
+
+
+def go_on(sampler: Sampler, chain: Chain, n_sweeps: int, progress: Callable[[int], None] | None = None) -> Chain:
+    """The chain so many sweeps later."""
+    rng = np.random.default_rng()
+    rng.bit_generator.state = chain.generator
+    position = chain.position
+    for _ in range(n_sweeps):
+        position = sampler.sweep(position, rng)
+        if progress is not None:
+            progress(1)
+    return Chain(position, rng.bit_generator.state)
+
+
+class _Record(NamedTuple):
+    draws: list[Draw]
+    partitions: NDArray[np.int32]
+    log_joint: Floats
+    hyper_parameters: Floats
+    n_states: NDArray[np.int64]
+
+
+def run_chains(
+    sampler: Sampler,
+    schedule: Schedule,
+    seed: int,
+    n_jobs: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Fitted:
+    """Run the chains, each with a seed of its own, so that results do not depend on how many run at once."""
+    return run_side_by_side([sampler], schedule, seed, n_jobs, progress)[0]
+
+
+def run_side_by_side(
+    samplers: Sequence[Sampler],
+    schedule: Schedule,
+    seed: int,
+    n_jobs: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> list[Fitted]:
+    """Run the chains of several samplers that know nothing of each other; their draws share the memory there is."""
+    seeds = [own.spawn(schedule.n_chains) for own in np.random.SeedSequence(seed).spawn(len(samplers))]
+    # In processes: variational fits and annealed paths are many short calls, which threads of one process would take
+    # turns at. Arrays are copied to them, since code is not compiled for those that cannot be written to.
+    with nullcontext() if progress is None else told_by_processes(progress) as tell:
+        chains = Parallel(n_jobs=n_jobs, max_nbytes=None)(
+            delayed(_run_chain)(sampler, schedule, own, len(samplers), tell)
+            for sampler, of_chains in zip(samplers, seeds, strict=True)
+            for own in of_chains
+        )
+    return [_join(chains[first : first + schedule.n_chains]) for first in range(0, len(chains), schedule.n_chains)]
+
+
+def _run_chain(
+    sampler: Sampler,
+    schedule: Schedule,
+    seed: np.random.SeedSequence,
+    n_alongside: int,
+    progress: Callable[[int], None] | None,
+) -> _Record:
+    chain = go_on(sampler, start_chain(sampler, seed), schedule.n_burn_in, progress)
+    draws: list[Draw] = []
+    partitions, log_joint, hyper_parameters, n_states = [], [], [], []
+    each = 1
+    for place in range(schedule.n_draws):
+        chain = go_on(sampler, chain, schedule.thin, progress)
+        draw = sampler.draw(chain.position)
+        if place == 0:
+            each = _kept_each(schedule, n_alongside * _size(draw))
+        if place % each == each - 1 or (place == schedule.n_draws - 1 and not draws):
+            draws.append(draw)
+        partitions.append(draw.cluster)
+        log_joint.append(draw.log_joint)
+        hyper_parameters.append(draw.hyper[: len(HYPER_PARAMETERS)])
+        n_states.append(draw.n_states)
+    return _Record(
+        draws,
+        np.array(partitions, dtype=np.int32),
+        np.array(log_joint),
+        np.array(hyper_parameters),
+        np.array(n_states, dtype=np.int64),
+    )
+
+
+def _kept_each(schedule: Schedule, bytes_of_draw: int) -> int:
+    """Of how many draws of a chain one is kept whole, given what a draw takes."""
+    affordable = min(MOST_DRAWS, MOST_BYTES // max(bytes_of_draw, 1)) // schedule.n_chains
+    return -(-schedule.n_draws // max(affordable, 1))
+
+
+def _size(draw: Draw) -> int:
+    """Bytes that a draw takes."""
+    return draw.transitions.nbytes + draw.parameters.nbytes + draw.base_weights.nbytes + 2 * draw.cluster.nbytes
+
+
+def _join(chains: Sequence[_Record]) -> Fitted:
+    """Draws of all chains, one chain after the other, and the diagnostics of what they agree on."""
+    partitions = np.array([chain.partitions for chain in chains])
+    log_joint = np.array([chain.log_joint for chain in chains])
+    hyper_parameters = {
+        name: np.array([chain.hyper_parameters[:, place] for chain in chains])
+        for place, name in enumerate(HYPER_PARAMETERS)
+    }
+    draws = tuple(draw for chain in chains for draw in chain.draws)
+    n_states = shares_of_states(np.concatenate([chain.n_states for chain in chains]), draws[0].base_weights.shape[1])
+    traces = Traces(partitions, log_joint, hyper_parameters, n_states)
+    return Fitted(draws, traces, judge(traces))

@@ -20,25 +20,29 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.maths.compiled import compiled
-from kinfolk.maths.draws import draw_dirichlet
-from kinfolk.sequences.inference.agglomeration import Agglomeration, at_most
-from kinfolk.sequences.inference.base_weights import base_bound
-from kinfolk.sequences.inference.local_posteriors import Local
-from kinfolk.sequences.inference.mean_field import ClusterFit, fit_locally, reweighed, usual_transitions, without_states
-from kinfolk.sequences.inference.most_probable_hyper import learn_hyper, log_prior, most_probable
+from kinfolk.maths.gamma_draws import draw_dirichlet
+from kinfolk.sequences.inference.agglomeration import Agglomeration, at_most, learn_hyper, log_prior, most_probable
+from kinfolk.sequences.inference.mean_field import (
+    UPDATES,
+    ClusterFit,
+    Local,
+    base_bound,
+    fit_locally,
+    usual_transitions,
+    weigh_states,
+    without_states,
+)
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors, draw_transitions
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.transitions import draw_rows
 
 # A cluster that is expected to have less of a task than this is given up, and so is a state with less of a step.
 _FEWEST_TASKS = 1e-3
 _FEWEST_VISITS = 1e-2
 # A state is one that a task uses if it is expected to hold this much of a step.
 _USED = 0.5
-# ClusterPrior-parameters are learnt in so many of the first iterations; they settle faster than that.
+# Hyper-parameters are learnt in so many of the first iterations; they settle faster than that.
 _LEARNING_ITERATIONS = 30
 
 
@@ -155,7 +159,7 @@ def with_responsibilities(mixture: Mixture, local_bounds: Floats) -> Mixture:
     shared = gammaln(mixture.eta) - gammaln(mixture.eta + n_tasks)
     shared += (gammaln(sizes) - gammaln(share) - (sizes - share) * expected_log).sum()
     for fit in mixture.fits:
-        shared += base_bound(fit.weights, mixture.hyper.gamma, mixture.hyper.n_states, 0.0)
+        shared += base_bound(fit.weights, mixture.hyper, 0.0)
         shared -= mixture.emission.divergence(fit.statistics).sum()
     return mixture._replace(
         responsibilities=np.exp(joint - each[:, None]),
@@ -178,7 +182,7 @@ def with_clusters(mixture: Mixture, sequences: Sequences, local: Sequence[Local]
         counts = without_states(own.counts, used)
         posteriors = np.ascontiguousarray(own.posteriors[:, used] * of_steps[:, place, None])
         statistics = mixture.emission.expected_statistics(sequences.observations, posteriors)
-        weights = reweighed(counts, fit.weights[used], mixture.hyper, task_weights=rho)
+        weights = weigh_states(counts, rho, fit.weights[used], mixture.hyper, UPDATES)
         fits.append(ClusterFit(weights, statistics, counts, fit.bound, own.bounds))
     return mixture._replace(responsibilities=responsibilities, fits=tuple(fits))
 
@@ -223,12 +227,14 @@ def _draw(mixture: Mixture, rng: np.random.Generator) -> Draw:
         n_used = len(fit.weights)
         weights = np.full(n_states, hyper.gamma / n_states)
         weights[:n_used] = fit.weights
-        draw_dirichlet(weights, base_weights[k], rng)
+        base_weights[k] = draw_dirichlet(weights, rng)
         statistics = np.zeros((n_states, emission.n_statistics))
         statistics[:n_used] = fit.statistics
         parameters[k] = emission.draw_parameters(statistics, rng)
         members = np.flatnonzero(cluster == k)
-        _draw_rows_of(members, fit.counts, hyper.alpha * base_weights[k], hyper.stickiness, transitions, rng)
+        counts = np.zeros((len(members), n_states + 1, n_states))
+        counts[:, : n_used + 1, :n_used] = fit.counts[members]
+        transitions[members] = draw_transitions(hyper.alpha * base_weights[k], hyper.stickiness, counts, rng)
         used[members] = (fit.counts[members].sum(axis=1) > _USED).sum(axis=1)
     return Draw(
         cluster.astype(np.int64),
@@ -239,13 +245,3 @@ def _draw(mixture: Mixture, rng: np.random.Generator) -> Draw:
         mixture.bound,
         used,
     )
-
-
-@compiled
-def _draw_rows_of(members, counts, weights, stickiness, transitions, rng):  # type: ignore[no-untyped-def]
-    """Draw the transition rows of a cluster's tasks, states that are not in use included."""
-    n_used = counts.shape[2]
-    padded = np.zeros((len(weights) + 1, len(weights)))
-    for j in members:
-        padded[: n_used + 1, :n_used] = counts[j]
-        draw_rows(weights, stickiness, padded, transitions[j], rng)

@@ -16,11 +16,6 @@ class Schedule(NamedTuple):
     n_draws: int
     thin: int = 1
 
-    @property
-    def n_sweeps(self) -> int:
-        """Sweeps of one chain."""
-        return self.n_burn_in + self.n_draws * self.thin
-
 
 class Options(NamedTuple):
     """How to infer, with either algorithm.

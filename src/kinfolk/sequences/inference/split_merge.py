@@ -37,13 +37,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.maths.draws import draw_dirichlet
+from kinfolk.maths.gamma_draws import draw_dirichlet
 from kinfolk.sequences.inference.agglomeration import promise_of_joining
 from kinfolk.sequences.inference.annealing import Particle, Reference, annealed, draw_from, reference_of
 from kinfolk.sequences.inference.mean_field import ClusterFit, fit_cluster, start_from_posteriors
 from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.filtering import draw_states
+from kinfolk.sequences.model.filtering import draw_states, scaled
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, State
 from kinfolk.sequences.model.sequences import Sequences
 
@@ -114,7 +114,7 @@ class SplitMerge(NamedTuple):
     ) -> tuple[State, SplitMerge]:
         """Try one split, merge or refreshment; the state after it, and the moves that are to be made next."""
         n_tasks = len(state.cluster)
-        if n_tasks < 2 or state.n_clusters < 2:
+        if n_tasks < 2 or len(state.base_weights) < 2:
             return state, self
         at_work = _AtWork(self, emission.with_strength(state.hyper.strength), learning)
         if rng.random() < _REFRESH:
@@ -151,7 +151,7 @@ class _AtWork:
         return _with_cluster(state, self.set_fits.sequences, self._emission, tasks, here, particle, rng)
 
     def split(self, state: State, first: int, second: int, rng: np.random.Generator) -> State:
-        empty = np.flatnonzero(np.bincount(state.cluster, minlength=state.n_clusters) == 0)
+        empty = np.flatnonzero(np.bincount(state.cluster, minlength=len(state.base_weights)) == 0)
         if not len(empty):
             return state
         here = int(state.cluster[first])
@@ -182,7 +182,7 @@ class _AtWork:
         union = np.sort(np.concatenate(parts))
         beside_first = self._chances(union, first, second)
         stays = state.cluster[union] == state.cluster[first]
-        n_empty = state.n_clusters - len(np.unique(state.cluster)) + 1
+        n_empty = len(state.base_weights) - len(np.unique(state.cluster)) + 1
         log_q = float(np.log(np.where(stays, beside_first, 1.0 - beside_first)).sum()) - np.log(n_empty)
         parts.sort(key=lambda tasks: int(tasks[0]))
         labels = [int(state.cluster[tasks[0]]) for tasks in parts]
@@ -214,7 +214,7 @@ class _AtWork:
 
     def _log_seats(self, state: State, n_first: int, n_second: int) -> float:
         """Log of p(c′)/p(c) for a split, π integrated out."""
-        share = state.hyper.eta / state.n_clusters
+        share = state.hyper.eta / len(state.base_weights)
         apart = gammaln(share + n_first) + gammaln(share + n_second) - gammaln(share)
         return float(apart - gammaln(share + n_first + n_second))
 
@@ -222,7 +222,7 @@ class _AtWork:
         self, state: State, tasks: NDArray[np.int64], label: int, rng: np.random.Generator
     ) -> float:
         """Log Ẑ of a set along a path back from the chain's own x."""
-        reference = self._reference(tasks, state.n_states)
+        reference = self._reference(tasks, state.base_weights.shape[1])
         if self._learning:
             reference = self._learnt_reference(tasks, state)
         own = Particle(state.base_weights[label], state.parameters[label], state.transitions[tasks])
@@ -232,12 +232,12 @@ class _AtWork:
 
     def _draw(self, state: State, tasks: NDArray[np.int64], rng: np.random.Generator) -> tuple[Particle, float]:
         """An x of a set at the end of a path, and log Ẑ."""
-        reference = self._reference(tasks, state.n_states)
+        reference = self._reference(tasks, state.base_weights.shape[1])
         start = draw_from(reference, self._emission, _prior(state), rng)
         particle, log_weight = annealed(start, reference, self._emission, _prior(state), rng)
         log_weight += _log_alignment(particle, reference, self._emission)
         # States get back the arbitrary numbers that the alignment took from them.
-        return _renumbered(particle, rng.permutation(state.n_states)), log_weight
+        return _renumbered(particle, rng.permutation(state.base_weights.shape[1])), log_weight
 
     def _reference(self, tasks: NDArray[np.int64], n_states: int) -> Reference:
         key: TaskSet = tuple(tasks.tolist())
@@ -255,7 +255,7 @@ class _AtWork:
         used, place = np.unique(own, return_inverse=True)
         start = start_from_posteriors(sequences, self.set_fits.emission, np.eye(len(used))[place])
         fit = fit_cluster(sequences, self.set_fits.emission, self.set_fits.hyper, start, tolerance=_ROUGHLY)
-        reference = self._made_of(fit, key, state.n_states)
+        reference = self._made_of(fit, key, state.base_weights.shape[1])
         if fit.bound > self.set_fits.of(key).bound:
             self.set_fits.fits[key] = fit
             self.references.pop(key, None)
@@ -267,13 +267,13 @@ class _AtWork:
 
 
 def _prior(state: State) -> ClusterPrior:
-    return ClusterPrior.of(state.hyper, state.n_states)
+    return ClusterPrior.of(state.hyper, state.base_weights.shape[1])
 
 
 def _scores(particle: Particle, reference: Reference, emission: Emission) -> Floats:
     """How well each state of x (columns) explains the steps of each state that the reference uses (rows)."""
     rows = emission.log_densities(particle.parameters, reference.sequences.observations).rows
-    return np.asarray(reference.row_weights.T @ rows)
+    return np.asarray(reference.guide.row_weights[:, : reference.n_used].T @ rows)
 
 
 def _renumbered(particle: Particle, order: NDArray[np.int64]) -> Particle:
@@ -296,7 +296,7 @@ def _aligned(particle: Particle, reference: Reference, emission: Emission, rng: 
 
 def _log_alignment(particle: Particle, reference: Reference, emission: Emission) -> float:
     """Log of g(x) L!/(L − A)!: the chance to be aligned as it is, at state l those before it being gone."""
-    n_states, n_used = len(reference.tables), reference.n_used
+    n_states, n_used = len(reference.guide.tables), reference.n_used
     scores = _scores(particle, reference, emission)
     value = sum(of_state[place] - np.logaddexp.reduce(of_state[place:]) for place, of_state in enumerate(scores))
     return float(value + gammaln(n_states + 1) - gammaln(n_states - n_used + 1))
@@ -320,8 +320,8 @@ def _with_cluster(
     for j in tasks.tolist():
         own, steps = sequences.between(j, j + 1), sequences.steps_of(j)
         drawn = states[steps].copy()
-        densities = emission.densities(particle.parameters, own.observations)
-        draw_states(*densities, own.bounds, transitions[j], rng.random(len(drawn)), drawn)
+        densities = scaled(emission.log_densities(particle.parameters, own.observations))
+        draw_states(densities, own.bounds, transitions[j], rng.random(len(drawn)), drawn)
         states[steps] = drawn
     return state._replace(
         cluster=cluster,
@@ -334,7 +334,7 @@ def _with_cluster(
 
 def _with_empty(state: State, emission: Emission, label: int, rng: np.random.Generator) -> State:
     """Draw what a cluster without tasks is made of from the prior."""
-    base_weights, parameters = state.base_weights.copy(), state.parameters.copy()
-    draw_dirichlet(np.full(state.n_states, state.hyper.gamma / state.n_states), base_weights[label], rng)
-    parameters[label] = emission.draw_parameters(np.zeros((state.n_states, emission.n_statistics)), rng)
+    base_weights, parameters, n_states = state.base_weights.copy(), state.parameters.copy(), state.base_weights.shape[1]
+    base_weights[label] = draw_dirichlet(np.full(n_states, state.hyper.gamma / n_states), rng)
+    parameters[label] = emission.draw_parameters(np.zeros((n_states, emission.n_statistics)), rng)
     return state._replace(base_weights=base_weights, parameters=parameters)

@@ -15,8 +15,7 @@ from scipy.special import digamma, softmax
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.inference.agglomeration import find_clusters
-from kinfolk.sequences.inference.local_posteriors import Local, log_rising
-from kinfolk.sequences.inference.mean_field import base_of, fit_locally, usual_transitions
+from kinfolk.sequences.inference.mean_field import Local, base_of, fit_locally, log_rising, usual_transitions
 from kinfolk.sequences.inference.mean_field_mixture import Mixture, fit_mixture, start_mixture
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.ndp_ihmm import Priors
@@ -128,7 +127,7 @@ def _step(globals_: _Globals, batch: Sequences, n_tasks: int, length: float) -> 
     for k, (fit, own) in enumerate(zip(mixture.fits, local, strict=True)):
         rho = np.ascontiguousarray(responsibilities[:, k])
         statistics = mixture.emission.expected_statistics(batch.observations, own.posteriors * of_steps[:, [k]])
-        _, tables = log_rising(own.counts, rho, base_of(fit.weights, hyper), hyper.alpha, hyper.stickiness)
+        _, tables = log_rising(own.counts, rho, base_of(fit.weights, hyper), hyper)
         weights = hyper.gamma / hyper.n_states + scale * tables
         fits.append(
             fit._replace(

@@ -8,20 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.progress import progress_bar
-from kinfolk.sequences.inference.agglomeration import Agglomeration, find_clusters, relearnt
-from kinfolk.sequences.inference.chains import MOST_BYTES, MOST_DRAWS, fitted_to_draws, put_together
+from kinfolk.sequences.inference.agglomeration import MOST_TASKS_TO_AGGLOMERATE, find_clusters, given_clusters, relearnt
 from kinfolk.sequences.inference.mean_field_mixture import Mixture, fit_mixture, start_mixture, to_draws
 from kinfolk.sequences.inference.options import Options
 from kinfolk.sequences.inference.stochastic_variational import fit_stochastically
-from kinfolk.sequences.inference.task_set_fits import SetFits
 from kinfolk.sequences.model.draw import HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.fitted import Fitted
-from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
+from kinfolk.sequences.model.fitted import MOST_BYTES, MOST_DRAWS, Fitted, fitted_to_draws, put_together
+from kinfolk.sequences.model.ndp_ihmm import Priors
 from kinfolk.sequences.model.sequences import Sequences
-
-# Agglomeration looks at all pairs of tasks; more of them than this are met in random batches.
-MOST_TASKS_TO_AGGLOMERATE = 100
 
 
 def infer(
@@ -100,23 +95,6 @@ def fit_approximately(
     else:
         found = relearnt(given_clusters(sequences, emission, priors, n_states, partition, seed), priors)
     return fit_mixture(sequences, priors, start_mixture(found, n_clusters))
-
-
-def given_clusters(
-    sequences: Sequences,
-    emission: Emission,
-    priors: Priors,
-    n_states: int,
-    partition: NDArray[np.int64],
-    seed: int,
-) -> Agglomeration:
-    """Tasks in given clusters, each with a fit, as if they had been agglomerated; at most a hundred tasks."""
-    hyper = ClusterPrior.of(priors.means(), n_states)
-    set_fits = SetFits.of_data(sequences, emission, hyper, seed=seed)
-    clusters = tuple(tuple(np.flatnonzero(partition == k).tolist()) for k in np.unique(partition))
-    for tasks in clusters:
-        set_fits.of(tasks)
-    return Agglomeration(clusters, set_fits, priors.means().eta, ())
 
 
 def draws_of(mixture: Mixture, n_draws: int, rng: np.random.Generator, n_alongside: int = 1) -> Fitted:

@@ -35,7 +35,7 @@ class HyperParameters(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """One state of a chain as it is kept; clusters are those that have tasks.
+    """One state of a chain as it is kept; clusters are those that have tasks, in the order of their first ones.
 
     Attributes
     ----------

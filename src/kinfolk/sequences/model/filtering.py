@@ -3,29 +3,54 @@
 L. R. Rabiner, Proc. IEEE 77, 1989 (filtering, smoothing, the most probable path); S. L. Scott, J. Amer. Statist. Assoc.
 97, 2002, section 2.3 (forward filtering, backward sampling). Everywhere
 
-* ``likelihood[row[t], l]`` × exp(``log_scale[row[t]]``) is how probable step t's observation is in state l,
+* ``densities.likelihood[row[t], l]`` × exp(``log_scale[row[t]]``) is how probable step t's observation is in state l,
 * sequence i is steps ``bounds[i]:bounds[i + 1]``,
 * ``transitions[0]`` starts a sequence and ``transitions[r + 1]`` leaves state r; rows need not add up to one.
 
-A sequence that no path can give has log likelihood −inf, and nothing is NaN. Time is O(n_steps × n_states²).
+A sequence that no path can give has log likelihood −inf, and nothing is NaN. Time is O(n_steps × n_states²). Sequences
+are smoothed side by side (`lanes`) where there are several of a length that lets them, and else one at a time.
 """
 
 from __future__ import annotations
 
 from functools import partial
 from math import inf, log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-
-# Sums may be taken in any order, so that they use the processor's vectors; infinities keep their meaning.
-ANY_ORDER = {"reassoc", "contract"}
-# A product of likelihoods goes into its logarithm when it gets smaller than this: one logarithm for many steps.
-SMALL = 1e-150
+from kinfolk.sequences.model.emissions.emission import Codes, Densities, LogDensities
+from kinfolk.sequences.model.lanes import ANY_ORDER, LANES, SMALL, smooth_in_lanes
 
 reordered: Any = partial(compiled, fastmath=ANY_ORDER)
+# A density this much below that of the likeliest state is raised to it: were it zero, a step that only a state without
+# way in explains would end the filter with 0/0. Two of them multiplied are still a float.
+_LEAST_LIKELIHOOD = 1e-150
+
+
+def scaled(log_densities: LogDensities) -> Densities:
+    """Densities in the form that filters want, each row divided by its largest."""
+    likelihood = np.empty_like(log_densities.rows)
+    log_scale = _largest_of_rows(log_densities.rows, likelihood)
+    np.exp(likelihood, out=likelihood)
+    return Densities(np.maximum(likelihood, _LEAST_LIKELIHOOD, out=likelihood), log_scale, log_densities.row)
+
+
+@compiled
+def _largest_of_rows(rows, out):  # type: ignore[no-untyped-def]
+    """The largest entry of each row; ``out`` gets the rows less these."""
+    largest = np.empty(len(rows))
+    for i in range(len(rows)):
+        most = rows[i, 0]
+        for state in range(rows.shape[1]):
+            if rows[i, state] > most:
+                most = rows[i, state]
+        for state in range(rows.shape[1]):
+            out[i, state] = rows[i, state] - most
+        largest[i] = most
+    return largest
 
 
 @reordered
@@ -40,8 +65,9 @@ def scratch_rows(n_rows, n_states):  # type: ignore[no-untyped-def]
 
 
 @reordered
-def filter_sequence(likelihood, log_scale, row, start, stop, transitions, scratch, kept):  # type: ignore[no-untyped-def]
+def filter_sequence(densities, start, stop, transitions, scratch, kept):  # type: ignore[no-untyped-def]
     """Log likelihood of steps ``start:stop``; ``kept``, unless it has no rows, gets p(state | observations so far)."""
+    likelihood, log_scale, row = densities.likelihood, densities.log_scale, densities.row
     n_states = transitions.shape[1]
     # Rows of their own, because the compiler cannot tell that two rows of one array do not overlap.
     now, following = scratch[0], scratch[1]
@@ -106,7 +132,7 @@ def longest(bounds):  # type: ignore[no-untyped-def]
 
 
 @reordered
-def log_likelihoods(likelihood, log_scale, row, bounds, transitions):  # type: ignore[no-untyped-def]
+def log_likelihoods(densities, bounds, transitions):  # type: ignore[no-untyped-def]
     """Log likelihood of each sequence, states summed out.
 
     Examples
@@ -115,14 +141,14 @@ def log_likelihoods(likelihood, log_scale, row, bounds, transitions):  # type: i
 
     >>> transitions = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])
     >>> row, bounds = np.array([0, 0, 1, 1, 0]), np.array([0, 2, 5])
-    >>> log_likelihoods(np.eye(2), np.zeros(2), row, bounds, transitions).round(6)
+    >>> log_likelihoods(Densities(np.eye(2), np.zeros(2), row), bounds, transitions).round(6)
     array([-0.693147,      -inf])
     """
     out = np.empty(len(bounds) - 1)
     n_states = transitions.shape[1]
     scratch, nothing = scratch_rows(2, n_states), np.empty((0, n_states))
     for i in range(len(bounds) - 1):
-        out[i] = filter_sequence(likelihood, log_scale, row, bounds[i], bounds[i + 1], transitions, scratch, nothing)
+        out[i] = filter_sequence(densities, bounds[i], bounds[i + 1], transitions, scratch, nothing)
     return out
 
 
@@ -161,7 +187,7 @@ def draw_path(filtered, columns, start, stop, uniforms, weights, states_out):  #
 
 
 @reordered
-def draw_states(likelihood, log_scale, row, bounds, transitions, uniforms, states_out):  # type: ignore[no-untyped-def]
+def draw_states(densities, bounds, transitions, uniforms, states_out):  # type: ignore[no-untyped-def]
     """Draw the states of each sequence given its observations, a uniform number a step; the log likelihoods.
 
     States go to ``states_out``; those of a sequence of probability zero stay as they were.
@@ -174,21 +200,22 @@ def draw_states(likelihood, log_scale, row, bounds, transitions, uniforms, state
     transpose_into(columns, transitions)
     for i in range(len(bounds) - 1):
         start, stop = bounds[i], bounds[i + 1]
-        out[i] = filter_sequence(likelihood, log_scale, row, start, stop, transitions, scratch, filtered)
+        out[i] = filter_sequence(densities, start, stop, transitions, scratch, filtered)
         if out[i] > -inf:
             draw_path(filtered, columns, start, stop, uniforms, weights, states_out)
     return out
 
 
 @reordered
-def most_probable_states(likelihood, log_scale, row, bounds, transitions):  # type: ignore[no-untyped-def]
+def most_probable_states(densities, bounds, transitions):  # type: ignore[no-untyped-def]
     """The most probable states of each sequence given its observations, and their log joint probability with them.
 
     Zeros where every path has probability zero. By A. J. Viterbi, IEEE Trans. Inform. Theory 13, 1967.
     """
+    likelihood, log_scale, row = densities.likelihood, densities.log_scale, densities.row
     n_states = transitions.shape[1]
     out = np.empty(len(bounds) - 1)
-    states = np.zeros(len(row), dtype=np.int64)
+    states = np.zeros(bounds[-1], dtype=np.int64)
     best, extended = scratch_rows(1, n_states)[0], scratch_rows(1, n_states)[0]
     came_from = np.empty((longest(bounds), n_states), dtype=np.int64)
     log_transitions, log_likelihood = np.empty(transitions.shape), np.empty(likelihood.shape)
@@ -229,3 +256,162 @@ def most_probable_states(likelihood, log_scale, row, bounds, transitions):  # ty
                 states[t] = last
                 last = came_from[t - start, last]
     return states, out
+
+
+# So few sequences are faster one at a time, and so are those that need more numbers than a core's own memory holds.
+_FEW, _MOST_NUMBERS = LANES // 2, 1 << 17
+
+
+class Smoothed(NamedTuple):
+    """Log likelihoods of sequences and of tasks, tasks' expected transitions (J, L + 1, L), p(state | all) of steps.
+
+    A sequence of probability zero adds no transitions, and has zeros for its steps.
+    """
+
+    log_likelihoods: Floats
+    of_tasks: Floats
+    counts: Floats
+    posteriors: Floats
+
+
+def smooth(densities: Densities, bounds: Codes, task_bounds: Codes, transitions: Floats) -> Smoothed:
+    """Smooth the sequences of tasks, each by the transitions of its task, (J, L + 1, L).
+
+    Examples
+    --------
+    Two states that never change, each sure of its own code; one task.
+
+    >>> transitions = np.array([[[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]]])
+    >>> densities = Densities(np.eye(2), np.zeros(2), np.array([0, 0, 1]))
+    >>> smooth(densities, np.array([0, 2, 3]), np.array([0, 2]), transitions).counts[0]
+    array([[1., 1.],
+           [1., 0.],
+           [0., 0.]])
+    """
+    n_tasks, n_states = len(transitions), transitions.shape[2]
+    posteriors = np.zeros((int(bounds[-1]), n_states))
+    found = Smoothed(np.zeros(len(bounds) - 1), np.zeros(n_tasks), np.empty(transitions.shape), posteriors)
+    # States in pairs, as lanes have them; one that is not there has zeros.
+    n_even = n_states + n_states % 2
+    pairs = np.zeros((n_tasks, n_even, n_even))
+    n_sequences = task_bounds[1:] - task_bounds[:-1]
+    alone = np.arange(len(bounds) - 1)
+    if n_sequences.max() > _FEW:
+        lengths, others = np.diff(bounds), []
+        for j, first in enumerate(task_bounds[:-1].tolist()):
+            # Longest first, so that the lanes that have a step t are always the first ones.
+            order = first + np.argsort(-lengths[first : task_bounds[j + 1]], kind="stable")
+            begin = done = int((lengths[order] * n_states * LANES > _MOST_NUMBERS).sum())
+            while len(order) - done > _FEW:
+                done = min(done + LANES, len(order))
+            if done > begin:
+                given = densities, bounds, transitions[j], order[begin:done]
+                smooth_in_lanes(*given, found.log_likelihoods, pairs[j], posteriors)
+            others += [order[:begin], order[done:]]
+        alone = np.concatenate(others)
+    _smooth_one_by_one(densities, bounds, np.repeat(np.arange(n_tasks), n_sequences), transitions, alone, pairs, found)
+    _count_pairs(bounds, task_bounds, transitions, pairs, found)
+    return found
+
+
+@reordered
+def _times(vector, matrix, out):  # type: ignore[no-untyped-def]
+    """Set ``out`` to ``vector`` times ``matrix``, four rows at a time as in filtering."""
+    n = len(vector)
+    for s in range(n):
+        out[s] = 0.0
+    r = 0
+    while r + 4 <= n:
+        a, b, c, d = vector[r], vector[r + 1], vector[r + 2], vector[r + 3]
+        for s in range(n):
+            out[s] += (a * matrix[r, s] + b * matrix[r + 1, s]) + (c * matrix[r + 2, s] + d * matrix[r + 3, s])
+        r += 4
+    while r < n:
+        a = vector[r]
+        for s in range(n):
+            out[s] += a * matrix[r, s]
+        r += 1
+
+
+@reordered
+def _add_products(left, right, n_rows, sums):  # type: ignore[no-untyped-def]
+    """Add leftᵀ right to ``sums``, over the first rows; four rows at a time as in filtering."""
+    n = left.shape[1]
+    t = 0
+    while t + 4 <= n_rows:
+        for r in range(n):
+            a, b, c, d = left[t, r], left[t + 1, r], left[t + 2, r], left[t + 3, r]
+            for s in range(n):
+                sums[r, s] += (a * right[t, s] + b * right[t + 1, s]) + (c * right[t + 2, s] + d * right[t + 3, s])
+        t += 4
+    while t < n_rows:
+        for r in range(n):
+            a = left[t, r]
+            for s in range(n):
+                sums[r, s] += a * right[t, s]
+        t += 1
+
+
+@reordered
+def _smooth_one_by_one(densities, bounds, tasks, transitions, sequences, pairs, found):  # type: ignore[no-untyped-def]
+    """Smooth some sequences, vectors along the states; ``tasks`` has the task of every sequence."""
+    likelihood, row, posteriors = densities.likelihood, densities.row, found.posteriors
+    n_states, n_rows, task = transitions.shape[2], longest(bounds), np.int64(-1)
+    filtered, scratch = np.empty((n_rows, n_states)), scratch_rows(2, n_states)
+    # ahead[t]: what the observations after step t say about the state after it; later: about its own.
+    ahead, later = np.empty((n_rows, n_states)), scratch_rows(1, n_states)[0]
+    columns = np.empty((n_states, n_states))
+    for i in sequences:
+        start, stop, rows = bounds[i], bounds[i + 1], transitions[tasks[i]]
+        if tasks[i] != task:
+            task = tasks[i]
+            transpose_into(columns, rows)
+        found.log_likelihoods[i] = filter_sequence(densities, start, stop, rows, scratch, filtered)
+        if not found.log_likelihoods[i] > -inf or stop == start:
+            continue
+        for s in range(n_states):
+            posteriors[stop - 1, s] = filtered[stop - 1 - start, s]
+            later[s] = 1.0
+        for t in range(stop - 2, start - 1, -1):
+            now, at = t - start, row[t + 1]
+            largest = 0.0
+            for s in range(n_states):
+                ahead[now, s] = likelihood[at, s] * later[s]
+                if ahead[now, s] > largest:
+                    largest = ahead[now, s]
+            if largest > SMALL:
+                scale = 1.0 / largest
+                for s in range(n_states):
+                    ahead[now, s] *= scale
+            elif largest > 0.0:
+                for s in range(n_states):
+                    ahead[now, s] /= largest
+            _times(ahead[now], columns, later)
+            total = 0.0
+            for s in range(n_states):
+                posteriors[t, s] = filtered[now, s] * later[s]
+                total += posteriors[t, s]
+            # What is left to a sum this small has no digits; such a step counts for nothing.
+            scale = 1.0 / total if total > SMALL else 0.0
+            # Σ_rs filtered_r × transition_rs × ahead_s is the total: a transition's share of it is its expected count.
+            for s in range(n_states):
+                posteriors[t, s] *= scale
+                filtered[now, s] *= scale
+        _add_products(filtered, ahead, stop - 1 - start, pairs[task])
+
+
+@reordered
+def _count_pairs(bounds, task_bounds, transitions, pairs, found):  # type: ignore[no-untyped-def]
+    """Add up what each task has: log likelihoods, states of first steps, and the pairs that smoothing has added up."""
+    n_states = transitions.shape[2]
+    for j in range(len(transitions)):
+        for s in range(n_states):
+            found.counts[j, 0, s] = 0.0
+        for i in range(task_bounds[j], task_bounds[j + 1]):
+            found.of_tasks[j] += found.log_likelihoods[i]
+            if bounds[i + 1] > bounds[i]:
+                for s in range(n_states):
+                    found.counts[j, 0, s] += found.posteriors[bounds[i], s]
+        for r in range(n_states):
+            for s in range(n_states):
+                found.counts[j, r + 1, s] = pairs[j, r, s] * transitions[j, r + 1, s]

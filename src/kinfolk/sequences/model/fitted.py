@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,9 @@ from kinfolk.convergence import Convergence, diagnose
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 
+# Whole draws that are kept for prediction, over all chains.
+MOST_DRAWS = 1000
+MOST_BYTES = 256 * 2**20
 HYPER_PARAMETERS = ("eta", "gamma", "alpha", "strength")
 
 
@@ -58,3 +62,47 @@ def judge(traces: Traces) -> Convergence:
     if traces.partitions.shape[2] > 1:
         quantities["number of clusters"] = traces.partitions.max(axis=2) + 1
     return diagnose(quantities)
+
+
+def shares_of_states(n_states: NDArray[np.int64], most: int) -> Floats:
+    """Share of draws (rows) in which each task (columns) used 0, 1, … states."""
+    return np.array([np.bincount(used, minlength=most + 1) for used in n_states.T]) / len(n_states)
+
+
+def fitted_to_draws(draws: Sequence[Draw], bound: float) -> Fitted:
+    """What is known where draws come from an approximation of the posterior, independent of each other."""
+    partitions = np.array([[draw.cluster for draw in draws]], dtype=np.int32)
+    log_joint = np.array([[draw.log_joint for draw in draws]])
+    hyper_parameters = {name: np.array([[getattr(draw.hyper, name) for draw in draws]]) for name in HYPER_PARAMETERS}
+    n_states = shares_of_states(
+        np.array([draw.n_states for draw in draws], dtype=np.int64), draws[0].base_weights.shape[1]
+    )
+    return Fitted(tuple(draws), Traces(partitions, log_joint, hyper_parameters, n_states), None, bound)
+
+
+def put_together(parts: Sequence[Fitted]) -> Fitted:
+    """What is known of tasks that were learnt one by one: each in a cluster of its own.
+
+    Draw d has the hyper-parameters of one of the tasks, in turn: those of a task that is not known yet are like them.
+    """
+    n_tasks = len(parts)
+    apart = np.arange(n_tasks)
+    draws = []
+    for place, of_tasks in enumerate(zip(*(part.draws for part in parts), strict=True)):
+        joined = {
+            name: np.concatenate([getattr(draw, name) for draw in of_tasks])
+            for name in ("base_weights", "parameters", "transitions", "n_states")
+        }
+        log_joint = float(sum(draw.log_joint for draw in of_tasks))
+        draws.append(of_tasks[place % n_tasks]._replace(cluster=apart, log_joint=log_joint, **joined))
+    of_each = [part.traces for part in parts]
+    log_joint = np.sum([own.log_joint for own in of_each], axis=0)
+    traces = Traces(
+        np.broadcast_to(apart.astype(np.int32), (*log_joint.shape, n_tasks)),
+        log_joint,
+        {name: np.mean([own.hyper_parameters[name] for own in of_each], axis=0) for name in HYPER_PARAMETERS},
+        np.concatenate([own.n_states for own in of_each]),
+    )
+    bounds = [part.bound for part in parts if part.bound is not None]
+    sampled = parts[0].convergence is not None
+    return Fitted(tuple(draws), traces, judge(traces) if sampled else None, sum(bounds) if bounds else None)

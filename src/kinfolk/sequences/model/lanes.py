@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.sequences.model.filtering import ANY_ORDER, SMALL
 
 LANES = 16
+# Sums may be taken in any order, so that they use the processor's vectors; infinities keep their meaning.
+ANY_ORDER = {"reassoc", "contract"}
+# A product of likelihoods goes into its logarithm when it gets smaller than this: one logarithm for many steps.
+SMALL = 1e-150
 
 # A division that first asks whether its divisor is zero is not done in vectors.
 _in_lanes: Any = partial(compiled, fastmath=ANY_ORDER, error_model="numpy")

@@ -1,4 +1,4 @@
-"""The nDP-iHMM (K. Ni, L. Carin and D. Dunson, ICML 2007, eq. 9) in its weak limit, and the states of its chains.
+"""The nDP-iHMM (K. Ni, L. Carin and D. Dunson, ICML 2007, eq. 9) in its weak limit: its values, counts and draws.
 
 K clusters of tasks, L hidden states in each:
 
@@ -9,21 +9,135 @@ K clusters of tasks, L hidden states in each:
 
 κ, the stickiness, is added where a state follows itself, never to row 0. With K = 1 this is the DP-iHMM, with a single
 task as well the iHMM.
+
+A task's row r of transition counts n_r is a Chinese restaurant with base weights αβ + κe_r. Its probability with the
+row's Dirichlet integrated out is a sum over tables m_rl ≤ n_rl, of which one term is
+
+    Γ(α + κ_r)/Γ(α + κ_r + n_r·) ∏_l (αβ_l + κ_r[l = r])^{m_rl} |s(n_rl, m_rl)|,
+
+with unsigned Stirling numbers of the first kind s (Y. W. Teh, M. I. Jordan, M. J. Beal and D. M. Blei, J. Amer.
+Statist. Assoc. 101, 2006, section 5.2). Of the tables where a state follows itself, a Binomial share κ/(κ + αβ_r) is
+due to κ (*overrides*: E. B. Fox, E. B. Sudderth, M. I. Jordan and A. S. Willsky, Ann. Appl. Statist. 5, 2011,
+appendix A); the others, like all other tables, are draws from β.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from math import lgamma, log
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.maths.arrays import Floats
+from kinfolk.maths.compiled import compiled
+from kinfolk.maths.gamma_draws import draw_dirichlet
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.sequences.model.transitions import count_transitions, log_transition_marginals
+
+
+@compiled
+def count_transitions(states, bounds, task_bounds, n_states):  # type: ignore[no-untyped-def]
+    """Transitions of each task, (n_tasks, n_states + 1, n_states); row 0 has the starts of sequences. O(n_steps).
+
+    Examples
+    --------
+    >>> count_transitions(np.array([0, 1, 1, 1]), np.array([0, 3, 4]), np.array([0, 2]), 2)[0].tolist()
+    [[1, 1], [0, 1], [0, 1]]
+    """
+    counts = np.zeros((len(task_bounds) - 1, n_states + 1, n_states), dtype=np.int64)
+    for j in range(len(task_bounds) - 1):
+        for i in range(task_bounds[j], task_bounds[j + 1]):
+            before = 0
+            for t in range(bounds[i], bounds[i + 1]):
+                counts[j, before, states[t]] += 1
+                before = states[t] + 1
+    return counts
+
+
+@compiled
+def log_transition_marginals(counts, weights, kappa):  # type: ignore[no-untyped-def]
+    """Log probability of each task's transitions with its rows ~ Dir(weights + κe_r) integrated out. O(J L²).
+
+    ``weights`` is αβ of each task's cluster, (n_tasks, n_states).
+    """
+    n_tasks, n_rows, n_states = counts.shape
+    out = np.zeros(n_tasks)
+    for j in range(n_tasks):
+        weight_of_row = 0.0
+        for s in range(n_states):
+            weight_of_row += weights[j, s]
+        for r in range(n_rows):
+            in_row = 0
+            for s in range(n_states):
+                n = counts[j, r, s]
+                if n > 0:
+                    weight = weights[j, s] + (kappa if s + 1 == r else 0.0)
+                    # Γ(w + n)/Γ(w) = w Γ(w + n)/Γ(w + 1), of which a tiny w takes nothing away.
+                    out[j] += log(weight if weight > 1e-300 else 1e-300) + lgamma(weight + n) - lgamma(weight + 1.0)
+                    in_row += n
+            if in_row > 0:
+                whole = weight_of_row + (kappa if r > 0 else 0.0)
+                out[j] += lgamma(whole) - lgamma(whole + in_row)
+    return out
+
+
+def draw_transitions(weights: Floats, kappa: float, counts: NDArray[Any], rng: np.random.Generator) -> Floats:
+    """Draw transition rows W_jr ~ Dir(weights_j + κe_r + counts_jr), (…, L + 1, L), given αβ of each task, (…, L)."""
+    shapes = weights[..., None, :] + counts
+    if kappa > 0.0:
+        states = np.arange(shapes.shape[-1])
+        shapes[..., states + 1, states] += kappa
+    return draw_dirichlet(shapes, rng)
+
+
+@compiled
+def _seat_customers(counts, cluster, weights, kappa, uniforms):  # type: ignore[no-untyped-def]
+    """Tables for as many uniform numbers as there are transitions, and as many more for those due to κ."""
+    n_tasks, n_rows, n_states = counts.shape
+    of_states = np.zeros(weights.shape, dtype=np.int64)
+    overrides = used = 0
+    for j in range(n_tasks):
+        k = cluster[j]
+        for r in range(n_rows):
+            for s in range(n_states):
+                n = counts[j, r, s]
+                if n == 0:
+                    continue
+                weight = weights[k, s]
+                if s + 1 == r:
+                    weight += kappa
+                tables = 1
+                for i in range(1, n):
+                    if uniforms[used + i] * (weight + i) < weight:
+                        tables += 1
+                used += n
+                if s + 1 == r and kappa > 0.0:
+                    for _ in range(tables):
+                        if uniforms[used] * weight < kappa:
+                            overrides += 1
+                        else:
+                            of_states[k, s] += 1
+                        used += 1
+                else:
+                    of_states[k, s] += tables
+    return of_states, overrides
+
+
+def draw_tables(
+    counts: NDArray[np.int64], cluster: NDArray[np.int64], weights: Floats, kappa: float, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], int]:
+    """Draw tables: those due to β added up for each cluster and state, and those due to κ in all. O(n_steps).
+
+    ``weights`` is αβ of each cluster, (n_clusters, n_states). The i-th customer of a dish of weight w starts a table
+    with probability w/(w + i), counted from zero.
+    """
+    uniforms = rng.random(int(counts.sum()) * (2 if kappa > 0.0 else 1))
+    tables, n_overrides = _seat_customers(counts, cluster, weights, float(kappa), uniforms)
+    return tables, int(n_overrides)
 
 
 class Priors(NamedTuple):
@@ -60,7 +174,7 @@ class ClusterPrior(NamedTuple):
 class State(NamedTuple):
     """Where a chain is: all that a sweep reads and writes; clusters without tasks are there as well.
 
-    ``states`` is the hidden state of each step; the others are as in `Draw`.
+    ``states`` is the hidden state of each step; the others are as in `Draw`, for all K clusters, occupied or not.
     """
 
     cluster: NDArray[np.int64]
@@ -70,16 +184,6 @@ class State(NamedTuple):
     transitions: NDArray[np.float64]
     hyper: HyperParameters
 
-    @property
-    def n_clusters(self) -> int:
-        """K, occupied or not."""
-        return len(self.base_weights)
-
-    @property
-    def n_states(self) -> int:
-        """L, used or not."""
-        return int(self.base_weights.shape[1])
-
 
 def value_of(prior: GammaPrior | float) -> float:
     """A fixed hyper-parameter's value, or the mean of its prior."""
@@ -88,7 +192,7 @@ def value_of(prior: GammaPrior | float) -> float:
 
 def statistics_of(state: State, sequences: Sequences, emission: Emission) -> NDArray[np.float64]:
     """Emission statistics of every cluster's states, (K, L, S). O(n_steps)."""
-    n_clusters, n_states = state.n_clusters, state.n_states
+    n_clusters, n_states = state.base_weights.shape
     cluster = np.repeat(state.cluster, np.diff(sequences.step_bounds))
     together = cluster * n_states + state.states
     flat = emission.statistics(sequences.observations, together, n_clusters * n_states)
@@ -97,7 +201,9 @@ def statistics_of(state: State, sequences: Sequences, emission: Emission) -> NDA
 
 def counts_of(state: State, sequences: Sequences) -> NDArray[np.int64]:
     """How often each task went from each state to each, (J, L + 1, L). O(n_steps)."""
-    counts: NDArray[np.int64] = count_transitions(state.states, sequences.bounds, sequences.task_bounds, state.n_states)
+    counts: NDArray[np.int64] = count_transitions(
+        state.states, sequences.bounds, sequences.task_bounds, state.base_weights.shape[1]
+    )
     return counts
 
 
@@ -112,7 +218,7 @@ def log_joint(
     A state that nobody visits has a β that nothing depends on; its density, which is unbounded at zero, would drown
     all else. Labels of clusters and of states count as told apart. O(J L²).
     """
-    n_clusters, n_states = state.n_clusters, state.n_states
+    n_clusters, n_states = state.base_weights.shape
     sizes = np.bincount(state.cluster, minlength=n_clusters)
     share = state.hyper.eta / n_clusters
     total = gammaln(state.hyper.eta) - gammaln(state.hyper.eta + len(state.cluster))
@@ -138,7 +244,7 @@ def kept(state: State, sequences: Sequences, emission: Emission) -> Draw:
     """What is kept of a chain's state: its occupied clusters, in the order of their first tasks. O(n_steps)."""
     first_tasks = np.unique(state.cluster, return_index=True)[1]
     occupied = state.cluster[np.sort(first_tasks)]
-    renamed = np.full(state.n_clusters, -1, dtype=np.int64)
+    renamed = np.full(len(state.base_weights), -1, dtype=np.int64)
     renamed[occupied] = np.arange(len(occupied))
     counts = counts_of(state, sequences)
     statistics = statistics_of(state, sequences, emission)

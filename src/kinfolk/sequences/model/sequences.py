@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-class Sequences(NamedTuple):
+@dataclass(frozen=True)
+class Sequences:
     """Sequences of many tasks; those of a task lie together, in the order of tasks.
 
     A channel of categories is one whole number a step (−1: missing), a channel of numbers a row of floats a step
     (NaN: missing). Sequence i is steps ``bounds[i]:bounds[i + 1]``; task j has sequences
-    ``task_bounds[j]:task_bounds[j + 1]``.
+    ``task_bounds[j]:task_bounds[j + 1]``, and steps ``step_bounds[j]:step_bounds[j + 1]``.
 
     Examples
     --------
@@ -32,25 +34,19 @@ class Sequences(NamedTuple):
     bounds: NDArray[np.int64]
     task_bounds: NDArray[np.int64]
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of all sequences together."""
-        return int(self.bounds[-1])
+    n_steps: int = field(init=False)
+    n_sequences: int = field(init=False)
+    n_tasks: int = field(init=False)
+    step_bounds: NDArray[np.int64] = field(init=False)
 
-    @property
-    def n_sequences(self) -> int:
-        """Sequences of all tasks together."""
-        return len(self.bounds) - 1
-
-    @property
-    def n_tasks(self) -> int:
-        """Number of tasks."""
-        return len(self.task_bounds) - 1
-
-    @property
-    def step_bounds(self) -> NDArray[np.int64]:
-        """Task j has steps ``step_bounds[j]:step_bounds[j + 1]``."""
-        return self.bounds[self.task_bounds]
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("n_steps", int(self.bounds[-1])),
+            ("n_sequences", len(self.bounds) - 1),
+            ("n_tasks", len(self.task_bounds) - 1),
+            ("step_bounds", self.bounds[self.task_bounds]),
+        ):
+            object.__setattr__(self, name, value)
 
     @property
     def task_of_step(self) -> NDArray[np.int64]:
@@ -59,8 +55,7 @@ class Sequences(NamedTuple):
 
     def steps_of(self, task: int) -> slice:
         """The steps of a task."""
-        first, last = self.task_bounds[task], self.task_bounds[task + 1]
-        return slice(int(self.bounds[first]), int(self.bounds[last]))
+        return slice(int(self.step_bounds[task]), int(self.step_bounds[task + 1]))
 
     def observations_at(self, steps: slice | NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """What every channel has at some steps."""

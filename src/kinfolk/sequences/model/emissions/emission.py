@@ -18,10 +18,6 @@ Codes = NDArray[np.int64]
 # The arrays of a channel each.
 Observations = tuple[NDArray[np.generic], ...]
 
-# A density this much below that of the likeliest state is raised to it: were it zero, a step that only a state without
-# way in explains would end the filter with 0/0. Two of them multiplied are still a float.
-_LEAST_LIKELIHOOD = 1e-150
-
 
 class Densities(NamedTuple):
     """How probable each step's observation is in each state, in the form that filters want.
@@ -48,15 +44,6 @@ class LogDensities(NamedTuple):
 
     rows: Floats
     row: Codes
-
-    def scaled(self) -> Densities:
-        """Densities, each row divided by its largest."""
-        from kinfolk.sequences.model.emissions.kernels import largest_of_rows
-
-        likelihood = np.empty_like(self.rows)
-        log_scale = largest_of_rows(self.rows, likelihood)
-        np.exp(likelihood, out=likelihood)
-        return Densities(np.maximum(likelihood, _LEAST_LIKELIHOOD, out=likelihood), log_scale, self.row)
 
 
 class Emission(ABC):
@@ -143,18 +130,6 @@ class Emission(ABC):
         By Bayes' rule log q(θ)/p(θ) = log p(data | θ) − log p(data), for fractional statistics too.
         """
         return np.asarray(self.expected_log_likelihood(statistics, statistics) - self.log_marginal(statistics))
-
-    def densities(self, parameters: Floats, observations: Observations) -> Densities:
-        """p(o | θ) of each step in each state, given parameters (n_states, P)."""
-        return self.log_densities(parameters, observations).scaled()
-
-    def expected_densities(self, statistics: Floats, observations: Observations) -> Densities:
-        """The exponential of E_q log p(o | θ), q the posterior given statistics (n_states, S)."""
-        return self.expected_log_densities(statistics, observations).scaled()
-
-    def predictive_densities(self, statistics: Floats, observations: Observations) -> Densities:
-        """E_q p(o | θ): each step as one more observation of each state with statistics (n_states, S)."""
-        return self.log_predictive_densities(statistics, observations).scaled()
 
 
 class Family(Emission):

@@ -10,21 +10,6 @@ from kinfolk.maths.compiled import compiled
 
 
 @compiled
-def largest_of_rows(rows, out):  # type: ignore[no-untyped-def]
-    """The largest entry of each row; ``out`` gets the rows less these."""
-    largest = np.empty(len(rows))
-    for i in range(len(rows)):
-        most = rows[i, 0]
-        for state in range(rows.shape[1]):
-            if rows[i, state] > most:
-                most = rows[i, state]
-        for state in range(rows.shape[1]):
-            out[i, state] = rows[i, state] - most
-        largest[i] = most
-    return largest
-
-
-@compiled
 def count_codes(codes, states, n_states, n_codes):  # type: ignore[no-untyped-def]
     """How often each state (rows) shows each code."""
     counts = np.zeros((n_states, n_codes))
