@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
+from kinfolk import ClusteredNB, NestedIHMM
 from kinfolk.plots.evolution import align, cluster_evolution
 from kinfolk.plots.style import PALETTE
 
@@ -63,6 +64,29 @@ def test_axes_can_be_given_and_rows_ordered_and_iterations_counted_from_anywhere
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["y$", "$x$"]
     assert list(ax.images[0].get_extent()[:2]) == [99.5, 101.5]
     ax.figure.draw_without_rendering()
+
+
+def test_a_model_that_was_fitted_by_sampling_gives_its_draws_and_tasks():
+    rng = np.random.default_rng(0)
+    X, task = rng.integers(0, 3, (40, 2)), np.repeat(["a", "b", "c", "d"], 10)
+    model = ClusteredNB(inference="gibbs", n_chains=2, n_burn_in=2, n_draws=6, random_state=0)
+    model.fit(X, X[:, 0] > 0, task=task)
+    for chain in (0, 1):
+        ax = cluster_evolution(model, chain=chain, order=range(4))
+        assert [tick.get_text() for tick in ax.get_yticklabels()] == ["a", "b", "c", "d"]
+        shown = np.asarray(ax.images[0].get_array())
+        assert np.array_equal(shown.T, align(model.posterior_.partitions[chain]))
+    with pytest.raises(ValueError, match="chain=2: the model has 2 chains, numbered from 0"):
+        cluster_evolution(model, chain=2)
+
+
+def test_infinite_hidden_markov_models_give_their_draws():
+    symbols = np.random.default_rng(0).integers(0, 3, (60, 1))
+    model = NestedIHMM(n_states=2, n_clusters=2, n_chains=1, n_burn_in=2, n_draws=4, random_state=0)
+    model.fit(symbols, [10] * 6, task=["a", "b", "c"] * 2)
+    ax = cluster_evolution(model, ["x", "y", "z"], order=range(3))
+    assert np.asarray(ax.images[0].get_array()).shape == (3, 4)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["x", "y", "z"]
 
 
 def test_very_many_iterations_are_thinned_out():

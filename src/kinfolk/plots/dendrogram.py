@@ -1,15 +1,17 @@
 """The tree of Bayesian hierarchical clustering, as in figure 4 of Roy and Kaelbling (2007)."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import is_valid_linkage, leaves_list
 
 from kinfolk.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["tree"]
 
@@ -66,8 +68,11 @@ def tree(
     >>> [tick.get_text() for tick in ax.get_xticklabels()]
     ['Ann', 'Cat', 'Bob']
     """
-    if hasattr(linkage, "tree_"):
-        model, linkage = linkage, linkage.tree_.linkage()
+    from scipy.cluster.hierarchy import leaves_list
+
+    if style.is_model(linkage):
+        owners = 'ClusteredNB with inference="bhc", its default, builds a tree'
+        model, linkage = linkage, style.asked_of(linkage, "tree_", owners).linkage()
         labels = model.tasks_ if labels is None else labels
         partition = model.partition_ if partition is None else partition
     merges = _first_task_first(_checked(linkage))
@@ -108,6 +113,8 @@ def _checked(linkage: Any) -> NDArray[np.float64]:
         merge = int((~(np.isfinite(heights) & (heights >= -TOLERANCE))).argmax())
         raise ValueError(f"Merge {merge} of linkage has height {heights[merge]}; a height is finite and not negative.")
     merges[:, 2] = np.maximum(heights, 0.0)
+    from scipy.cluster.hierarchy import is_valid_linkage
+
     if not is_valid_linkage(merges):
         raise ValueError("linkage does not describe a tree: every row must join two nodes that stand alone.")
     above = np.concatenate([np.zeros(len(merges) + 1), merges[:, 2]])
@@ -163,6 +170,8 @@ def _draw_branches(
             (across[right], up[right]),
         )
         across[n_tasks + place] = (across[left] + across[right]) / 2
+    from matplotlib.collections import LineCollection
+
     # Grey goes first, so that it never crosses a cluster's colour.
     painted = sorted(range(n_tasks - 1), key=lambda place: colours[place] != style.APART)
     ax.add_collection(

@@ -1,16 +1,17 @@
 """The cluster of every task, iteration by iteration (Ni, Carin and Dunson 2007, figure 5)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from kinfolk.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["cluster_evolution"]
 
@@ -26,6 +27,7 @@ def cluster_evolution(
     *,
     order: Sequence[int] | None = None,
     first: int = 1,
+    chain: int = 0,
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Axes:
@@ -36,14 +38,17 @@ def cluster_evolution(
 
     Parameters
     ----------
-    clusters : array-like of shape (n_iterations, n_tasks)
-        The cluster of each task at each iteration, as any whole numbers.
+    clusters : array-like of shape (n_iterations, n_tasks), or fitted model
+        The cluster of each task at each iteration, as any whole numbers. A model that was fitted by sampling gives the
+        draws that it kept, and its ``tasks_``.
     labels : iterable, optional
-        The name of each task; by default numbers from 0.
+        The name of each task. By default the model's tasks, or numbers from 0.
     order : sequence of int, optional
         The tasks from top to bottom, as positions. By default those that end in one cluster stand together.
     first : int, default=1
         The number of the first iteration.
+    chain : int, default=0
+        Which of a model's chains to draw.
     ax : Axes, optional
         Where to draw; by default on a new figure.
     title : str, optional
@@ -65,6 +70,12 @@ def cluster_evolution(
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['Ann', 'Cat', 'Bob']
     """
+    if style.is_model(clusters):
+        labels = clusters.tasks_ if labels is None and hasattr(clusters, "tasks_") else labels
+        clusters = _draws(clusters, chain)
+    from matplotlib.colors import ListedColormap
+    from matplotlib.ticker import MaxNLocator
+
     table = np.asarray(clusters)
     if table.ndim != 2 or 0 in table.shape or not np.issubdtype(table.dtype, np.integer):
         raise ValueError(
@@ -103,6 +114,18 @@ def cluster_evolution(
     return ax
 
 
+def _draws(model: Any, chain: int) -> NDArray[np.int64]:
+    """The partitions that one chain of a fitted model drew."""
+    owners = 'ClusteredNB with inference="gibbs" and the infinite hidden Markov models draw partitions'
+    posterior = style.asked_of(model, "posterior_", owners)
+    partitions = getattr(getattr(posterior, "traces", posterior), "partitions", None)
+    if partitions is None or getattr(model, "partition_per", None) == "feature":
+        raise ValueError(f"this {type(model).__name__} drew no partitions of its tasks; {owners}")
+    if not 0 <= chain < len(partitions):
+        raise ValueError(f"chain={chain}: the model has {len(partitions)} chains, numbered from 0")
+    return np.asarray(partitions[chain], dtype=np.int64)
+
+
 def align(partitions: NDArray[Any]) -> Partitions:
     """Number the clusters of each partition so that the fewest tasks have another number than in the one before.
 
@@ -120,6 +143,8 @@ def align(partitions: NDArray[Any]) -> Partitions:
     >>> align(np.array([[7, 7, 3], [3, 3, 7], [3, 4, 7]])).tolist()
     [[0, 0, 1], [0, 0, 1], [0, 2, 1]]
     """
+    from scipy.optimize import linear_sum_assignment
+
     aligned = np.empty(partitions.shape, dtype=np.int64)
     previous = np.zeros(partitions.shape[1], dtype=np.int64)
     for place, partition in enumerate(partitions):

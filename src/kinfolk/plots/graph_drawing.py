@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import networkx as nx
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
-from matplotlib.path import Path
 from numpy.typing import NDArray
 
 from kinfolk.plots import style
 from kinfolk.plots.layered_layout import Layout, lay_out_in_layers
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from matplotlib.axes import Axes
 
 __all__ = ["networks"]
 
@@ -156,6 +155,8 @@ def _graphs(given: Any) -> list[nx.DiGraph]:
 
 def _downward(arcs: list[Arc], variables: list[str]) -> list[bool]:
     """Which arcs lead down: as many as can at once, those of the most tasks first."""
+    import networkx as nx
+
     graph = nx.DiGraph()
     graph.add_nodes_from(variables)
     down = [False] * len(arcs)
@@ -192,6 +193,8 @@ def _set_limits(ax: Axes, layout: Layout) -> None:
 def _draw_box(
     ax: Axes, label: str, centre: NDArray[np.float64], width: float, height: float, scale: float, dashed: bool
 ) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
     x, y = centre
     corner = (x - width / 2, y - height / 2)
     ax.add_patch(
@@ -212,6 +215,9 @@ def _draw_box(
 
 def _draw_arc(ax: Axes, arc: Arc, points: NDArray[np.float64], scale: float) -> None:
     """Draw a smooth line through the points, with a head at the last; it leaves and arrives upright."""
+    from matplotlib.patches import FancyArrowPatch
+    from matplotlib.path import Path
+
     slope = np.zeros(len(points))  # sideways for each step downwards
     slope[1:-1] = (points[2:, 0] - points[:-2, 0]) / (points[2:, 1] - points[:-2, 1])
     corners, codes = [points[0]], [Path.MOVETO]
@@ -243,6 +249,8 @@ def _draw_key(ax: Axes, arcs: list[Arc], n_graphs: int) -> None:
         (SOME, "in some; thicker, in more"),
         (TURNED, "turned round by others"),
     ]
+    from matplotlib.lines import Line2D
+
     handles = [Line2D([], [], color=colour, linewidth=1.8, label=label) for colour, label in keys if colour in drawn]
     if handles:
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 0.0}

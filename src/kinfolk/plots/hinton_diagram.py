@@ -1,18 +1,18 @@
 """The Hinton diagram of the probabilities that tasks are kin."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
 from kinfolk.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["hinton"]
 
@@ -20,6 +20,7 @@ WIDEST_SIDE = 0.86  # of a cell, at probability 1
 TOLERANCE = 1e-6
 INVISIBLE = 1e-4  # a side of one hundredth of a cell
 MOST_ORDERED_OPTIMALLY = 500
+MOST_SQUARES = 200  # tasks a side; with more, a square is smaller than a few points, and a shade says as much
 
 
 def hinton(
@@ -32,6 +33,8 @@ def hinton(
     title: str | None = None,
 ) -> Axes:
     """Draw the probability that two tasks are kin as a square of that area, for every pair.
+
+    Beyond 200 tasks it is drawn as an image, in which a point is the darker the more probable it is.
 
     Parameters
     ----------
@@ -65,8 +68,9 @@ def hinton(
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['Ann', 'Cat', 'Bob']
     """
-    if hasattr(similarity, "similarity_"):
-        model, similarity = similarity, similarity.similarity_
+    if style.is_model(similarity):
+        owners = "a model that clusters its tasks, such as ClusteredNB or NestedIHMM, has one"
+        model, similarity = similarity, style.asked_of(similarity, "similarity_", owners)
         labels = model.tasks_ if labels is None else labels
         groups = model.partition_ if groups is None else groups
     elif labels is None and hasattr(similarity, "columns") and hasattr(similarity, "to_numpy"):
@@ -83,10 +87,11 @@ def hinton(
     if ax is None:
         inches = float(np.clip(1.6 + 0.26 * n_tasks, 3.2, 11.0))
         ax = style.new_axes(inches, inches)
-    _draw_squares(ax, shown, grouped, colour_of)
+    as_image = n_tasks > MOST_SQUARES
+    (_draw_image if as_image else _draw_squares)(ax, shown, grouped, colour_of)
     if grouped is not None:
         _draw_boxes(ax, grouped, colour_of)
-    _dress(ax, [names[place] for place in places])
+    _dress(ax, [names[place] for place in places], "shade" if as_image else "area")
     style.write_title(ax, title)
     return ax
 
@@ -130,6 +135,9 @@ def _kin_together(table: NDArray[np.float64], group_of: Sequence[Hashable] | Non
         # Farther than any two tasks of one group can be: each group is then joined up before it meets another.
         distance += 2.0 * (numbers[:, None] != numbers[None, :])
     np.fill_diagonal(distance, 0.0)
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
     leaves: list[int] = leaves_list(
         linkage(squareform(distance), "average", optimal_ordering=n_tasks <= MOST_ORDERED_OPTIMALLY)
     ).tolist()
@@ -155,11 +163,36 @@ def _draw_squares(
             colour_of.get(grouped[i], style.ALONE) if grouped[i] == grouped[j] else style.ALONE
             for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
         ]
+    from matplotlib.collections import PolyCollection
+
     # Snapping to pixels would make squares of one probability differ in size.
     ax.add_collection(PolyCollection(squares, facecolors=colours, linewidths=0, snap=False, zorder=2))
 
 
+def _draw_image(
+    ax: Axes,
+    table: NDArray[np.float64],
+    grouped: Sequence[Hashable] | None,
+    colour_of: Mapping[Hashable, str],
+) -> None:
+    from matplotlib.colors import to_rgb
+
+    n_tasks = len(table)
+    ink = np.empty((n_tasks, n_tasks, 3), dtype=np.float32)
+    ink[:] = to_rgb(style.PALETTE[0] if grouped is None else style.ALONE)
+    start = 0
+    for group, run in groupby(grouped or ()):
+        end = start + len(list(run))
+        ink[start:end, start:end] = to_rgb(colour_of.get(group, style.ALONE))
+        start = end
+    ink = 1.0 - (1.0 - ink) * table[..., None].astype(np.float32)
+    edges = (-0.5, n_tasks - 0.5, n_tasks - 0.5, -0.5)
+    ax.imshow(np.rint(255.0 * ink).astype(np.uint8), extent=edges, interpolation="antialiased", zorder=2)
+
+
 def _draw_boxes(ax: Axes, grouped: Sequence[Hashable], colour_of: Mapping[Hashable, str]) -> None:
+    from matplotlib.patches import Rectangle
+
     start = 0
     for group, run in groupby(grouped):
         length = len(list(run))
@@ -178,7 +211,7 @@ def _draw_boxes(ax: Axes, grouped: Sequence[Hashable], colour_of: Mapping[Hashab
         start += length
 
 
-def _dress(ax: Axes, names: Sequence[str]) -> None:
+def _dress(ax: Axes, names: Sequence[str], measure: str) -> None:
     n_tasks = len(names)
     ax.set_xlim(-0.6, n_tasks - 0.4)
     ax.set_ylim(n_tasks - 0.4, -0.6)
@@ -190,4 +223,4 @@ def _dress(ax: Axes, names: Sequence[str]) -> None:
         borders = np.arange(n_tasks + 1) - 0.5
         ax.hlines(borders, -0.5, n_tasks - 0.5, colors=style.GUIDE, linewidth=0.7, zorder=1)
         ax.vlines(borders, -0.5, n_tasks - 0.5, colors=style.GUIDE, linewidth=0.7, zorder=1)
-    ax.set_xlabel("area: probability of being kin (diagonal: 1)", fontsize=9, color=style.ALONE, labelpad=8)
+    ax.set_xlabel(f"{measure}: probability of being kin (diagonal: 1)", fontsize=9, color=style.ALONE, labelpad=8)

@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 SWEEPS = 24
 RELAXATIONS = 90
@@ -82,6 +80,8 @@ def lay_out_in_layers(
 
 
 def _layers(arcs: Sequence[tuple[int, int]], n: int) -> NDArray[np.int64]:
+    import networkx as nx
+
     graph = nx.DiGraph()
     graph.add_nodes_from(range(n))
     graph.add_edges_from(arcs)
@@ -154,6 +154,8 @@ def _crossings(places: _Places, rank: NDArray[np.float64]) -> int:
 
 def _move(places: _Places, rows: list[NDArray[np.int64]]) -> NDArray[np.float64]:
     """Move places towards what they are linked to; no two come closer than they may, and none changes its rank."""
+    from scipy.optimize import isotonic_regression
+
     x = np.zeros(len(places.layer))
     room = []
     for row in rows:

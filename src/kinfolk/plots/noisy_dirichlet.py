@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.patches import Polygon
 from numpy.typing import ArrayLike, NDArray
 
 from kinfolk.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["noise_model"]
 
@@ -111,6 +112,8 @@ def _new_axes(n: int) -> list[Axes]:
 def _draw_triangle(
     ax: Axes, copies: NDArray[np.float64], centre: NDArray[np.float64], values: Sequence[Any] | None
 ) -> None:
+    from matplotlib.patches import Polygon
+
     ax.add_patch(Polygon(CORNERS, closed=True, fill=False, edgecolor=style.APART, linewidth=1.0, zorder=1))
     x, y = (copies @ CORNERS).T
     ax.scatter(x, y, s=7, color=style.PALETTE[0], alpha=0.3, linewidths=0, zorder=2, clip_on=False)

@@ -1,11 +1,18 @@
-"""What the pictures share: colours, axes, and the names of tasks along an axis."""
+"""What the pictures share: colours, axes, the names of tasks along an axis, and what is asked of models.
+
+No file of this folder imports matplotlib, scipy or networkx before it draws: names of functions cost nothing.
+"""
+
+from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Colours of Okabe and Ito that stand out on white, then Tol's muted ones: told apart with any colour vision.
 PALETTE = (
@@ -36,6 +43,27 @@ def new_axes(width: float, height: float) -> Axes:
 
     _, ax = plt.subplots(figsize=(width, height), layout="constrained")
     return ax
+
+
+def is_model(thing: Any) -> bool:
+    """Whether something is an estimator, fitted or not, or what a file gives."""
+    return hasattr(thing, "fit") or hasattr(thing, "tasks_")
+
+
+def asked_of(model: Any, attribute: str, owners: str) -> Any:
+    """What a fitted model has, or one sentence that says why it does not.
+
+    ``owners`` says which models have it.
+    """
+    try:
+        return getattr(model, attribute)
+    except AttributeError as error:
+        name = type(model).__name__
+        if not hasattr(model, "tasks_"):
+            raise ValueError(f"this {name} is not fitted yet: call fit before it is drawn") from None
+        # A property that knows more than that there is nothing says so itself.
+        why = str(error) if hasattr(type(model), attribute) else f"{name} has no {attribute}"
+        raise ValueError(f"{why}; {owners}") from None
 
 
 def task_names(labels: Iterable[Any] | None, n_tasks: int) -> list[str]:
