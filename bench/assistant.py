@@ -10,10 +10,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic, sleep
+from time import monotonic, process_time, sleep
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,12 +28,14 @@ from kinfolk_assistant.demo.team import Member, make_team
 from kinfolk_assistant.ledger.deeds import ask_for_training
 from kinfolk_assistant.ledger.store import MODELS, Ledger
 from kinfolk_assistant.ledger.tables import Contact, Decision, Deed, Entry, Lease, Model, Request, Table, User
+from kinfolk_assistant.reading.calendars import read_calendar
 from kinfolk_assistant.service.assistant import Assistant, now
 from kinfolk_assistant.web.sessions import Sessions
 
 N_USERS, N_REQUESTS, N_UPCOMING, N_IMPORTED, N_CLIENTS = 200, 500, 8, 3, 50
 PAUSE = 1.0  # seconds that a client looks at a page before it asks for the next
 AT_REST = 10.0  # seconds of reading after the learning
+OPEN_REQUESTS = 100, 10_000
 LONGEST = 180.0  # seconds that the learning may take
 
 
@@ -80,7 +82,11 @@ def run() -> list[Comparison]:
     who = f"inbox page, median, {N_USERS} users with {N_REQUESTS} requests, {N_CLIENTS} clients"
     paced = f"{who} that ask every {PAUSE:.0f} s"
     busy = f"for {ended - learning[0]:.0f} s; load {load:.1f} on {os.cpu_count()} cores, clients included"
+    few, many = (decision_among(n) for n in OPEN_REQUESTS)
+    flat = f"CPU of a decision with {{:,}} open requests ({many / few:.2f} times that with {OPEN_REQUESTS[0]})"
     return [
+        Comparison(flat.format(OPEN_REQUESTS[0]), "", few, None, ""),
+        Comparison(flat.format(OPEN_REQUESTS[1]), "", many, None, "flat"),
         Comparison(f"import of a calendar with {N_REQUESTS} past invitations", "", imported, None, ""),
         Comparison(
             f"{paced} while the server learns ({busy}): {meanwhile}", "", meanwhile.median, None, "under 100 ms"
@@ -88,6 +94,54 @@ def run() -> list[Comparison]:
         Comparison(f"{paced}: {at_rest}", "", at_rest.median, None, ""),
         Comparison(f"{who} that ask without a pause: {crowded}", "", crowded.median, None, ""),
     ]
+
+
+def decision_among(n: int, n_decisions: int = 20) -> float:
+    """Give the processor seconds of one decision for somebody with so many open requests, half of them for one week."""
+    user, begin = "ann@example.org", datetime(2026, 3, 2, 9, tzinfo=UTC)
+    with TemporaryDirectory(prefix="kinfolk-bench-") as folder:
+        ledger = Ledger(str(Path(folder, "ledger.db")))
+        assistant = Assistant(ledger, FileDeliverer(Path(folder, "answers")), clock=lambda: begin)
+        assistant.add_user(user)
+        with ledger.begin() as session:
+            session.execute(insert(Request), [_open_request(user, i, begin) for i in range(n)])
+        new = [_open_request(user, n + i, begin)["text"] for i in range(n_decisions + 1)]
+        for text in new[:1]:
+            assistant.take_in(user, read_calendar(text.encode()), received_at=begin, source="caldav")
+        assistant.work()
+        for text in new[1:]:
+            assistant.take_in(user, read_calendar(text.encode()), received_at=begin, source="caldav")
+        began = process_time()
+        assert assistant.work() == n_decisions
+        seconds = (process_time() - began) / n_decisions
+        ledger.close()
+    return seconds
+
+
+def _open_request(user: str, number: int, begin: datetime) -> dict[str, Any]:
+    start = begin + timedelta(minutes=30 * (number % 300) if number % 2 else 90 * number)
+    lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:x", "METHOD:REQUEST", "BEGIN:VEVENT", f"UID:m{number}"]
+    lines += [f"DTSTAMP:{begin:%Y%m%dT%H%M%SZ}", f"DTSTART:{start:%Y%m%dT%H%M%SZ}", "DURATION:PT1H", "SUMMARY:Plans"]
+    lines += [
+        f"ORGANIZER:mailto:boss{number}@example.org",
+        f"ATTENDEE:mailto:{user}",
+        "END:VEVENT",
+        "END:VCALENDAR",
+        "",
+    ]
+    return {
+        "user": user,
+        "uid": f"m{number}",
+        "received_at": begin - timedelta(minutes=1),
+        "organiser": f"boss{number}@example.org",
+        "starts_at": start,
+        "ends_at": start + timedelta(hours=1),
+        "text": "\r\n".join(lines),
+        "source": "caldav",
+        "state": "open",
+        "decided": True,
+        "recurs": False,
+    }
 
 
 def fill(ledger: Ledger, answers: Path) -> float:

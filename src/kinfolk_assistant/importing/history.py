@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -25,6 +26,7 @@ from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR, Refused
 from kinfolk_assistant.reading.calendars import read_calendar
 from kinfolk_assistant.reading.mail import MailedObject
+from kinfolk_assistant.reading.occurrences import times_of
 
 ARRIVAL_UNKNOWN = "it is not known when the invitation came"
 NO_CALENDAR = "no calendar was imported, so it is not known what stood in it"
@@ -124,7 +126,7 @@ def import_history(
     with ledger.begin() as session:
         locked = lock_user(session, owner.address)
         added, refreshed, live = _keep_rows(session, owner.address, rows)
-        entries = _keep_entries(session, owner.address, threads, now)
+        entries = _keep_entries(session, owner.address, threads, zone, now)
         if entries:
             mark_read(locked, now)
         if added or refreshed:
@@ -227,16 +229,18 @@ def _fields(row: Row) -> dict[str, Any]:
     }
 
 
-def _keep_entries(session: Session, user: str, threads: dict[str, Thread], now: datetime) -> int:
+def _keep_entries(session: Session, user: str, threads: dict[str, Thread], zone: ZoneInfo, now: datetime) -> int:
     """Store the calendar's objects as they are now; how many there are."""
     known = {one.uid: one for one in session.scalars(select(Entry).where(Entry.user == user))}
     stored = {_text(uid): thread.stored for uid, thread in threads.items() if thread.stored is not None}
     for uid, one in stored.items():
         entry, text = known.get(uid), _text(one.text)
         if entry is None:
-            session.add(Entry(user=user, uid=uid, text=text, seen_at=now))
+            entry = Entry(user=user, uid=uid, text=text, seen_at=now)
+            session.add(entry)
         elif entry.text != text or entry.gone_at is not None:
             entry.text, entry.seen_at, entry.gone_at = text, now, None
+        entry.starts_at, entry.ends_at, entry.recurs = times_of(one, zone)
     return len(stored)
 
 

@@ -6,10 +6,10 @@ its meaning. A new column has a default for the rows that are there, so an old l
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, Update, exists, inspect, text, update
 from sqlalchemy.schema import CreateColumn
 
-from kinfolk_assistant.ledger.tables import Table
+from kinfolk_assistant.ledger.tables import Decision, Request, Table
 
 # What each layout has added to the one before: columns of tables that were there. New tables and new indexes need no
 # mention: whatever is missing of them is made.
@@ -18,6 +18,12 @@ _ADDED: dict[int, tuple[str, ...]] = {
     3: ("users.calendar_read_at",),
     4: ("requests.origin", "requests.sender"),
     5: ("users.vetoes", "users.answers", "decisions.rule"),
+    6: ("requests.decided", "requests.recurs", "entries.starts_at", "entries.ends_at", "entries.recurs"),
+}
+
+# What the new columns of a layout hold for the rows that are there, where that is not their default.
+_FILLED: dict[int, Update] = {
+    6: update(Request).where(exists().where(Decision.request_id == Request.id)).values(decided=True),
 }
 
 LAYOUT = max(_ADDED)
@@ -36,6 +42,9 @@ def bring_up_to_date(connection: Connection) -> bool:
                 _add(connection, column)
     Table.metadata.create_all(connection)
     if found is not None and found < LAYOUT:
+        for layout in range(found + 1, LAYOUT + 1):
+            if layout in _FILLED:
+                connection.execute(_FILLED[layout])
         _add_indexes(connection)
         connection.execute(text("UPDATE layout SET version = :now"), {"now": LAYOUT})
     return True

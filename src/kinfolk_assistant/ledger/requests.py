@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ScalarSelect, exists, func, select
+from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session
 
 from kinfolk_assistant.ledger.tables import Decision, Reply, Request
@@ -78,13 +78,11 @@ def replies(session: Session, request_id: int) -> list[Reply]:
 
 def next_undecided(session: Session, user: str) -> Request | None:
     """Give the open request that came first of those about which nothing is decided."""
-    decided = exists().where(Decision.request_id == Request.id)
-    query = select(Request).where(Request.user == user, Request.state == "open", ~decided)
+    query = select(Request).where(Request.user == user, Request.state == "open", Request.decided.is_(False))
     return session.scalars(query.order_by(Request.received_at, Request.id).limit(1)).one_or_none()
 
 
 def users_with_undecided(session: Session) -> list[str]:
     """Give the users who have requests about which nothing is decided."""
-    decided = exists().where(Decision.request_id == Request.id)
-    query = select(Request.user).where(Request.state == "open", ~decided)
+    query = select(Request.user).where(Request.state == "open", Request.decided.is_(False))
     return list(session.scalars(query.distinct().order_by(Request.user)))

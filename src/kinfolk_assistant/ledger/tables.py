@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, DateTime, Dialect, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
+from sqlalchemy import JSON, DateTime, Dialect, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint, false
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
@@ -122,7 +122,7 @@ class Entry(Table):
     """An object of a user's calendar as last seen; what it says of its own past is in its text."""
 
     __tablename__ = "entries"
-    __table_args__ = (UniqueConstraint("user", "uid"),)
+    __table_args__ = (UniqueConstraint("user", "uid"), Index("entries_by_time", "user", "ends_at", "starts_at"))
 
     id: Mapped[int] = mapped_column(primary_key=True)
     user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), index=True)
@@ -133,6 +133,10 @@ class Entry(Table):
     seen_at: Mapped[datetime]
     # When it was found to be gone from the calendar; it still counts for the days before.
     gone_at: Mapped[datetime | None]
+    # Its first start and last end, and whether it is a series; None where an earlier version did not look.
+    starts_at: Mapped[datetime | None]
+    ends_at: Mapped[datetime | None]
+    recurs: Mapped[bool | None]
 
 
 class Request(Table):
@@ -144,6 +148,9 @@ class Request(Table):
         Index("requests_in_order", "user", "state", "received_at"),
         Index("requests_by_state", "state", "user"),
         Index("requests_by_organiser", "user", "organiser"),
+        Index("requests_by_sender", "user", "sender", "received_at"),
+        Index("requests_undecided", "state", "decided", "user", "received_at"),
+        Index("requests_by_time", "user", "ends_at", "starts_at"),
         NUMBERED,
     )
 
@@ -170,6 +177,9 @@ class Request(Table):
     origin: Mapped[dict[str, Any] | None]
     # open → answered, cancelled or superseded (a later SEQUENCE came); history is never open.
     state: Mapped[str] = mapped_column(String(12), default="open")
+    # Whether anything is decided about it yet, and whether it is a series (None: an earlier version did not look).
+    decided: Mapped[bool] = mapped_column(default=False, server_default=false())
+    recurs: Mapped[bool | None]
     # The fifteen features (None: could not be known) and, for those that could not, why.
     features: Mapped[dict[str, Any] | None]
     unknown: Mapped[dict[str, Any] | None]

@@ -31,7 +31,7 @@ class Bounds(NamedTuple):
 
     size: int = MAX_BYTES
     work: int = 16_000
-    objects: int = 50
+    objects: int = 10
 
 
 INVITATION = Bounds()

@@ -85,6 +85,12 @@ def is_recurring(one: CalendarObject) -> bool:
     return any(meeting.repeats or meeting.recurrence_id for meeting in one.meetings)
 
 
+def times_of(one: CalendarObject, zone: ZoneInfo) -> tuple[datetime, datetime, bool]:
+    """Give the first start and the last end of an object's events, and whether it is a series, which may go on."""
+    spans = [meeting.span(zone) for meeting in one.meetings]
+    return min(start for start, _ in spans), max(end for _, end in spans), is_recurring(one)
+
+
 def frequency_of(meeting: Meeting) -> str:
     """How often a meeting repeats: "daily", "weekly", "monthly", "yearly", or "" where no rule says.
 

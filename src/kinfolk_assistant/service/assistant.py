@@ -139,11 +139,13 @@ class Assistant:
                 deciding.look_again(session, user, self.models, self.clock())
 
     def work(self, user: str | None = None) -> int:
-        """Decide what is undecided, in order of arrival, and send what is due; how many things were done.
+        """Send what is due, and decide what is undecided, in order of arrival; how many things were done.
 
-        May be called at any time, by several processes at once, and after one of them was killed.
+        Users have their turn one after the other, each with one request at a time, and what is due meanwhile is sent
+        between two rounds: somebody who is flooded with requests holds up nobody else. May be called at any time, by
+        several processes at once, and after one of them was killed.
         """
-        return self._decide(user) + self._judge_again(user) + self._send(user)
+        return self._send(user) + self._decide(user) + self._judge_again(user) + self._send(user)
 
     def inbox(self, user: str) -> list[Prepared]:
         """Give the requests that wait for the user, and those whose answer is on its way."""
@@ -261,9 +263,14 @@ class Assistant:
         return retraining.retrain(self.ledger, self.clock, force=force)
 
     def _decide(self, user: str | None) -> int:
-        with self.ledger.read() as session:
-            users = users_with_undecided(session) if user is None else [find_user(session, user).address]
-        return sum(_until_done(self._decide_one, one) for one in users)
+        done = 0
+        while True:
+            with self.ledger.read() as session:
+                users = users_with_undecided(session) if user is None else [find_user(session, user).address]
+            decided = sum(_one_step(self._decide_one, one) for one in users)
+            if not decided:
+                return done
+            done += decided + self._send(user)
 
     def _decide_one(self, user: str) -> bool:
         with self.ledger.read() as session:
@@ -300,7 +307,12 @@ class Assistant:
     def _send(self, user: str | None) -> int:
         with self.ledger.read() as session:
             users = outbox.users_with_due(session, self.clock()) if user is None else [find_user(session, user).address]
-        return sum(_until_done(self._send_one, one) for one in users)
+        done = 0
+        while users:
+            sent = {one: _one_step(self._send_one, one) for one in users}
+            users = [one for one in users if sent[one]]
+            done += sum(sent.values())
+        return done
 
     def _send_one(self, user: str) -> bool:
         with self.ledger.begin() as session:
@@ -311,6 +323,13 @@ class Assistant:
         with self.ledger.begin() as session:
             outbox.settle(session, user, claimed, error, self.clock())
         return True
+
+
+def _one_step(step: Callable[[str], int], user: str) -> int:
+    """Take one step for a user, who may be erased at any moment: then there is nothing left to do."""
+    with suppress(NotYours):
+        return step(user)
+    return 0
 
 
 def _until_done(step: Callable[[str], int], user: str) -> int:

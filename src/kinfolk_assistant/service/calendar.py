@@ -11,8 +11,9 @@ from sqlalchemy.orm import Session
 
 from kinfolk_assistant.ledger.calendar_read import mark_read
 from kinfolk_assistant.ledger.tables import Entry, Request
-from kinfolk_assistant.ledger.users import lock_user
+from kinfolk_assistant.ledger.users import known_zone, lock_user
 from kinfolk_assistant.meeting import CalendarObject
+from kinfolk_assistant.reading.occurrences import times_of
 from kinfolk_assistant.service.elsewhere import answers_in, follow
 from kinfolk_assistant.service.intake import MAX_UID, as_stored
 
@@ -53,6 +54,8 @@ def take_calendar(session: Session, address: str, kept: Iterable[Kept], *, now: 
             known[uid] = entry = Entry(user=user.address, uid=uid, text="", seen_at=now)
             session.add(entry)
         entry.href, entry.etag = href, etag
+        if entry.starts_at is None or entry.text != text:
+            entry.starts_at, entry.ends_at, entry.recurs = times_of(object_, known_zone(user.zone))
         if entry.text != text and uid in asked:
             before = answers_in(entry.text, user.address)
             for meeting in object_.meetings:

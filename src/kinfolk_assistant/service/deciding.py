@@ -151,6 +151,7 @@ def record(
         rule=ruled.words if ruled else "",
     )
     session.add(decision)
+    request.decided = True
     session.flush()
 
 

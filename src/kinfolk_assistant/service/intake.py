@@ -7,15 +7,15 @@ what is known by its version, SEQUENCE first and DTSTAMP where that is the same,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from kinfolk_assistant.ledger.deeds import tell
 from kinfolk_assistant.ledger.requests import versions
-from kinfolk_assistant.ledger.tables import Cancellation, Request
+from kinfolk_assistant.ledger.tables import Cancellation, Deed, Request
 from kinfolk_assistant.ledger.users import known_zone, lock_user
 from kinfolk_assistant.meeting import CalendarObject, Meeting
 from kinfolk_assistant.reading.origin import Origin
@@ -28,9 +28,13 @@ from kinfolk_assistant.service.withdrawing import withdraw_unsent
 MAX_UID = 1000
 """Longer UIDs are refused (RFC 7986 5.3 asks for fewer than 255 octets)."""
 
-MAX_MEETINGS = 500
+MAX_MEETINGS = 100
 """Objects with more events than this are refused: each event is a request of its own."""
 
+MOST_A_DAY = 200
+"""So many meetings that are new to a user are taken in within a day from one sender, and of one organiser."""
+
+_DAY = timedelta(days=1)
 _MAX_LINE = 1000
 _MAX_SEQUENCE = 2**31 - 1
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
@@ -96,6 +100,7 @@ def take_in(
                     source_ref=_line(source_ref),
                     sender=_line(origin.sender)[:320],
                     origin=origin.as_json() if source == "mail" else None,
+                    recurs=bool(meeting.repeats),
                     state="open",
                 )
                 found = _request(session, fresh, cancelled=meeting.cancelled, now=now)
@@ -154,6 +159,9 @@ def _request(session: Session, fresh: Request, *, cancelled: bool, now: datetime
         return [same]
     if any(one.sequence > fresh.sequence for one in known):
         fresh.state = "superseded"
+    if not known and (flooding := _flooding(session, fresh, now)):
+        _tell_of_flood(session, fresh.user, flooding, now)
+        return []
     session.add(fresh)
     session.flush()
     if fresh.state != "superseded":
@@ -172,6 +180,24 @@ def _request(session: Session, fresh: Request, *, cancelled: bool, now: datetime
     return [fresh]
 
 
+def _flooding(session: Session, fresh: Request, now: datetime) -> str:
+    """Give the sender, or else the organiser, of whom enough came within the last day; "" where nobody is."""
+    lately = select(func.count()).select_from(Request)
+    lately = lately.where(Request.user == fresh.user, Request.received_at > now - _DAY, Request.source != "history")
+    for column, who in ((Request.sender, fresh.sender), (Request.organiser, fresh.organiser)):
+        if who and session.scalars(lately.where(column == who)).one() >= MOST_A_DAY:
+            return who
+    return ""
+
+
+def _tell_of_flood(session: Session, user: str, who: str, now: datetime) -> None:
+    """Say once a day that no more is taken in of somebody."""
+    text = f"More than {MOST_A_DAY} invitations came from {who} within a day: no more are taken in today."
+    query = select(Deed.id).where(Deed.user == user, Deed.kind == "flood", Deed.at > now - _DAY, Deed.text == text)
+    if session.scalars(query.limit(1)).first() is None:
+        tell(session, user, now, "assistant", "flood", text)
+
+
 def _refresh(session: Session, known: Request, fresh: Request, now: datetime) -> None:
     """Take what a message says of a version that is known: no new answer, unless it has moved all the same."""
     if (fresh.stamp or _EARLIEST) <= (known.stamp or _EARLIEST):
@@ -181,7 +207,7 @@ def _refresh(session: Session, known: Request, fresh: Request, now: datetime) ->
     was_decided = known.state == "answered" or (known.state == "open" and known.features is not None)
     has_moved = was_decided and known.source != "history" and _times(known) != _times(fresh)
     kept = ("stamp", "organiser_name", "summary", "location", "starts_at", "ends_at", "all_day", "text")
-    for name in (*kept, "sender", "origin"):
+    for name in (*kept, "sender", "origin", "recurs"):
         setattr(known, name, getattr(fresh, name))
     if fresh.source_ref:
         known.source_ref = fresh.source_ref

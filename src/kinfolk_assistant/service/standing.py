@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-from sqlalchemy import and_, or_, select
+from sqlalchemy import Select, and_, or_, select
 from sqlalchemy.orm import Session
 
 from kinfolk_assistant.features.past import Past, SeenObject
@@ -19,6 +20,14 @@ from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR
 from kinfolk_assistant.reading.calendars import read_calendar
 from kinfolk_assistant.reading.reply import with_answer
 
+# How far the features look: back from a meeting for others like what it overlaps, back from the request for when the
+# two last met, and to both sides for what it borders; of a meeting that goes on for long only its first month counts.
+_LATELY = timedelta(weeks=9)
+_RECENTLY = timedelta(days=9)
+_BESIDE = timedelta(days=2)
+_LONGEST = timedelta(days=31)
+_MOST_WAITING = 60
+
 
 class Told(NamedTuple):
     """What became of a request: whether it takes the user's time, and when that came about."""
@@ -28,17 +37,24 @@ class Told(NamedTuple):
     at: datetime
 
 
-def past_of(session: Session, user: User, request: Request) -> Past:
-    """Give the calendar as it is to be looked at for a request.
+def past_of(session: Session, user: User, request: Request, until: datetime | None = None) -> Past:
+    """Give the calendar as it is to be looked at for a request, or on to a moment that lies further ahead.
 
     A meeting that was accepted, though its answer has not even left, counts as standing when the request came, and so
     does one that came before it and is not answered yet: requests are handled in the order they came, so that two for
     one slot never both find it free. No version or occurrence of the requested meeting itself stands in its way.
     """
-    entries = select(Entry).where(Entry.user == user.address, Entry.uid != request.uid)
-    entry_of = {entry.uid: entry for entry in session.scalars(entries)}
-    called_off = _called_off(session, user.address)
-    told = _told(session, user.address, request, called_off)
+    start, end = _window(request)
+    window = start, max(end, until or end)
+    entry_of = {entry.uid: entry for entry in session.scalars(_entries_near(user.address, request, window))}
+    near = _requests_near(session, user.address, request, window)
+    called_off = _called_off(session, user.address, {one.uid for one, _, _ in near})
+    told = _told(near, called_off)
+    # What the assistant knows of a meeting counts against its entry wherever that one says that it is.
+    missing = [uid for uid in told if uid not in entry_of]
+    for first in range(0, len(missing), 500):
+        query = select(Entry).where(Entry.user == user.address, Entry.uid.in_(missing[first : first + 500]))
+        entry_of |= {entry.uid: entry for entry in session.scalars(query)}
     seen: list[SeenObject] = []
     for uid, entry in entry_of.items():
         # The calendar tells what happened last, unless the assistant knows of something later.
@@ -77,26 +93,58 @@ def meeting_of(request: Request) -> Meeting | None:
     return None
 
 
-def _told(
-    session: Session, user: str, asked: Request, called_off: dict[str, dict[str, datetime]]
-) -> dict[str, list[Told]]:
-    """Give what became of the user's other requests, by UID; of those that are open, only what came earlier counts."""
+def _window(request: Request) -> tuple[datetime, datetime]:
+    """Give the time that the features of a request look at: see `kinfolk_assistant.features.calendar_rules`."""
+    return min(request.starts_at - _LATELY, request.received_at - _RECENTLY), max(
+        min(request.ends_at, request.starts_at + _LONGEST) + _BESIDE, request.received_at
+    )
+
+
+def _entries_near(user: str, request: Request, window: tuple[datetime, datetime]) -> Select[Entry]:
+    start, end = window
+    near = and_(Entry.ends_at > start, Entry.starts_at < end)
+    query = select(Entry).where(Entry.user == user, Entry.uid != request.uid)
+    return query.where(or_(near, Entry.recurs.is_not(False)))
+
+
+def _requests_near(
+    session: Session, user: str, asked: Request, window: tuple[datetime, datetime]
+) -> list[tuple[Request, str | None, datetime | None]]:
+    """Give the user's other requests of some time, and all series; of those that are open, only what came earlier.
+
+    Whoever floods a user with requests must not make every decision dear: of those that nobody has answered so many of
+    the very days are looked at, and so many of the weeks around them; a day that so many ask for is full anyway.
+    """
+    start, end = window
     earlier = or_(
         Request.received_at < asked.received_at, and_(Request.received_at == asked.received_at, Request.id < asked.id)
     )
-    query = (
+    mine = (Request.user == user, Request.uid != asked.uid, Request.source != "history")
+    near = and_(Request.ends_at > start, Request.starts_at < end)
+    settled = (
         select(Request, Reply.answer, Reply.made_at)
         .outerjoin(Reply, Reply.id == latest_reply_id())
-        .where(
-            Request.user == user,
-            Request.uid != asked.uid,
-            or_(Request.state.in_(["answered", "cancelled"]), and_(Request.state == "open", earlier)),
-            Request.source != "history",
-        )
-        .order_by(Request.received_at, Request.id)
+        .where(*mine, Request.state.in_(["answered", "cancelled"]), or_(near, Request.recurs.is_not(False)))
     )
+    found: dict[int, tuple[Request, str | None, datetime | None]] = {
+        request.id: (request, answer, made_at) for request, answer, made_at in session.execute(settled)
+    }
+    waiting = select(Request).where(*mine, Request.state == "open", earlier).limit(_MOST_WAITING)
+    close, until = asked.starts_at - _BESIDE, min(asked.ends_at, asked.starts_at + _LONGEST) + _BESIDE
+    beside = waiting.where(Request.ends_at > close, Request.starts_at < until, Request.recurs.is_(False))
+    around = waiting.where(near, Request.recurs.is_(False))
+    series = waiting.where(Request.recurs.is_not(False))
+    for query in (beside, around, series):
+        found |= {request.id: (request, None, None) for request in session.scalars(query)}
+    return sorted(found.values(), key=lambda one: (one[0].received_at, one[0].id))
+
+
+def _told(
+    near: list[tuple[Request, str | None, datetime | None]], called_off: dict[str, dict[str, datetime]]
+) -> dict[str, list[Told]]:
+    """Give what became of requests, by UID."""
     told: dict[str, list[Told]] = {}
-    for request, answer, made_at in session.execute(query):
+    for request, answer, made_at in near:
         yes = request.label == "accept" if request.label is not None else answer == "ACCEPTED"
         stands = request.state == "open" or (yes and request.state == "answered")
         at = max(made_at or request.received_at, *called_off.get(request.uid, {}).values(), request.received_at)
@@ -104,12 +152,15 @@ def _told(
     return told
 
 
-def _called_off(session: Session, user: str) -> dict[str, dict[str, datetime]]:
-    """Give what was called off, by UID and occurrence, and when."""
-    query = select(Cancellation.uid, Cancellation.recurrence_id, Cancellation.received_at)
+def _called_off(session: Session, user: str, uids: Collection[str]) -> dict[str, dict[str, datetime]]:
+    """Give what was called off of some meetings, by UID and occurrence, and when."""
     found: dict[str, dict[str, datetime]] = {}
-    for uid, recurrence_id, at in session.execute(query.where(Cancellation.user == user)):
-        found.setdefault(uid, {})[recurrence_id] = at
+    asked = sorted(uids)
+    for first in range(0, len(asked), 500):
+        query = select(Cancellation.uid, Cancellation.recurrence_id, Cancellation.received_at)
+        query = query.where(Cancellation.user == user, Cancellation.uid.in_(asked[first : first + 500]))
+        for uid, recurrence_id, at in session.execute(query):
+            found.setdefault(uid, {})[recurrence_id] = at
     return found
 
 

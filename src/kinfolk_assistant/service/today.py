@@ -41,8 +41,9 @@ def taken_now(session: Session, user: User, request: Request, now: datetime) -> 
     meeting = meeting_of(request)
     if meeting is None:
         return "it cannot be read any more"
-    standing = past_of(session, user, request).at(now)
-    for start, end in coming_spans(meeting, owner_of(user), now):
+    spans = coming_spans(meeting, owner_of(user), now)
+    standing = past_of(session, user, request, until=max(end for _, end in spans)).at(now)
+    for start, end in spans:
         found = standing.between(start, end, without=meeting).all()
         if found:
             name = found[0].meeting.summary.strip()[:_MOST_NAMED]

@@ -15,7 +15,7 @@ from kinfolk_assistant.service.calendar import Kept
 from kinfolk_assistant.service.outbox import WAITS_FOR
 from tests.assistant.service.world import ANN, MONDAY, Clock, Recorder, automate, invitation, teach
 
-SLOT = MONDAY + timedelta(days=4)
+SLOT = MONDAY + timedelta(days=3)
 
 
 def dentist(clock: Clock, start: object = SLOT) -> Kept:
