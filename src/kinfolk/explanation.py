@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.table import Backend
 
+# What stands in a table beside the features.
+_SUMS = ("(label rates)", "(rest)", "(total)")
+_SHARES = ("own", "kin", "everybody", "prior")
+
 
 class Explanation(NamedTuple):
     """Additive parts of each row's log probabilities, and the sources of the data behind each feature.
@@ -45,6 +49,15 @@ class Explanation(NamedTuple):
     prior: NDArray[np.float64]
     backend: Backend
 
+    def __repr__(self) -> str:
+        said = []
+        for row in range(min(len(self.values), 3)):
+            y, other = self._held_against(row, None, None)
+            odds = self._parts(y, other)[row].sum()
+            said.append(f"{self.classes.tolist()[y]!r} against {self.classes.tolist()[other]!r} {odds:+.2f}")
+        more, rows = ", …" if len(self.values) > len(said) else "", "row" if len(self.values) == 1 else "rows"
+        return f"<Explanation of {len(self.values):,} {rows}: log odds {', '.join(said)}{more}; table() has the parts>"
+
     def log_odds(self, label: Any = None, against: Any = None) -> NDArray[np.float64]:
         """Log odds of one label against another for each row; of the last against the first by default.
 
@@ -59,46 +72,72 @@ class Explanation(NamedTuple):
 
         See Also
         --------
-        table : What each feature added to them, for one row.
+        table : The parts that they are made of.
         """
-        total = self.label_part + self.feature_part.sum(axis=1) + self.remainder
         y, other = label_pair(self.classes, label, against)
-        return np.asarray(total[:, y] - total[:, other])
+        return np.asarray(self._parts(y, other).sum(axis=1))
 
-    def table(self, row: int = 0, label: Any = None, against: Any = None) -> Any:
-        """One row's explanation, the weightiest feature first: what it added to the log odds, and whose data it was.
+    def table(self, row: int | None = None, label: Any = None, against: Any = None) -> Any:
+        """What the log odds of a row are made of, and whose data stood behind each feature.
+
+        The weightiest feature comes first; after the features come "(label rates)", what the task's label rates added,
+        "(rest)", what is left where a task may belong to several clusters or a value was summed out, and "(total)", to
+        which all rows before it add up.
 
         Parameters
         ----------
-        row : int, default=0
-            Which of the rows.
+        row : int, optional
+            Which of the rows; by default all of them, one after another.
         label, against : optional
-            Two of the classes; by default the last against the first.
+            Two of the classes; by default the label that is predicted, against the one that is most probable otherwise.
 
         Returns
         -------
         frame
-            Columns feature, value, log_odds, own, kin, everybody, prior.
+            Columns label, against, feature, value, log_odds, own, kin, everybody, prior; before them row, where there
+            is more than one. Values and shares are null where there are none.
 
         See Also
         --------
-        log_odds : What the parts add up to.
+        log_odds : The totals alone.
         """
+        rows = range(len(self.values)) if row is None else [range(len(self.values))[row]]
+        columns: dict[str, list[Any]] = {name: [] for name in ("row", "label", "against", "feature", "value")}
+        columns |= {name: [] for name in ("log_odds", *_SHARES)}
+        names, nothing = self.classes.tolist(), [None] * len(_SUMS)
+        for i in rows:
+            y, other = self._held_against(i, label, against)
+            *added, of_labels, rest = self._parts(y, other)[i].tolist()
+            order = np.argsort(-np.abs(added), kind="stable")
+            n = len(added) + len(_SUMS)
+            columns["row"] += [i] * n
+            columns["label"] += [names[y]] * n
+            columns["against"] += [names[other]] * n
+            columns["feature"] += [*(self.feature_names[f] for f in order), *_SUMS]
+            columns["value"] += [*(self.values[i][f] for f in order), *nothing]
+            parts = [*(added[f] for f in order), of_labels, rest]
+            columns["log_odds"] += [*parts, float(np.sum(parts))]
+            for name in _SHARES:
+                columns[name] += [*getattr(self, name)[i, order].tolist(), *nothing]
+        if row is not None or len(self.values) == 1:
+            del columns["row"]
+        return make_frame(columns, self.backend)
+
+    def _parts(self, y: int, other: int) -> NDArray[np.float64]:
+        """Every part of the log odds (rows, parts): the features', the label rates' and the rest."""
+        every = np.concatenate([self.feature_part, self.label_part[:, None], self.remainder[:, None]], axis=1)
+        return np.asarray(every[..., y] - every[..., other])
+
+    def _held_against(self, row: int, label: Any, against: Any) -> tuple[int, int]:
+        """Places of two labels: the one predicted against the next most probable, unless they are given."""
+        total = self.label_part[row] + self.feature_part[row].sum(axis=0) + self.remainder[row]
+        probable = np.argsort(-total, kind="stable").tolist()
         y, other = label_pair(self.classes, label, against)
-        added = self.feature_part[row, :, y] - self.feature_part[row, :, other]
-        order = np.argsort(-np.abs(added), kind="stable")
-        return make_frame(
-            {
-                "feature": [self.feature_names[f] for f in order],
-                "value": [self.values[row][f] for f in order],
-                "log_odds": added[order].tolist(),
-                "own": self.own[row, order].tolist(),
-                "kin": self.kin[row, order].tolist(),
-                "everybody": self.everybody[row, order].tolist(),
-                "prior": self.prior[row, order].tolist(),
-            },
-            self.backend,
-        )
+        if label is None:
+            y = next((place for place in probable if against is None or place != other), y)
+        if against is None:
+            other = next((place for place in probable if place != y), y)
+        return y, other
 
 
 def label_pair(classes: NDArray[Any], label: Any, against: Any) -> tuple[int, int]:

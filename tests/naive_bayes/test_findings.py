@@ -11,7 +11,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
+from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
 from tests import oracle
 from tests.problems import PLAIN, as_arguments, as_rows, priors, random_problems
 
@@ -209,18 +209,49 @@ def test_the_table_has_the_weightiest_feature_first_for_any_two_labels():
     model = NoSharingNB().fit(X, LABEL, task=TASK)
     explained = model.explain(X, task=TASK)
     classes = model.classes_.tolist()
-    for row, label, against in [(0, None, None), (31, "no", None), (77, "maybe", "no"), (5, "maybe", None)]:
+    probable = [[classes[y] for y in order] for order in np.argsort(-model.predict_proba(X, task=TASK), axis=1)]
+    for row, label, against in [(0, None, None), (31, "no", None), (77, "maybe", "no"), (5, None, "maybe")]:
         table = explained.table(row, label, against)
-        y = classes.index(label or "yes")
-        other = classes.index(against or ("yes" if label == "maybe" else "maybe"))
+        label = label or next(name for name in probable[row] if name != against)
+        against = against or next(name for name in probable[row] if name != label)
+        assert set(table["label"]) == {label}
+        assert set(table["against"]) == {against}
+        y, other = classes.index(label), classes.index(against)
         expected = explained.feature_part[row, :, y] - explained.feature_part[row, :, other]
         order = sorted(range(3), key=lambda f: -abs(expected[f]))
-        assert table["feature"].tolist() == [list(X)[f] for f in order]
-        assert table["log_odds"].tolist() == [expected[f] for f in order]
+        assert table["feature"].tolist() == [*(list(X)[f] for f in order), "(label rates)", "(rest)", "(total)"]
+        assert table["log_odds"].tolist()[:3] == [expected[f] for f in order]
         for name in ("own", "kin", "everybody", "prior"):
-            assert table[name].tolist() == [getattr(explained, name)[row, f] for f in order]
+            assert table[name].tolist()[:3] == [getattr(explained, name)[row, f] for f in order]
+            assert table[name].isna().tolist() == [False] * 3 + [True] * 3
     row = explained.table(0)
     assert row["value"][row["feature"].tolist().index("colour")] == X["colour"][0]
+
+
+@pytest.mark.parametrize(
+    "model", [ClusteredNB(**GIBBS), ClusteredNB(), PrototypeNB(n_draws=20, random_state=0)], ids=repr
+)
+def test_all_parts_of_a_table_add_up_to_the_log_odds_of_the_prediction(model):
+    model.fit(X, LABEL, task=TASK)
+    tables = model.explain(X, task=TASK).table()
+    assert tables["row"].unique().tolist() == list(range(len(X)))
+    predicted, log_proba = model.predict(X, task=TASK), np.sort(model.predict_log_proba(X, task=TASK), axis=1)
+    for row, table in tables.groupby("row"):
+        *parts, total = table["log_odds"].tolist()
+        assert sum(parts) == pytest.approx(total, abs=1e-12)
+        assert total == pytest.approx(log_proba[row, -1] - log_proba[row, -2], abs=1e-9)
+        assert set(table["label"]) == {predicted[row]}
+
+
+def test_the_label_rates_are_the_main_reason_where_they_are():
+    """Features that tell nothing: a table without the label rates would have nothing to say."""
+    y = np.where(np.arange(100) < 95, "yes", "no")
+    why = NoSharingNB(label_prior=1.0).fit(np.tile([["a"], ["b"]], (50, 1)), y).explain([["a"]])
+    feature, of_labels, rest, total = why.table()["log_odds"].to_list()
+    assert abs(feature) < 0.5
+    assert of_labels == pytest.approx(np.log(96 / 6))
+    assert total == pytest.approx(feature + of_labels + rest)
+    assert repr(why) == f"<Explanation of 1 row: log odds 'yes' against 'no' {total:+.2f}; table() has the parts>"
 
 
 def test_an_explanation_names_the_bin_that_a_number_fell_into():

@@ -184,7 +184,10 @@ def test_an_explanation_adds_up_to_the_log_odds(fitted):
     coat = {label: dict(zip(n.states[2], n.tables[2], strict=True)) for label, n in fitted.networks_.items()}
     added = why.feature_part[:, 2, 0] - why.feature_part[:, 2, 1]
     np.testing.assert_allclose(added, [np.log(coat["cat"][c] / coat["dog"][c]) for c in COAT])
-    assert set(why.table(0)["feature"]) == {"size", "speed", "coat"}
+    assert set(why.table(0)["feature"]) == {"size", "speed", "coat", "(label rates)", "(rest)", "(total)"}
+    *parts, total = why.table(0, "cat", "dog")["log_odds"]
+    assert sum(parts) == pytest.approx(total)
+    assert total == pytest.approx(log_proba[0, 0] - log_proba[0, 1], abs=1e-10)
 
 
 def test_an_explanation_of_a_row_with_gaps_leaves_what_was_summed_out_to_the_remainder(fitted):

@@ -194,7 +194,7 @@ def _show_decision(show: Console, team: Team) -> None:
     table.add_column("value")
     for heading in ("log odds", "own", "kin"):
         table.add_column(heading, justify="right")
-    features = why.table(0, label=POSITIVE)
+    features = why.table(0, label=POSITIVE).head(len(why.feature_names))
     for part in features.head(FEATURES_SHOWN).iter_rows(named=True):
         table.add_row(
             part["feature"], part["value"], f"{part['log_odds']:+.2f}", f"{part['own']:.0%}", f"{part['kin']:.0%}"
