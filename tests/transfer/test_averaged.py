@@ -1,5 +1,7 @@
 """The average of models: its weights, its predictions, and that it is safe where one of its members is wrong."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -275,3 +277,38 @@ def test_counts_teach_what_their_rows_teach():
 def test_counts_have_no_rows_to_weigh_models_by(weigh_by):
     with pytest.raises(ValueError, match='give weigh_by="evidence"'):
         AveragedNB(weigh_by=weigh_by).fit_statistics(*counted(*made_up_tasks(4)))
+
+
+def test_what_the_default_members_have_to_tell_is_said_of_the_average():
+    X, y, task = made_up_tasks(8, n_tasks=4)
+    some = np.where(np.arange(len(y)) % 7 == 0, None, y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        AveragedNB(n_folds=2, random_state=0).fit(X, some, task=task)
+    said = {str(one.message).partition(":")[0] for one in caught}
+    assert said <= {
+        "18 unlabelled rows are left out where tasks are clustered",
+        "one of the averaged models ended before it had settled",
+    }
+    assert "18 unlabelled rows are left out where tasks are clustered" in said
+    assert all(one.filename == __file__ for one in caught)
+
+
+def test_members_of_ones_own_speak_for_themselves():
+    X, y, task = made_up_tasks(8, n_tasks=4)
+    some = np.where(np.arange(len(y)) % 7 == 0, None, y)
+    with pytest.warns(UserWarning, match='left out by inference="bhc"'):
+        AveragedNB([ClusteredNB()], n_folds=2, random_state=0).fit(X, some, task=task)
+
+
+@pytest.mark.parametrize("numeric", ["gaussian", {"size": "gaussian"}])
+def test_numbers_are_read_as_the_members_read_them(numeric):
+    rng = np.random.default_rng(0)
+    y, task = rng.integers(2, size=80), np.repeat(np.arange(4), 20)
+    X = pd.DataFrame({"size": rng.normal(y), "kind": rng.choice(["a", "b"], 80)})
+    model = AveragedNB(numeric=numeric, n_folds=2, random_state=0).fit(X, y, task=task)
+    alone = NoSharingNB(numeric=numeric, random_state=0).fit(X, y, task=task)
+    np.testing.assert_allclose(
+        model.members_["no sharing"].predict_proba(X, task=task), alone.predict_proba(X, task=task), rtol=1e-10
+    )
+    assert model.members_["clustered"].numeric == numeric

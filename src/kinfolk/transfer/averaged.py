@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,6 +28,7 @@ from kinfolk.naive_bayes.estimators.parameters import is_learn
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
 from kinfolk.posterior import Archive, plain, schema_about, unplain
 from kinfolk.progress import progress_bar, progress_wanted
+from kinfolk.tasks.answering import tell
 from kinfolk.tasks.keywords import task_by_keyword, third_by_keyword
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.streaming.counts import Counts
@@ -184,7 +186,12 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
                 return model
 
             jobs = zip(members.values(), self._codings(members, table), strict=True)
-            whole = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitted)(*job) for job in jobs)
+            with warnings.catch_warnings(record=self.members is None) as caught:
+                if caught is not None:
+                    warnings.simplefilter("always")
+                whole = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitted)(*job) for job in jobs)
+            if caught is not None:
+                self._tell(caught, int(((table.labels.codes < 0) & table.arrival.counted).sum()))
             self._keep(dict(zip(members, whole, strict=True)), seed)
             if self.weigh_by == "held-out":
                 believed = self._by_folds(members, fitted, table)
@@ -194,6 +201,22 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
                 believed = self._by_evidence()
             self.weights_ = dict(zip(members, believed.tolist(), strict=True))
         return self
+
+    def _tell(self, caught: Sequence[warnings.WarningMessage], n_unlabelled: int) -> None:
+        """Say what the default members have to tell in words of the average: nobody has made them, or can set them."""
+        if n_unlabelled:
+            plural = "s are" if n_unlabelled > 1 else " is"
+            tell(
+                f"{n_unlabelled} unlabelled row{plural} left out where tasks are clustered: give members of your own, "
+                'with ClusteredNB(inference="gibbs") among them, to learn from such rows there too',
+                UserWarning,
+            )
+        if any(issubclass(one.category, ConvergenceWarning) for one in caught):
+            tell(
+                "one of the averaged models ended before it had settled: members_ has them; give members of your own "
+                "to let them run for longer",
+                ConvergenceWarning,
+            )
 
     def _codings(self, members: Mapping[str, SharingNB], table: Labelled) -> list[Training]:
         """Rows coded as each member wants them; the default members, given the same values, want them alike."""
