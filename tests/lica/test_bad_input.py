@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+import kinfolk
 from kinfolk import LICAClassifier, LICARegressor
 from kinfolk.datasets import make_lica_tasks
+from tests.saved_models import saved
 
 MADE = make_lica_tasks(6, 8, 20, 1, random_state=0)
 NAMES = [f"f{j}" for j in range(8)]
@@ -55,6 +57,25 @@ def test_such_a_feature_is_refused_in_prediction_and_in_a_new_task_too():
 def test_text_among_features_is_named_by_column_and_row():
     X = pd.DataFrame(MADE.X, columns=NAMES).assign(f3=["red"] * len(MADE.X))
     refused(r"column 'f3', row 0: 'red' is not a number", X)
+
+
+@pytest.mark.parametrize("inference", ["eb", "map"])
+def test_text_in_a_column_that_was_fitted_as_numbers_is_refused_wherever_it_is_asked_about(inference, path):
+    frame = pd.DataFrame(MADE.X, columns=NAMES)
+    model = LICAClassifier(n_sources=1, inference=inference).fit(frame, MADE.y, task=MADE.task)
+    asked = frame.astype({"f3": object})
+    asked.loc[7, "f3"] = "banana"
+    for ask in (
+        lambda X: model.predict(X, task=MADE.task),
+        lambda X: model.score(X, MADE.y, task=MADE.task),
+        lambda X: kinfolk.load(saved(model, path)).predict_proba(X, task=MADE.task),
+        lambda X: model.fit_task(X, MADE.y, task="new"),
+    ):
+        with pytest.raises(ValueError, match=r"^column 'f3', row 7: 'banana' is not a number") as refusal:
+            ask(asked)
+        assert "\n" not in str(refusal.value)
+    as_text = frame.astype({"f3": str})  # numbers in writing are numbers
+    np.testing.assert_allclose(model.predict(as_text, task=MADE.task), model.predict(frame, task=MADE.task))
 
 
 def test_numbers_written_as_objects_are_numbers():
