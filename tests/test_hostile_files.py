@@ -383,6 +383,13 @@ def test_places_that_do_not_exist_are_refused(bhc, path, name, value):
     assert_refused(path, "is damaged", estimator=True)
 
 
+def test_the_block_after_the_last_is_refused(bhc, path):
+    block = array_of(path, "mixture.block").copy()
+    block[-1] = len(array_of(path, "mixture.log_theta"))
+    edited(path, arrays={"mixture.block": block})
+    assert_refused(path, "names blocks that it does not have")
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

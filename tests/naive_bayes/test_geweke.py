@@ -246,6 +246,14 @@ def test_draws_from_the_model_have_the_moments_that_theory_gives(at_once):
         assert abs(drawn.mean() - value) < 4 * drawn.std() / np.sqrt(len(drawn)), name
 
 
+def test_draws_from_the_prior_forget_the_one_before():
+    sampler, rng = KinfolkSweep(), np.random.default_rng(0)
+    for _ in range(3):
+        sampler.chain.draw_from_prior(rng)
+        fresh = sampler.chain.data.statistics.label_counts.sum()
+        assert sampler.chain.labels.label_counts.sum() == fresh + (~KNOWN).sum()
+
+
 def test_the_gibbs_sampler_keeps_the_joint_distribution(at_once):
     z = differences(KinfolkSweep(), at_once, 600, 200)
     assert largest(z) < 4, z

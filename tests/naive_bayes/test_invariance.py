@@ -225,3 +225,17 @@ def test_the_hash_seed_changes_nothing():
     said = {process.communicate()[0].strip() for process in running}
     assert [process.returncode for process in running] == [0, 0]
     assert len(said) == 1
+
+
+def test_tasks_that_differ_in_unlabelled_rows_alone_may_come_in_any_order():
+    X = [["a", "x"]] * 3 + [["b", "y"], ["a", "x"], ["b", "x"]]
+    y = ["no"] * 3 + [None] * 3
+    model = MODELS["gibbs"]
+    found = []
+    for names in permutations(["ann", "bob", "cyd"]):
+        fitted = clone(model).fit(X, y, task=[*names, *names])
+        order = [fitted.tasks_.tolist().index(name) for name in names]
+        found.append((fitted.similarity_[np.ix_(order, order)], fitted.predict_proba(X[3:], task=list(names))))
+    for similarity, probabilities in found[1:]:
+        np.testing.assert_array_equal(similarity, found[0][0])
+        np.testing.assert_array_equal(probabilities, found[0][1])

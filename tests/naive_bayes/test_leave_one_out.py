@@ -8,6 +8,7 @@ from sklearn.metrics import log_loss
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
 from kinfolk.datasets.meetings import make_meetings
 from kinfolk.maths.dirichlet import log_marginals
+from kinfolk.naive_bayes.inference import leave_one_out
 from kinfolk.naive_bayes.inference.fitting import LeftOut, learn_temper
 from kinfolk.naive_bayes.inference.leave_one_out import _losses, reseat
 from kinfolk.tasks.selection.splitters import FewPerTask
@@ -185,6 +186,15 @@ def test_of_many_tasks_the_seats_are_those_of_the_restaurant():
     expected = np.sort(np.array(list(of_one.values())))
     found = np.sort(seats.log_weight[:4])
     assert np.allclose(found - found[0], expected - expected[0])
+    assert np.exp(found).sum() == pytest.approx(1.0)
+
+
+def test_seats_that_are_kept_of_many_weigh_one_together(monkeypatch):
+    monkeypatch.setattr(leave_one_out, "_MAX_SEATS", 2)
+    model = ClusteredNB(inference="bhc", concentration=0.7, **PLAIN).fit(X, Y, task=TASK)
+    seats = reseat(*posed_to(model), np.array([0, 0, 1, 2]), np.array([1]))
+    assert len(seats.log_weight) == 2
+    assert np.exp(seats.log_weight).sum() == pytest.approx(1.0)
 
 
 def test_powers_learnt_from_one_row_a_task_predict_no_worse_than_label_rates_alone():

@@ -17,7 +17,7 @@ from scipy.stats import t as student
 import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
-from kinfolk.naive_bayes.inference.prototype import prototype_evidence
+from kinfolk.naive_bayes.inference.prototype import bridge, prototype_evidence
 from kinfolk.naive_bayes.inference.prototype_unlabelled import PrototypeChain
 from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, State
 from kinfolk.naive_bayes.model.tallies import log_risings, tally
@@ -717,3 +717,13 @@ class TestEstimator:
     def test_a_strength_prior_that_is_none_is_refused_at_fit(self, given):
         with pytest.raises(ValueError, match=r"strength_prior=.* shape and rate"):
             PrototypeNB(strength_prior=given).fit([[0], [1]], [0, 1])
+
+
+def test_the_standard_error_of_a_bridge_is_the_spread_of_bridges():
+    """Between normal densities two apart, of which each has little where the other has much."""
+    rng = np.random.default_rng(0)
+    draws = zip(rng.normal(size=(400, 20, 50)), rng.normal(2.0, size=(400, 1_000)), strict=True)
+    found = [bridge(*((x - 2.0) ** 2 / 2 - x**2 / 2 for x in both)) for both in draws]
+    values, errors = np.transpose(found)
+    assert values.mean() == pytest.approx(0.0, abs=4 * values.std() / 20)
+    assert errors.mean() == pytest.approx(values.std(ddof=1), rel=0.1)

@@ -187,6 +187,9 @@ def test_an_array_that_cannot_be_is_refused(file, name, change, match):
     assert_refused(edited(file, arrays={name: change(array_of(file, name))}), match)
 
 
+CHANNELS = [["categorical", [0], ["a"]]]
+
+
 @pytest.mark.parametrize(
     ("about", "match"),
     [
@@ -206,6 +209,13 @@ def test_an_array_that_cannot_be_is_refused(file, name, change, match):
             {"layout": {"names": None, "n_columns": 1, "is_flat": True, "channels": [["categorical", [0], ["a"]]]}},
             "shape",
         ),
+        *[
+            (
+                {"layout": {"names": names, "n_columns": 1, "is_flat": True, "channels": CHANNELS}},
+                "names of its columns",
+            )
+            for names in ([3], ["a", "b"])
+        ],
         ({"layout": 3}, "is damaged"),
         ({"emissions": []}, "is damaged"),
         ({"n_clusters": 0}, "below what it can be"),
