@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kinfolk_assistant.cli.options import need_extra
-from kinfolk_assistant.cli.serving import PORT, Host, Port, run
+from kinfolk_assistant.cli.serving import PORT, Door, Host, Port, run
 
 EXAMPLE = """\b
 Example:
@@ -93,7 +93,7 @@ def demo(
     for member in team:
         typer.echo(f"  {member.circle.owner}  ({member.person.name}, {member.person.institution})")
     if serve:
-        run(assistant, host, port)
+        run(assistant, Door(host, port))
     else:
         typer.echo(f"Serve it: kinfolk assistant serve --settings {output / SETTINGS}")
         book.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 EXAMPLE = """\b
 Example:
   kinfolk assistant serve --settings assistant.toml
-  kinfolk assistant serve --port 8080 --proxy-header X-Remote-User
+  kinfolk assistant serve --https --host-name assistant.example.org
+  kinfolk assistant serve --https --socket /run/kinfolk/web --proxy-header X-Remote-User
 
 Serve it to others through a reverse proxy with HTTPS; over plain HTTP it is for this machine alone."""
 
@@ -39,6 +41,21 @@ def serve(
             "--https/--http", help="Whether browsers come by HTTPS; by default not where the host is this machine."
         ),
     ] = None,
+    host_name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Name under which browsers ask for the pages; may be given several times."),
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="Address of a reverse proxy; by default this machine's own."),
+    ] = None,
+    proxy_secret_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File with what the proxy says in X-Proxy-Secret beside the user's name."),
+    ] = None,
+    unix_socket: Annotated[
+        Path | None, typer.Option("--socket", metavar="PATH", help="Listen at a Unix socket instead of a port.")
+    ] = None,
     settings: SettingsFile = None,
     ledger: LedgerFile = None,
 ) -> None:
@@ -53,21 +70,43 @@ def serve(
     from kinfolk_assistant.service.visiting import Visits
 
     configuration = read_settings(settings, ledger)
+    secret = "" if proxy_secret_file is None else proxy_secret_file.read_text(encoding="utf-8").strip()
+    if proxy_header is not None and not secret and unix_socket is None:
+        raise ValueError(
+            "with --proxy-header any program on this machine could name a user: give --proxy-secret-file, or --socket"
+        )
     book = Ledger(configuration.ledger)
     assistant = Assistant(book, Routes(configuration), trust=configuration.trust)
     visits = Visits(assistant, configuration.accounts)
     is_near = host in ("127.0.0.1", "::1", "localhost")
-    run(assistant, host, port, proxy_header, not is_near if https is None else https, visits)
+    near = ("127.0.0.1", "::1", *([""] if unix_socket is not None else []))
+    door = Door(
+        host,
+        port,
+        proxy_header,
+        not is_near if https is None else https,
+        tuple(host_name or ()) or (("localhost", "127.0.0.1", "::1") if is_near and unix_socket is None else None),
+        tuple(trusted_proxy or near),
+        secret,
+        unix_socket,
+    )
+    run(assistant, door, visits)
 
 
-def run(
-    assistant: Assistant,
-    host: str,
-    port: int,
-    proxy_header: str | None = None,
-    https: bool = False,
-    *beside: object,
-) -> None:
+class Door(NamedTuple):
+    """Where and to whom the pages are open; see the options of `serve`."""
+
+    host: str
+    port: int
+    proxy_header: str | None = None
+    https: bool = False
+    names: tuple[str, ...] | None = None
+    proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+    secret: str = ""
+    path: Path | None = None
+
+
+def run(assistant: Assistant, at: Door, *beside: object) -> None:
     """Serve an assistant until it is told to stop, with threads beside it that work, learn and visit."""
     import socket
 
@@ -79,14 +118,26 @@ def run(
 
     worker, trainer = Worker(assistant), Trainer(assistant)
     threads = [worker, trainer, *(one for one in beside if isinstance(one, Repeating))]
-    app = make_app(assistant, proxy_header=proxy_header, secure_cookies=https, wake=worker.wake)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    app = make_app(
+        assistant,
+        proxy_header=at.proxy_header,
+        trusted_proxies=at.proxies,
+        secure_cookies=at.https,
+        proxy_secret=at.secret,
+        hosts=at.names,
+        wake=worker.wake,
+    )
+    family = socket.AF_UNIX if at.path is not None else socket.AF_INET6 if ":" in at.host else socket.AF_INET
     try:
         # The protocol is named because asyncio sends small packets at once only where it is.
-        with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as door:
-            _open(door, host, port)
-            shown = f"[{host}]" if ":" in host else host
-            typer.echo(f"Serving at http://{shown}:{door.getsockname()[1]}/ (Ctrl-C stops it)")
+        with socket.socket(family, socket.SOCK_STREAM, 0 if at.path is not None else socket.IPPROTO_TCP) as door:
+            if at.path is not None:
+                _open_at(door, at.path)
+                typer.echo(f"Serving at the socket {at.path} (Ctrl-C stops it)")
+            else:
+                _open(door, at.host, at.port)
+                shown = f"[{at.host}]" if ":" in at.host else at.host
+                typer.echo(f"Serving at http://{shown}:{door.getsockname()[1]}/ (Ctrl-C stops it)")
             for thread in threads:
                 thread.start()
             # Clients' addresses are told by the socket: a header could be anybody's.
@@ -96,6 +147,23 @@ def run(
             if thread.is_alive():
                 thread.stop()
         assistant.ledger.close()
+
+
+def _open_at(door: socket.socket, path: Path) -> None:
+    """Let those in who may open a file: the user and the group that this runs as."""
+    import os
+    import stat
+
+    if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
+        path.unlink()
+    before = os.umask(0o117)
+    try:
+        door.bind(str(path))
+        door.listen()
+    except OSError as error:
+        raise ValueError(f"cannot listen at {path}: {error.strerror}") from None
+    finally:
+        os.umask(before)
 
 
 def _open(door: socket.socket, host: str, port: int) -> None:

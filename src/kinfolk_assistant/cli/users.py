@@ -38,12 +38,15 @@ def user(
     """Make a user, or change one.
 
     Asks for a password where there is a terminal and none is set; without a password a user can sign in only through a
-    reverse proxy.
+    reverse proxy. A new password ends all sessions of the user.
     """
     need_extra()
     from datetime import UTC, datetime
 
+    from sqlalchemy import delete
+
     from kinfolk_assistant.features.people import People
+    from kinfolk_assistant.ledger.tables import Session
     from kinfolk_assistant.ledger.users import known_zone, mail_address, make_user
     from kinfolk_assistant.service import consent
     from kinfolk_assistant.service import settings as user_settings
@@ -69,7 +72,10 @@ def user(
             hashed = hash_password(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
         with book.begin() as session:
             found = make_user(session, address, now=now)
-            found.password_hash = hashed or found.password_hash
+            if hashed is not None:
+                found.password_hash = hashed
+                # Whoever had the old password may be signed in with it.
+                session.execute(delete(Session).where(Session.user == address))
             if agree is not None and agree != (found.agreed_at is not None):
                 (consent.agree if agree else consent.withdraw)(session, address, now)
             helps = "helps others" if found.agreed_at is not None else "helps nobody else"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -27,6 +27,8 @@ def make_app(
     proxy_header: str | None = None,
     trusted_proxies: Iterable[str] = ("127.0.0.1", "::1"),
     secure_cookies: bool = True,
+    proxy_secret: str = "",
+    hosts: Collection[str] | None = None,
     wake: Callable[[], object] = lambda: None,
 ) -> FastAPI:
     """Make the pages of an assistant.
@@ -40,9 +42,15 @@ def make_app(
         nobody signs in by password. The server must then not take clients' addresses from headers itself (uvicorn:
         ``proxy_headers=False``).
     trusted_proxies : iterable of str
-        The addresses from which that header is believed.
+        The addresses of proxies, from which that header and X-Forwarded-For are believed; the empty address is that of
+        a Unix socket.
     secure_cookies : bool, default=True
-        Whether cookies travel by HTTPS alone; to be turned off only where the pages are served without it.
+        Whether browsers come by HTTPS: cookies then travel by it alone, and browsers are told to use nothing else. To
+        be turned off only where the pages are served without it.
+    proxy_secret : str, optional
+        What the proxy must say in the header X-Proxy-Secret, so that no other program on the machine can name a user.
+    hosts : collection of str, optional
+        The names under which the pages are served; None: any.
     wake : callable, optional
         Called after a user's answer, so that it is sent at once.
 
@@ -54,7 +62,11 @@ def make_app(
     app.state.assistant = assistant
     app.state.wake = wake
     app.state.doorkeeper = Doorkeeper(
-        Sessions(assistant.ledger, assistant.clock), proxy_header, frozenset(trusted_proxies), secure_cookies
+        Sessions(assistant.ledger, assistant.clock),
+        proxy_header,
+        frozenset(trusted_proxies),
+        secure_cookies,
+        proxy_secret,
     )
     for theme in (sign_in, inbox, people, rules, settings, record, about):
         app.include_router(theme.router)
@@ -65,7 +77,7 @@ def make_app(
     app.add_exception_handler(RequestValidationError, _not_understood)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(Exception, _failed)
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, hosts=hosts, https=secure_cookies)
     return app
 
 

@@ -8,9 +8,12 @@ from threading import Lock
 from time import monotonic
 
 FREE_TRIES = 5
+FREE_TRIES_OF_A_CLIENT = 100  # a whole office may come from one address, and all of it at nine
 LONGEST_WAIT = 900.0  # seconds
 FORGOTTEN_AFTER = 3600.0  # seconds without a try
 MOST_KEPT = 20_000
+CLIENT = "client "
+"""What a key begins with that is a client's address, and not that of an account."""
 
 
 class Attempts:
@@ -57,6 +60,7 @@ class Attempts:
 
     def _left(self, key: str, now: float) -> float:
         count, last = self._failed.get(key, (0, now))
-        if count < FREE_TRIES or now - last > FORGOTTEN_AFTER:
+        free = FREE_TRIES_OF_A_CLIENT if key.startswith(CLIENT) else FREE_TRIES
+        if count < free or now - last > FORGOTTEN_AFTER:
             return 0.0
-        return max(0.0, last + min(LONGEST_WAIT, 2.0 ** (count - FREE_TRIES)) - now)
+        return max(0.0, last + min(LONGEST_WAIT, 2.0 ** min(count - free, 20)) - now)

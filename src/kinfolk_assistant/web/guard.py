@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -25,6 +26,9 @@ HEADERS = {
 }
 
 
+HSTS = {"Strict-Transport-Security": "max-age=31536000"}
+
+
 class Guard:
     """The outermost layer of the application.
 
@@ -32,10 +36,16 @@ class Guard:
     ----------
     app : ASGI application
         What is guarded.
+    hosts : collection of str, optional
+        The names under which the pages are served; a request for another name is refused. None: any.
+    https : bool, default=False
+        Whether browsers come by HTTPS, and are to come by nothing else for a year.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, hosts: Collection[str] | None = None, https: bool = False) -> None:
         self._app = app
+        self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
+        self._headers = {**HEADERS, **(HSTS if https else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -46,19 +56,29 @@ class Guard:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self._headers.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         headers = Headers(scope=scope)
-        if _length(headers) > LARGEST_BODY:
+        if self._hosts is not None and _host(headers) not in self._hosts:
+            await PlainTextResponse("No pages are served under this name.", 421)(scope, receive, send_guarded)
+        elif _length(headers) > LARGEST_BODY:
             refusal = PlainTextResponse(f"A request may hold at most {LARGEST_BODY} bytes.", 413)
             await refusal(scope, receive, send_guarded)
         elif scope["method"] not in ("GET", "HEAD", "OPTIONS") and comes_from_elsewhere(headers):
             await PlainTextResponse("This was sent from another site.", 403)(scope, receive, send_guarded)
         else:
             await self._app(scope, _bounded(receive), send_guarded)
+
+
+def _host(headers: Headers) -> str:
+    """Give the name that a browser asks for, without its port."""
+    try:
+        return urlsplit(f"//{headers.get('host', '')}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def comes_from_elsewhere(headers: Headers) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hmac
 import re
+from asyncio import get_running_loop
+from concurrent.futures import ThreadPoolExecutor
 from math import ceil
 from secrets import token_urlsafe
 
@@ -15,12 +17,16 @@ from starlette.responses import Response
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import User
 from kinfolk_assistant.web import passwords
+from kinfolk_assistant.web.attempts import CLIENT
 from kinfolk_assistant.web.forms import Text
 from kinfolk_assistant.web.pages import go_to, show
 from kinfolk_assistant.web.sessions import LIFETIME
 from kinfolk_assistant.web.visitors import STALE_FORM, Anyone, Doorkeeper, Keeper, Poster, Served
 
 router = APIRouter()
+
+# As many as may hash at once; those who wait for them take no thread away from the pages.
+_DOORS = ThreadPoolExecutor(2, "sign-in")
 
 WRONG = "This address and password do not go together."
 ELSEWHERE = "Here one signs in at the gateway in front of this server."
@@ -37,7 +43,7 @@ def sign_in_page(request: Request, keeper: Keeper, visitor: Anyone, then: str = 
 
 
 @router.post("/sign-in")
-def sign_in(
+async def sign_in(
     request: Request,
     keeper: Keeper,
     assistant: Served,
@@ -46,24 +52,32 @@ def sign_in(
     then: Text = "/",
     csrf: Text = "",
 ) -> Response:
-    """Begin a session for an address and its password."""
+    """Begin a session for an address and its password.
+
+    Passwords are checked by a few threads of their own, so that many who come at once wait for each other and nobody
+    else waits for them.
+    """
     if keeper.proxy_header is not None:
         return show(request, "error.html", None, status=403, title="Sign in", message=ELSEWHERE)
     guest = request.cookies.get(keeper.guest_cookie, "")
     if not guest or not hmac.compare_digest(csrf.encode(), keeper.form_token(f"guest {guest}").encode()):
         return _form(request, keeper, then, 403, STALE_FORM, address)
     address = address.strip().lower()[:320]
-    keys = (f"address {address}", f"client {request.client.host if request.client else ''}")
+    client = keeper.client(request)
+    # Where a proxy does not say whom it speaks for, all would be one client, and one could lock out all.
+    keys = (f"address {address}", *([f"{CLIENT}{client}"] if client else []))
     wait = keeper.attempts.wait(*keys)
     if wait > 0:
         message = f"There were too many tries. Wait {ceil(wait)} seconds, then try again."
         response = _form(request, keeper, then, 429, message, address)
         response.headers["Retry-After"] = str(ceil(wait))
         return response
-    if not may_enter(assistant.ledger, address, password):
+    loop = get_running_loop()
+    if not await loop.run_in_executor(_DOORS, may_enter, assistant.ledger, address, password):
         return _form(request, keeper, then, 401, WRONG, address)
     keeper.attempts.succeeded(*keys)
-    token = keeper.sessions.start(address, request.cookies.get(keeper.session_cookie, ""))
+    old = request.cookies.get(keeper.session_cookie, "")
+    token = await loop.run_in_executor(_DOORS, keeper.sessions.start, address, old)
     response = go_to(request, _page_of_ours(then))
     _set(response, keeper, keeper.session_cookie, token, int(LIFETIME.total_seconds()))
     _drop(response, keeper, keeper.guest_cookie)

@@ -19,6 +19,9 @@ from kinfolk_assistant.web.sessions import Sessions, Visitor
 STALE_FORM = "This form was too old or came from elsewhere, so nothing was done. Load the page again and repeat it."
 
 
+SECRET_HEADER = "x-proxy-secret"
+
+
 class NotSignedIn(Exception):
     """A page that needs a user was asked for by nobody."""
 
@@ -34,7 +37,9 @@ class Doorkeeper:
     proxy_header : str or None
         The header in which a reverse proxy names the user; then passwords are of no use.
     trusted_proxies : frozenset of str
-        The addresses from which that header is believed.
+        The addresses of proxies; the empty one is that of a Unix socket, which has none.
+    proxy_secret : str
+        What the proxy says in the header ``X-Proxy-Secret`` beside the user's name; "" where nothing is asked for.
     secure_cookies : bool
         Whether cookies travel by HTTPS alone.
     """
@@ -43,6 +48,7 @@ class Doorkeeper:
     proxy_header: str | None
     trusted_proxies: frozenset[str]
     secure_cookies: bool
+    proxy_secret: str = field(default="", repr=False)
     attempts: Attempts = field(default_factory=Attempts)
     _secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
 
@@ -64,7 +70,12 @@ class Doorkeeper:
         """Find the user of a request."""
         if self.proxy_header is None:
             return self.sessions.find(request.cookies.get(self.session_cookie, ""))
-        if request.client is None or request.client.host not in self.trusted_proxies:
+        if not self._is_proxy(request):
+            return None
+        told = request.headers.getlist(SECRET_HEADER)
+        if self.proxy_secret and (
+            len(told) != 1 or not hmac.compare_digest(told[0].encode(), self.proxy_secret.encode())
+        ):
             return None
         named = request.headers.getlist(self.proxy_header)
         # A second header would be one that the proxy did not replace.
@@ -72,6 +83,24 @@ class Doorkeeper:
             return None
         address = named[0].strip().lower()
         return self.sessions.person(address, self.form_token(f"user {address}"))
+
+    def client(self, request: Request) -> str:
+        """Give the address of whoever asks: behind proxies of ours the last that one of them has seen.
+
+        Each proxy adds to X-Forwarded-For the address from which it was asked; what stands before that is the client's
+        own word, and counts for nothing.
+        """
+        if not self._is_proxy(request):
+            return "" if request.client is None else request.client.host
+        hops = [hop.strip() for line in request.headers.getlist("x-forwarded-for") for hop in line.split(",")]
+        for hop in reversed(hops):
+            if hop and hop not in self.trusted_proxies:
+                return hop[:64]
+        return ""
+
+    def _is_proxy(self, request: Request) -> bool:
+        host = "" if request.client is None else request.client.host
+        return host in self.trusted_proxies
 
 
 # What needs no database is a coroutine: a plain function would be sent through a thread, and wait for one.

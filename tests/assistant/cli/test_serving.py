@@ -220,3 +220,7 @@ def test_settings_that_are_wrong_are_refused_by_key(run: Run, settings: str, tol
 def test_the_doctor_needs_settings(run: Run) -> None:
     assert "--settings" in refused(run, "doctor")
     assert "nothing.toml: No such file" in refused(run, "doctor", "--settings", "nothing.toml")
+
+
+def test_a_header_is_not_believed_without_a_secret_or_a_socket(run: Run) -> None:
+    assert "--proxy-secret-file" in refused(run, "serve", "--proxy-header", "X-Remote-User")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from sqlalchemy import select
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Contact, Request, User
 from kinfolk_assistant.web.passwords import is_password
+from kinfolk_assistant.web.sessions import Sessions
 from tests.assistant.cli.conftest import refused, worked
 from tests.assistant.cli.files import ANN, BOB, calendar, event, mail
 from tests.cli.conftest import Run
@@ -143,3 +145,15 @@ def test_what_cannot_be_received_is_refused(run: Run, arguments: tuple[str, ...]
 def test_standard_input_that_is_no_invitation_is_called_by_its_name(run: Run) -> None:
     worked(run, "user", ANN)
     assert "standard input is not a calendar" in refused(run, "receive", "-", "-u", ANN, given="Dear Ann\n")
+
+
+def test_a_new_password_ends_all_sessions_of_the_user(run: Run) -> None:
+    worked(run, "user", ANN, "--password-stdin", given="correct horse\n")
+    ledger = Ledger(LEDGER)
+    sessions = Sessions(ledger, lambda: datetime.now(UTC))
+    token = sessions.start(ANN)
+    worked(run, "user", ANN, "--name", "Ann")
+    assert sessions.find(token) is not None
+    worked(run, "user", ANN, "--password-stdin", given="another horse\n")
+    assert sessions.find(token) is None
+    ledger.close()
