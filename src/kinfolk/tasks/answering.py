@@ -168,7 +168,8 @@ def encode_rows(table: Table, schema: Schema) -> Codes:
     codes = schema.encode(table)
     for place, i in enumerate(schema.coded_first[: codes.shape[1]]):
         known = schema.columns[i].categories
-        if known is not None:
+        # Of a column whose values the model was not to know, a warning came when it was fitted.
+        if known:
             tell_of_unseen(table.columns[i], codes[:, place] < 0, known, table.labels[i])
     return codes
 

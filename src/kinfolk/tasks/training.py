@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from kinfolk.parameters import check_choice
 from kinfolk.tasks.answering import NEW_TASKS, Asked, Known, hold_columns, tell
-from kinfolk.tasks.columns import as_ids, distinct, learn_schema, sort_values, task_ids
+from kinfolk.tasks.columns import MAX_INTEGER_CATEGORIES, as_ids, distinct, learn_schema, sort_values, task_ids
 from kinfolk.tasks.schema import Schema, encode, places_of
 from kinfolk.tasks.statistics import Rows, union
 from kinfolk.tasks.table import (
@@ -36,6 +36,8 @@ from kinfolk.tasks.table import (
     unlabelled_rows,
 )
 
+# Share of its rows that a column has different values of, at least, where it looks like an identifier.
+_SHARE_OF_AN_IDENTIFIER = 0.9
 # What a column must have that repeats as groups do: so many values, and rows of each.
 _FEWEST_GROUPS = 3
 _ROWS_OF_A_GROUP = 5
@@ -132,10 +134,34 @@ class Labelled(NamedTuple):
                 columns.numeric,
                 self.labels.codes[counted],
             )
+            if isinstance(columns.categorical_features, str):
+                schema = _without_identifiers(schema, kept, self.declared)
         else:
             schema, backend = before.schema, before.backend
         rows = Rows(schema.encode(table), self.labels.codes, place, weights, schema.encode_numbers(table))
         return Training(known, schema, self.labels.classes, rows, counted, backend)
+
+
+def _without_identifiers(schema: Schema, table: Table, declared: Mapping[int, Sequence[Any]]) -> Schema:
+    """The schema without the values of columns that look like identifiers, which are told of.
+
+    A column does that has more categories than whole numbers may have, declared by nobody, and so many that hardly two
+    rows are alike: a value that no other row has tells nothing about any, and each takes room in every task.
+    """
+    found = list(schema.columns)
+    for i, column in enumerate(found):
+        n_values = len(column.categories or ())
+        if n_values > MAX_INTEGER_CATEGORIES and table.places[i] not in declared:
+            n_rows = int((~is_missing(table.columns[i])).sum())
+            if n_values >= _SHARE_OF_AN_IDENTIFIER * n_rows:
+                found[i] = column._replace(categories=())
+                tell(
+                    f"{table.labels[i]} looks like an identifier: {n_values:,} different values in {n_rows:,} rows, at "
+                    f"least {_SHARE_OF_AN_IDENTIFIER:.0%} of them; its values are left out, since hardly any tells of "
+                    "another row: leave the column out, or name it in categorical_features to have them counted",
+                    UserWarning,
+                )
+    return Schema(tuple(found))
 
 
 def _present(
