@@ -269,10 +269,15 @@ def group_column(table: Table) -> int | None:
         begins = np.flatnonzero(values[1:] != values[:-1])
         if not _FEWEST_GROUPS <= len(begins) + 1 <= len(values) / _ROWS_OF_A_GROUP:
             continue
-        firsts = values[np.append(0, begins + 1)].tolist()
-        if all(isinstance(first, int | str) for first in firsts) and len(set(firsts)) == len(firsts):
+        firsts = values[np.append(0, begins + 1)]
+        # Most columns come back to a value soon: the first few tell.
+        if _all_differ(firsts[:50]) and _all_differ(firsts) and all(isinstance(v, int | str) for v in firsts.tolist()):
             return i
     return None
+
+
+def _all_differ(values: NDArray[Any]) -> bool:
+    return len(set(values.tolist())) == len(values)
 
 
 def _tell_of_groups(features: Table, table: Table) -> None:
