@@ -1,10 +1,14 @@
 """R-hat and effective sample size: known answers, ArviZ's own where it is installed, and the verdict on chains."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from kinfolk.convergence import Convergence, bulk_ess, diagnose, r_hat
+from kinfolk.convergence import Convergence, _normal_scores, bulk_ess, diagnose, r_hat
 
 
 def autoregressive(n_chains: int, n_draws: int, memory: float, seed: int) -> np.ndarray:
@@ -131,3 +135,21 @@ def test_own_numbers_are_those_of_arviz(n_chains, n_draws, memory):
     for drawn in (chains, np.round(2 * chains), (np.round(chains) > 0).astype(float)):
         own = r_hat(drawn), bulk_ess(drawn)
         np.testing.assert_allclose(own, (float(arviz.rhat(drawn)), float(arviz.ess(drawn))), rtol=1e-6)
+
+
+def test_r_hat_imports_neither_arviz_nor_all_of_scipys_statistics(tmp_path):
+    (tmp_path / "arviz.py").write_text("raise RuntimeError('this one is broken')")
+    program = (
+        "import sys, numpy as np\n"
+        "from kinfolk.convergence import diagnose\n"
+        "diagnose({'x': np.random.default_rng(0).normal(size=(4, 50))})\n"
+        "print([name for name in ('arviz', 'scipy.stats') if name in sys.modules])"
+    )
+    there = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=there, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_equal_draws_share_a_rank():
+    draws = np.array([[3.0, 1.0, 3.0, 2.0], [3.0, 0.0, 1.0, 3.0]])
+    np.testing.assert_allclose(_normal_scores(draws), norm.ppf((rankdata(draws).reshape(2, 4) - 0.375) / 8.25))

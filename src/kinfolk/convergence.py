@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from kinfolk.maths.arrays import Floats
 
@@ -130,9 +129,10 @@ def _halves(draws: Floats) -> Floats:
 
 
 def _normal_scores(draws: Floats) -> Floats:
-    """Draws replaced by the normal quantiles of their ranks."""
-    rank = rankdata(draws).reshape(draws.shape)
-    return np.asarray(ndtri((rank - 0.375) / (draws.size + 0.25)))
+    """Draws replaced by the normal quantiles of their ranks, equal ones by that of their mean rank."""
+    _, place, times = np.unique(draws, return_inverse=True, return_counts=True)
+    rank = np.cumsum(times) - 0.5 * (times - 1.0)
+    return np.asarray(ndtri((rank[place.reshape(draws.shape)] - 0.375) / (draws.size + 0.25)))
 
 
 def _plain_r_hat(chains: Floats) -> float:

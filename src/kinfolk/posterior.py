@@ -272,7 +272,7 @@ def names_from(values: Any, what: str) -> list[Any]:
 
 
 def known_about(known: Known) -> dict[str, Any]:
-    """What a model remembers of tables and tasks, as JSON holds it; its task column is among its parameters."""
+    """What a model remembers of tables and tasks, as JSON holds it; columns of tasks and sequences are parameters."""
     return {
         "estimator": known.model,
         "tasks": plain_names(known.tasks, "a task"),
@@ -294,8 +294,9 @@ def known_from(archive: Archive) -> Known:
     if not about["params"]:
         raise ValueError("its parameters are missing")
     column, new_tasks = about["params"].get("task_column"), about["params"].get("new_tasks", "warn")
-    columns = None if names is None else tuple(names)
-    return Known(_named(archive, "estimator", _ESTIMATORS), columns, width, column, as_ids(tasks), new_tasks)
+    columns, sequences = None if names is None else tuple(names), about["params"].get("sequence_column")
+    model = _named(archive, "estimator", _ESTIMATORS)
+    return Known(model, columns, width, column, as_ids(tasks), new_tasks, sequences)
 
 
 def schema_about(schema: Schema) -> list[dict[str, Any]]:

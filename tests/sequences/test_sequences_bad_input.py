@@ -73,6 +73,7 @@ def test_nan_in_places(emission):
     assert np.isfinite(model.score_samples(numbers, lengths, task=task)).all()
 
 
+@pytest.mark.filterwarnings("ignore::kinfolk.UnseenWarning")
 def test_a_symbol_not_seen_in_training_is_never_impossible(fitted):
     for strange in (["z"], ["z"] * 50, ["a", 3, None, "ü"]):
         found = fitted.score_samples(strange, task=["ann"])

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.tasks.schema import Codes, Schema, first_of_another_kind, places_of
-from kinfolk.tasks.table import Table, check_lengths, is_missing, read_table, take_tasks
+from kinfolk.tasks.table import Table, is_missing, join_sequences, read_table, take_sequences, take_tasks
 
 _MOST_NAMES_SHOWN = 5
 # Tables with fewer rows are too short to say that something must be wrong with them.
@@ -44,7 +44,8 @@ class Known(NamedTuple):
     """What a model remembers of the tables and tasks that it was fitted to.
 
     ``model`` is the estimator's name, for sentences; ``columns`` are all columns of the table, the task column among
-    them, None where they had no names; ``new_tasks`` is "expected" where nothing is to be said of many new tasks.
+    them, None where they had no names; ``new_tasks`` is "expected" where nothing is to be said of many new tasks;
+    ``sequence_column`` tells rows of one sequence from those of another, where the model is one of sequences.
     """
 
     model: str
@@ -53,6 +54,7 @@ class Known(NamedTuple):
     task_column: str | int | None
     tasks: NDArray[Any]
     new_tasks: str = "warn"
+    sequence_column: str | int | None = None
 
 
 class Asked(NamedTuple):
@@ -92,35 +94,42 @@ def receive_rows(X: Any, known: Known, *, task: Any = None, needs_task: bool = T
     >>> asked.table.names, asked.place.tolist()
     (['colour', 'size'], [2])
     """
-    table, given = _features_and_tasks(read_table(X, sparse=sparse, only=known.columns), known, task, None)
+    table, given = _features_and_tasks(read_table(X, sparse=sparse, only=known.columns), known, task)
     return Asked(table, _places(given, known, table.n_rows, "row", needs_task))
 
 
 def receive_sequences(X: Any, known: Known, *, lengths: Any = None, task: Any = None, needs_task: bool = True) -> Asked:
     """Sequences that a fitted model is asked about: as :func:`receive_rows`, with a task for each sequence.
 
-    A column without a table around it is taken by a model of one column alone.
+    They come in a table with ``lengths`` or with the model's sequence column, or as a list (:func:`join_sequences`). A
+    column without a table around it is taken by a model of one column alone.
     """
-    table = read_table(X, flat=known.n_columns == 1, only=known.columns)
-    steps = check_lengths(lengths, table.n_rows)
-    table, given = _features_and_tasks(table, known, task, steps)
-    return Asked(table, _places(given, known, len(steps), "sequence", needs_task), steps)
+    X, lengths = join_sequences(X, lengths)
+    told = [known.task_column] * (task is not None) + [known.sequence_column] * (lengths is not None)
+    n_beside = len({column for column in told if column is not None})
+    table = read_table(X, flat=known.n_columns - n_beside == 1, only=known.columns)
+    held = _without_told(known, table, task=task if needs_task else True, lengths=lengths)
+    given = lengths, held.sequence_column, task, held.task_column
+    table, steps, tasks = take_sequences(hold_columns(table, held), *given)
+    return Asked(table, _places(tasks, known, len(steps), "sequence", needs_task), steps)
 
 
-def _features_and_tasks(
-    table: Table, known: Known, task: Any, lengths: NDArray[np.int64] | None
-) -> tuple[Table, NDArray[Any] | None]:
-    column = known.task_column
-    if column is not None and task is not None and not _has(table, column, known):
-        # Told beside the table, a task need not stand in it.
-        column, names = None, known.columns
-        without = None if names is None else tuple(name for name in names if name != known.task_column)
-        known = known._replace(columns=without, n_columns=known.n_columns - 1)
-    return take_tasks(hold_columns(table, known), task, column, lengths)
+def _features_and_tasks(table: Table, known: Known, task: Any) -> tuple[Table, NDArray[Any] | None]:
+    held = _without_told(known, table, task=task)
+    return take_tasks(hold_columns(table, held), task, held.task_column)
 
 
-def _has(table: Table, task_column: str | int, known: Known) -> bool:
-    return task_column in table.names if table.names is not None else table.n_features >= known.n_columns
+def _without_told(known: Known, table: Table, *, task: Any, lengths: Any = None) -> Known:
+    """What a model knows less the columns that hold what was told beside the table; these need not stand in it."""
+    told = {"task_column": task, "sequence_column": lengths}
+    columns = {name: getattr(known, name) for name, value in told.items() if value is not None}
+    here = table.names if table.names is not None else columns.values() if table.n_features >= known.n_columns else ()
+    beside: dict[str, Any] = {
+        name: None for name, column in columns.items() if column is not None and column not in here
+    }
+    gone = {columns[name] for name in beside}
+    names = None if known.columns is None else tuple(name for name in known.columns if name not in gone)
+    return known._replace(columns=names, n_columns=known.n_columns - len(gone), **beside)
 
 
 def _places(given: NDArray[Any] | None, known: Known, n: int, each: str, needs_task: bool) -> NDArray[np.int64] | None:

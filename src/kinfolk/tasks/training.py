@@ -26,12 +26,12 @@ from kinfolk.tasks.table import (
     Table,
     as_column,
     backend_of,
-    check_lengths,
     column_names,
     declared_categories,
     is_missing,
     plain_column,
     read_table,
+    take_sequences,
     take_tasks,
     unlabelled_rows,
 )
@@ -182,6 +182,7 @@ def receive_table(
     task_column: str | int | None = None,
     sample_weight: Any = None,
     lengths: Any = None,
+    sequence_column: str | int | None = None,
     sequences: bool = False,
     sparse: bool = False,
     new_tasks: str = "warn",
@@ -204,6 +205,8 @@ def receive_table(
         How much each row counts; a row of weight zero makes no task known.
     lengths : array-like of shape (n_sequences,), optional
         With ``sequences``: the steps of each; all rows are one sequence by default.
+    sequence_column : str or int, optional
+        With ``sequences``: the column of the table that tells which sequence a row belongs to, instead of ``lengths``.
     sequences : bool, default=False
         Whether rows make sequences, and a single column may come without a table around it.
     sparse : bool, default=False
@@ -233,8 +236,11 @@ def receive_table(
     if before is not None:
         table = hold_columns(table, before)
         names, width = before.columns, before.n_columns
-    steps = check_lengths(lengths, table.n_rows) if sequences else None
-    features, given = take_tasks(table, task, task_column, steps)
+    steps = None
+    if sequences:
+        features, steps, given = take_sequences(table, lengths, sequence_column, task, task_column)
+    else:
+        features, given = take_tasks(table, task, task_column)
     if given is None and before is None and shares and not sequences:
         _tell_of_groups(features, table)
     need_some(features)
@@ -244,7 +250,7 @@ def receive_table(
         tasks = union(before.tasks, tasks)
     n = table.n_rows if steps is None else len(steps)
     place = np.zeros(n, dtype=np.int64) if given is None else places_of(given, tasks)
-    known = Known(model, names, width, task_column, tasks, new_tasks)
+    known = Known(model, names, width, task_column, tasks, new_tasks, sequence_column)
     return Arrival(features, known, place, weights, backend_of(X), steps)
 
 

@@ -20,6 +20,9 @@ from kinfolk.sequences.model.draw import Draw
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.sequences import Sequences
 
+# The likeliest symbols that a forecast shows of itself.
+_SYMBOLS_SHOWN = 3
+
 
 class Forecast(NamedTuple):
     """What may come after a sequence, for each column of the table.
@@ -39,6 +42,22 @@ class Forecast(NamedTuple):
     mean: dict[Any, Floats]
     deviation: dict[Any, Floats]
     samples: NDArray[Any]
+
+    def __repr__(self) -> str:
+        n_sequences, n_draws, n_steps = self.samples.shape[:3]
+        of = f"{n_sequences} sequence{'s' * (n_sequences != 1)}, {n_steps} step{'s' * (n_steps != 1)} ahead"
+        text = f"<Forecast of {of}, {n_draws} draws"
+        if n_sequences == 0:
+            return text + ">"
+        told = []
+        for column, shares in self.probability.items():
+            first = {symbol: float(share[0, 0]) for symbol, share in shares.items()}
+            likely = sorted(first, key=first.__getitem__, reverse=True)[:_SYMBOLS_SHOWN]
+            told.append(f"{column}: " + ", ".join(f"{symbol!r} {first[symbol]:.2f}" for symbol in likely))
+        told += [
+            f"{column}: {mean[0, 0]:.4g} ± {self.deviation[column][0, 0]:.2g}" for column, mean in self.mean.items()
+        ]
+        return f"{text}; next in the first: {'; '.join(told)}>"
 
 
 class Moments(NamedTuple):

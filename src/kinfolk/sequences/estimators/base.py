@@ -33,6 +33,7 @@ from kinfolk.sequences.model.emissions.families import choose_emission
 from kinfolk.sequences.model.fitted import Fitted
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.tasks.table import join_sequences
 from kinfolk.tasks.training import receive_table
 from kinfolk.tasks.whole_fits import all_or_nothing
 
@@ -65,6 +66,8 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
     n_draws: int
     thin: int
     random_state: Any
+    task_column: str | int | None
+    sequence_column: str | int | None
     new_tasks: str
     n_jobs: int | None
     verbose: bool | None
@@ -74,14 +77,15 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_steps,) or (n_steps, n_columns)
+        X : array-like of shape (n_steps,) or (n_steps, n_columns), or list of such arrays or of frames
             Sequences one after the other, as hmmlearn takes them: a column of symbols or numbers, or a table of them
-            from pandas, polars, pyarrow or numpy. ``None`` or NaN where an observation is missing.
+            from pandas, polars, pyarrow or numpy; or a list with an array or a frame for each sequence. ``None`` or NaN
+            where an observation is missing.
         lengths : array-like of shape (n_sequences,), optional
-            Steps of each sequence. Without it all rows are one sequence.
+            Steps of each sequence. Without it, without a list and without ``sequence_column`` all rows are one.
         task : array-like of shape (n_sequences,), optional
-            The task of each sequence; sequences of a task need not follow each other. Without it all sequences are of
-            one task.
+            The task of each sequence; sequences of a task need not follow each other. Without it, and without
+            ``task_column``, all sequences are of one task.
 
         Returns
         -------
@@ -93,8 +97,16 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
         """
         self._check_parameters()
         with all_or_nothing(self):
+            X, lengths = join_sequences(X, lengths)
             arrival = receive_table(
-                X, model=type(self).__name__, lengths=lengths, task=task, sequences=True, new_tasks=self.new_tasks
+                X,
+                model=type(self).__name__,
+                lengths=lengths,
+                sequence_column=self.sequence_column,
+                task=task,
+                task_column=self.task_column,
+                sequences=True,
+                new_tasks=self.new_tasks,
             )
             layout, tasks = learn_layout(X, arrival.table, self.emission, self.symbols), arrival.known.tasks
             assert arrival.lengths is not None

@@ -41,7 +41,7 @@ def learn_layout(X: Any, table: Table, emission: Any, symbols: Any = None) -> La
             _check_column(table, index, kind)
         if FAMILIES[kind].reads == "symbols":
             channels += [
-                Channel(kind, (index,), _symbols(table, index, given.get(index), declared.get(index)))
+                Channel(kind, (index,), _symbols(table, index, given.get(index), declared.get(table.places[index])))
                 for index in columns
             ]
         elif FAMILIES[kind].reads == "counts":

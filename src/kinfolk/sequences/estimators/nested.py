@@ -54,6 +54,9 @@ class NestedIHMM(SequenceModel):
     n_chains, n_burn_in, n_draws, thin : int, default=4, 100, 100, 1
         Chains of the sampler; sweeps thrown away, draws of each, and sweeps for a draw. Splits and merges of clusters
         learn from the sweeps that are thrown away: without any, clusters are found less often.
+    task_column, sequence_column : str or int, optional
+        Columns of a long table that hold the task and the sequence of each row, instead of ``task`` and ``lengths``.
+        Rows of a sequence follow each other, in its order.
     new_tasks : {"warn", "expected"}, default="warn"
         Whether to warn where most sequences to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
     random_state : int, RandomState or None
@@ -79,7 +82,7 @@ class NestedIHMM(SequenceModel):
     emission_ : Emission
         Families of the channels, with their priors.
 
-    SetFits
+    References
     ----------
     K. Ni, L. Carin and D. Dunson, "Multi-Task Learning for Sequential Data via iHMMs and the Nested Dirichlet Process",
     ICML 2007.
@@ -115,6 +118,8 @@ class NestedIHMM(SequenceModel):
         n_burn_in: int = 100,
         n_draws: int = 100,
         thin: int = 1,
+        task_column: str | int | None = None,
+        sequence_column: str | int | None = None,
         new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -135,6 +140,8 @@ class NestedIHMM(SequenceModel):
         self.n_burn_in = n_burn_in
         self.n_draws = n_draws
         self.thin = thin
+        self.task_column = task_column
+        self.sequence_column = sequence_column
         self.new_tasks = new_tasks
         self.random_state = random_state
         self.n_jobs = n_jobs

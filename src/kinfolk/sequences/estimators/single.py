@@ -19,7 +19,7 @@ class SingleIHMM(SequenceModel):
         The most hidden states that a task may have.
     emission, symbols, emission_strength, state_concentration, transition_concentration, stickiness, inference
         As in :class:`~kinfolk.NestedIHMM`.
-    n_chains, n_burn_in, n_draws, thin, new_tasks, random_state, n_jobs, verbose
+    n_chains, n_burn_in, n_draws, thin, task_column, sequence_column, new_tasks, random_state, n_jobs, verbose
         As in :class:`~kinfolk.NestedIHMM`; chains are those of each task.
 
     Attributes
@@ -31,7 +31,7 @@ class SingleIHMM(SequenceModel):
     n_states_, log_joint_, convergence_, converged_, posterior_, emission_
         As in :class:`~kinfolk.NestedIHMM`; log joints are those of all tasks together.
 
-    SetFits
+    References
     ----------
     K. Ni, L. Carin and D. Dunson, "Multi-Task Learning for Sequential Data via iHMMs and the Nested Dirichlet Process",
     ICML 2007, section 4.2.
@@ -62,6 +62,8 @@ class SingleIHMM(SequenceModel):
         n_burn_in: int = 100,
         n_draws: int = 100,
         thin: int = 1,
+        task_column: str | int | None = None,
+        sequence_column: str | int | None = None,
         new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -79,6 +81,8 @@ class SingleIHMM(SequenceModel):
         self.n_burn_in = n_burn_in
         self.n_draws = n_draws
         self.thin = thin
+        self.task_column = task_column
+        self.sequence_column = sequence_column
         self.new_tasks = new_tasks
         self.random_state = random_state
         self.n_jobs = n_jobs

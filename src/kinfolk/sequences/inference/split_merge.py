@@ -57,7 +57,7 @@ _DOUBTFUL, _ANY_PAIR = 20.0, 0.2
 _ROUGHLY = 0.5
 # What a nat of the references' bounds counts at the first stage, and the most that they count in all.
 _GLANCE, _MOST_OF_GLANCE = 0.1, 10.0
-# SetFits that are kept; others are made again from their fits, which take less room.
+# References that are kept; others are made again from their fits, which take less room.
 _MOST_KEPT = 64
 # How often a cluster is refreshed rather than split or merged.
 _REFRESH = 0.2

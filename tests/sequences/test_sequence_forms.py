@@ -1,0 +1,120 @@
+"""Sequences as a list of arrays or frames, as a long table, and end to end: one model, the same answers."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import kinfolk
+from kinfolk import NestedIHMM, SharedIHMM, SingleIHMM
+
+SMALL = {"n_states": 3, "n_chains": 1, "n_burn_in": 2, "n_draws": 2, "random_state": 0}
+LENGTHS = [4, 6, 5, 5]
+TASK = ["ann", "bob", "ann", "bob"]
+rng = np.random.default_rng(0)
+TABLE = pd.DataFrame({"tone": rng.choice(list("abc"), 20), "loud": rng.normal(size=20).round(2)})
+ENDS = np.cumsum(LENGTHS)
+PARTS = [TABLE.iloc[end - n : end] for n, end in zip(LENGTHS, ENDS, strict=True)]
+LONG = TABLE.assign(clip=np.repeat(["w", "x", "y", "z"], LENGTHS), who=np.repeat(TASK, LENGTHS))
+
+
+def answers(model, *given, **task):
+    return [ask(*given, **task) for ask in (model.score_samples, model.predict, model.predict_proba, model.score)]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return NestedIHMM(n_clusters=2, **SMALL).fit(TABLE, LENGTHS, task=TASK)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("make", [list, tuple, lambda parts: [pl.from_pandas(part) for part in parts]])
+def test_a_list_of_frames_is_sequences_end_to_end(make, fitted, tmp_path):
+    parts = make(PARTS)
+    model = NestedIHMM(n_clusters=2, **SMALL).fit(parts, task=TASK)
+    kinfolk.save(model, tmp_path / "m.kin")
+    wanted = answers(fitted, TABLE, LENGTHS, task=TASK)
+    for answering in (model, kinfolk.load(tmp_path / "m.kin")):
+        for found, want in zip(answers(answering, parts, task=TASK), wanted, strict=True):
+            np.testing.assert_allclose(found, want, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", [NestedIHMM, SharedIHMM, SingleIHMM])
+def test_a_long_table_with_columns_of_sequences_and_tasks_is_sequences_end_to_end(estimator, tmp_path):
+    plain = estimator(**SMALL).fit(TABLE, LENGTHS, task=TASK)
+    model = estimator(task_column="who", sequence_column="clip", **SMALL).fit(LONG)
+    assert model.tasks_.tolist() == ["ann", "bob"]
+    kinfolk.save(model, tmp_path / "m.kin")
+    wanted = answers(plain, TABLE, LENGTHS, task=TASK)
+    for answering in (model, kinfolk.load(tmp_path / "m.kin"), kinfolk.load(tmp_path / "m.kin", estimator=True)):
+        for found, want in zip(answers(answering, LONG), wanted, strict=True):
+            np.testing.assert_allclose(found, want, atol=1e-9)
+        # Told beside the table, neither need stand in it; a list tells lengths.
+        for given in ((TABLE, LENGTHS), (PARTS,)):
+            np.testing.assert_allclose(answering.score_samples(*given, task=TASK), wanted[0], atol=1e-9)
+        np.testing.assert_allclose(answering.classify(LONG), plain.classify(TABLE, LENGTHS), atol=1e-9)
+        np.testing.assert_allclose(answering.classify(PARTS), plain.classify(TABLE, LENGTHS), atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_list_of_flat_arrays_is_sequences_and_columns_by_place_are_found():
+    tones = TABLE["tone"].to_numpy(dtype=object)
+    plain = SharedIHMM(**SMALL).fit(tones, LENGTHS, task=TASK)
+    listed = SharedIHMM(**SMALL).fit(np.split(tones, ENDS[:-1]), task=TASK)
+    by_place = SharedIHMM(task_column=2, sequence_column=0, **SMALL).fit(LONG[["clip", "tone", "who"]].to_numpy())
+    wanted = plain.score_samples(tones, LENGTHS, task=TASK)
+    np.testing.assert_allclose(listed.score_samples(np.split(tones, ENDS[:-1]), task=TASK), wanted)
+    np.testing.assert_allclose(by_place.score_samples(LONG[["clip", "tone", "who"]].to_numpy()), wanted)
+    np.testing.assert_allclose(by_place.score_samples(tones, LENGTHS, task=TASK), wanted)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_frame_keeps_the_categories_it_declares_beside_other_columns():
+    wide = LONG.assign(tone=pd.Categorical(LONG["tone"], categories=list("abcd")))[["clip", "who", "tone"]]
+    model = SharedIHMM(task_column="who", sequence_column="clip", **SMALL).fit(wide)
+    assert model.emission_.n_codes == 4
+
+
+WRONG = {
+    "widths": ([np.zeros((3, 2)), np.zeros((3, 1))], {}, "sequence 1 has 1 column, and sequence 0 has 2 columns"),
+    "names": ([PARTS[0], PARTS[1].rename(columns={"tone": "x"})], {}, "sequence 1 has columns .*'x'.*same order"),
+    "kinds": ([PARTS[0], np.zeros((3, 2))], {}, "number 0 is a DataFrame and number 1 a ndarray"),
+    "empty": ([PARTS[0], PARTS[0][:0]], {}, "sequence 1 has no steps"),
+    "both": (PARTS, {"lengths": LENGTHS}, "lengths= was given too"),
+    "too deep": ([np.zeros((3, 2, 2))], {}, "3 dimensions"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_lists_that_are_no_sequences_get_one_sentence_in_fit_and_after_it(name, fitted):
+    X, options, sentence = WRONG[name]
+    with pytest.raises(ValueError, match=sentence):
+        NestedIHMM(**SMALL).fit(X, **options)
+    with pytest.raises(ValueError, match=sentence):
+        fitted.score_samples(X, task=["ann"] * len(X), **options)
+
+
+def test_long_tables_that_do_not_say_where_sequences_are_get_one_sentence():
+    model = NestedIHMM(task_column="who", sequence_column="clip", **SMALL)
+    with pytest.raises(ValueError, match="rows of sequence 'w' do not follow each other: sort the table"):
+        model.fit(pd.concat([LONG, LONG[:1]]))
+    with pytest.raises(ValueError, match="sequence 0 has rows of task 'ann' and of task 'bob'"):
+        model.fit(LONG.assign(clip="w"))
+    with pytest.raises(ValueError, match="row 2: a sequence is missing"):
+        model.fit(LONG.assign(clip=[None if i == 2 else c for i, c in enumerate(LONG["clip"])]))
+    with pytest.raises(ValueError, match="lengths= and sequence_column='clip' were both given"):
+        model.fit(LONG, LENGTHS)
+    with pytest.raises(ValueError, match="nowhere"):
+        NestedIHMM(sequence_column="nowhere", **SMALL).fit(LONG)
+
+
+def test_a_forecast_says_what_it_is(fitted):
+    told = repr(fitted.forecast(PARTS[:2], task=TASK[:2], n_steps=3, n_samples=7, random_state=0))
+    assert told.startswith("<Forecast of 2 sequences, 3 steps ahead, 7 draws; next in the first: tone: '")
+    assert "; loud: " in told
+    assert " ± " in told
+    assert (
+        repr(fitted.forecast(TABLE[:0], task=[], random_state=0))
+        == "<Forecast of 0 sequences, 1 step ahead, 100 draws>"
+    )
