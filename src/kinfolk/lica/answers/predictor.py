@@ -50,11 +50,41 @@ class LICAPredictor(Predictor):
         return cls(read(archive))
 
     def decision_function(self, X: Any, *, task: Any = None) -> Floats:
-        """Expected linear predictor of each row (rows,), or of each row and task where ``y`` was a matrix."""
+        """Expected linear predictors.
+
+        Parameters
+        ----------
+        X : frame, array or scipy sparse matrix
+        task : array-like of shape (n_rows,), optional
+            A task never seen gets what the prior says of one.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or (n_rows, n_tasks) where ``y`` was a matrix
+
+        See Also
+        --------
+        predict_proba : Probabilities, averaged over what is not known of the weights.
+        """
         return self._moments(X, task)[0]
 
     def predict_proba(self, X: Any, *, task: Any = None) -> Floats:
-        """Probabilities of the labels; of the second one for each row and task where ``y`` was a matrix."""
+        """Probabilities of the labels, averaged over what is not known of the weights.
+
+        Parameters
+        ----------
+        X : frame, array or scipy sparse matrix
+        task : array-like of shape (n_rows,), optional
+            A task never seen gets what the prior says of one.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2), or (n_rows, n_tasks) of the second label's where ``y`` was a matrix
+
+        See Also
+        --------
+        predict : The likelier label.
+        """
         positive = self._positive(X, task)
         if self._model.is_matrix:
             return positive
@@ -63,12 +93,44 @@ class LICAPredictor(Predictor):
         return np.stack([1.0 - positive, positive], axis=1)
 
     def predict_log_proba(self, X: Any, *, task: Any = None) -> Floats:
-        """Natural logs of the labels' probabilities."""
+        """Natural logs of the labels' probabilities.
+
+        Parameters
+        ----------
+        X : frame, array or scipy sparse matrix
+        task : array-like of shape (n_rows,), optional
+            A task never seen gets what the prior says of one.
+
+        Returns
+        -------
+        ndarray of the shape of ``predict_proba``
+
+        See Also
+        --------
+        predict_proba : The probabilities.
+        """
         with np.errstate(divide="ignore"):  # a probability may round to zero
             return np.asarray(np.log(self.predict_proba(X, task=task)))
 
     def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
-        """The likelier label; in a regression the expected target, and its standard deviation where asked for."""
+        """The likelier label, or the expected target of a regression.
+
+        Parameters
+        ----------
+        X : frame, array or scipy sparse matrix
+        task : array-like of shape (n_rows,), optional
+            A task never seen gets what the prior says of one.
+        return_std : bool, default=False
+            Whether to give the standard deviation of each target of a regression, noise included, as well.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or (n_rows, n_tasks) where ``y`` was a matrix; or a pair of them
+
+        See Also
+        --------
+        predict_proba : Probabilities of the labels.
+        """
         if self.classes_ is not None:
             if return_std:
                 raise ValueError("return_std=True is for a regression: a classifier has predict_proba")
