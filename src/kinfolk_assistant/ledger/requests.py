@@ -13,6 +13,9 @@ from kinfolk_assistant.ledger.users import NotYours
 UNSENT = ("prepared", "failed")
 """The states of a reply that certainly has not left."""
 
+MOST_ATTEMPTS = 10
+"""After so many failures only the user may have a reply tried again."""
+
 LEFT = ("sending", "sent", "uncertain")
 """The states of a reply that has left, or may have."""
 

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, aliased
 from kinfolk_assistant.delivery.deliverer import Deliverer, NotDelivered, Outgoing, PerhapsDelivered, may_repeat
 from kinfolk_assistant.ledger.calendar_read import cannot_decide
 from kinfolk_assistant.ledger.deeds import tell
-from kinfolk_assistant.ledger.requests import latest_decision, own_reply, replies
+from kinfolk_assistant.ledger.requests import MOST_ATTEMPTS, latest_decision, own_reply, replies
 from kinfolk_assistant.ledger.tables import Reply, Request, User
 from kinfolk_assistant.ledger.users import lock_user
 from kinfolk_assistant.service.deciding import put_before
@@ -27,9 +27,6 @@ from kinfolk_assistant.service.withdrawing import withdraw_unsent
 
 HELD_FOR = timedelta(minutes=5)
 """How long a process that sends is believed to be alive; deliverers give up long before."""
-
-MOST_ATTEMPTS = 10
-"""After so many failures only the user may have a reply tried again."""
 
 WAITS_FOR = timedelta(hours=12)
 """So long an automatic yes waits for a calendar that cannot be read; then its user is asked instead."""

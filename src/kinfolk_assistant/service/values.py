@@ -40,6 +40,8 @@ class Answered(NamedTuple):
     due_at: datetime
     sent_at: datetime | None
     error: str
+    tries_again: bool
+    """Whether one that failed will be tried again by itself."""
 
 
 class Detail(NamedTuple):
@@ -65,6 +67,8 @@ class Detail(NamedTuple):
     """Whether the decision is only shown."""
     why: str
     """Why it is asked or only shown; "" where nothing but the costs decided."""
+    at_organiser: str
+    """"accept" or "decline": what the organiser has, or may have, though the request is open again; else ""."""
     rule: str
     """The user's own rule that decided, in words; "" where none did."""
     features: dict[str, str | None]

@@ -9,13 +9,21 @@ from sqlalchemy import Row, Select, and_, bindparam, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from kinfolk_assistant.learning.costs import Costs
-from kinfolk_assistant.ledger.requests import latest_decision_id, latest_reply_id, own_request, replies
+from kinfolk_assistant.ledger.requests import (
+    LEFT,
+    MOST_ATTEMPTS,
+    latest_decision_id,
+    latest_reply_id,
+    own_request,
+    replies,
+)
 from kinfolk_assistant.ledger.tables import Decision, Deed, Reply, Request
 from kinfolk_assistant.service.models import Models
 from kinfolk_assistant.service.values import Answered, Detail, Prepared, Preview, Score, Tally
 from kinfolk_assistant.service.weighing import weigh
 
 _ON_THE_WAY = ("prepared", "sending", "failed", "uncertain")
+_LABELS = {"ACCEPTED": "accept", "DECLINED": "decline"}
 _RECENT = 200
 _MOST_DEEDS = 200
 
@@ -33,6 +41,8 @@ def detail(session: Session, user: str, request_id: int) -> Detail:
     last = session.scalars(
         select(Decision).where(Decision.request_id == request.id).order_by(Decision.id.desc()).limit(1)
     ).one_or_none()
+    given = replies(session, request.id)
+    left = [one for one in given if one.state in LEFT]
     deeds = session.scalars(
         select(Deed).where(Deed.request_id == request.id).order_by(Deed.id.desc()).limit(_MOST_DEEDS)
     )
@@ -41,6 +51,7 @@ def detail(session: Session, user: str, request_id: int) -> Detail:
         label=request.label,
         shadow=last is None or last.shadow,
         why="" if last is None else last.why,
+        at_organiser=_LABELS.get(left[-1].answer, "") if left and request.state == "open" else "",
         rule="" if last is None else last.rule,
         features=request.features or {},
         unknown=request.unknown or {},
@@ -48,8 +59,18 @@ def detail(session: Session, user: str, request_id: int) -> Detail:
         kin=[] if last is None else last.kin,
         expected_losses={} if last is None else last.expected_losses,
         replies=[
-            Answered(one.id, one.by, one.answer, one.state, one.made_at, one.due_at, one.sent_at, one.error)
-            for one in replies(session, request.id)
+            Answered(
+                one.id,
+                one.by,
+                one.answer,
+                one.state,
+                one.made_at,
+                one.due_at,
+                one.sent_at,
+                one.error,
+                one.state == "failed" and one.attempts < MOST_ATTEMPTS,
+            )
+            for one in given
         ],
         deeds=list(deeds),
     )

@@ -20,8 +20,10 @@ from kinfolk_assistant.ledger.tables import User
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.values import Detail
 from kinfolk_assistant.service.weighing import costs_of
+from kinfolk_assistant.web import kin
 from kinfolk_assistant.web.automatic import to_undo
 from kinfolk_assistant.web.forms import Choice, Number, Whole
+from kinfolk_assistant.web.kin import too_few_kin
 from kinfolk_assistant.web.limits import limits
 from kinfolk_assistant.web.pages import go_to, show, wants_fragment
 from kinfolk_assistant.web.sessions import Visitor
@@ -38,7 +40,8 @@ MOST_SHOWN = 200
 NOTICES = {
     "accept": "Accepted. The organiser will hear of it.",
     "decline": "Declined. The organiser will hear of it.",
-    "undo": "Taken back. The request is open again.",
+    "undo": "Taken back before it was sent. The request is open again.",
+    "undo-sent": "The request is open again. The organiser still has the answer: to change it, send the opposite.",
     "again": "It will be sent again.",
 }
 
@@ -63,6 +66,8 @@ def request_page(request: Request, assistant: Served, visitor: Reader, number: N
         helpers=_names(assistant.ledger, [one["user"] for one in detail.kin]),
         features=[_Told.of(name, detail) for name in MEETING_FEATURES],
         undoable=number in to_undo(assistant.ledger, visitor.address, [number]),
+        too_few=too_few_kin(assistant, visitor.address),
+        least_kin=kin.LEAST,
         notice=NOTICES.get(did, ""),
     )
 
@@ -83,9 +88,10 @@ def answer(request: Request, assistant: Served, visitor: Poster, number: Number,
 def undo(request: Request, assistant: Served, visitor: Poster, number: Number) -> Response:
     """Take an automatic answer back."""
     assistant.undo(visitor.address, number)
+    did = "undo-sent" if assistant.request(visitor.address, number).at_organiser else "undo"
     if wants_fragment(request):
-        return _inbox(request, assistant, visitor, "inbox_list.html", "undo", number)
-    return go_to(request, f"/requests/{number}?did=undo")
+        return _inbox(request, assistant, visitor, "inbox_list.html", did, number)
+    return go_to(request, f"/requests/{number}?did={did}")
 
 
 @router.post("/replies/{number}/send-again")

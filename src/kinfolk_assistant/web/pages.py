@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from kinfolk_assistant.ledger.users import known_zone
+from kinfolk_assistant.reading.trust import Trust
 from kinfolk_assistant.web.sessions import Visitor
 
 HERE = Path(__file__).parent
@@ -200,11 +201,18 @@ def show(
             path=request.url.path,
             visitor=visitor,
             zone=_zone(visitor.zone) if visitor else ZoneInfo("UTC"),
+            is_inside=partial(_is_inside, request, visitor),
             this_moment=request.app.state.assistant.clock(),
             by_proxy=request.app.state.doorkeeper.proxy_header is not None,
         )
     )
     return HTMLResponse(html, status)
+
+
+def _is_inside(request: Request, visitor: Visitor | None, organiser: str) -> bool:
+    """Whether an organiser is of the visitor's own organisation."""
+    trust: Trust = request.app.state.assistant.trust
+    return visitor is not None and trust.is_inside(organiser, visitor.address)
 
 
 def go_to(request: Request, path: str) -> RedirectResponse:

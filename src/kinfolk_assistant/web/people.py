@@ -14,6 +14,7 @@ from starlette.responses import Response
 from kinfolk_assistant.ledger.tables import Model, User
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.models import InUse
+from kinfolk_assistant.web import kin
 from kinfolk_assistant.web.kin_drawing import draw_kin
 from kinfolk_assistant.web.pages import show
 from kinfolk_assistant.web.visitors import Reader, Served
@@ -25,6 +26,7 @@ LEAST_SHARE = 0.05
 LONGEST_NAME = 24
 
 NOTHING_LEARNT = "Nothing is learnt yet. As soon as there are answers to learn from, people appear here."
+TOO_FEW = "Fewer than {} other people have agreed to help, so nobody is shown: it would tell what one of them answers."
 NOBODY = "Nobody has agreed yet to help others, so there is nobody to show."
 
 
@@ -43,6 +45,8 @@ def people_page(request: Request, assistant: Served, visitor: Reader) -> Respons
         made = session.execute(select(Model.made_at, Model.n_rows).where(Model.id == using.id)).first()
     if using.model is None or made is None or not using.model.users:
         return show(request, "people.html", visitor, picture=None, nothing=NOTHING_LEARNT)
+    if kin.too_few_kin(assistant, visitor.address):
+        return show(request, "people.html", visitor, picture=None, nothing=TOO_FEW.format(kin.LEAST))
     team = _team(assistant, using, visitor.address)
     if team.addresses in ([], [visitor.address]):
         return show(request, "people.html", visitor, picture=None, nothing=NOBODY)

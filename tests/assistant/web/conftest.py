@@ -12,7 +12,16 @@ from tests.assistant.web.client import Client
 from tests.assistant.web.team import ANN, BOB, StillClock, make_assistant, make_team
 
 from kinfolk_assistant.service.assistant import Assistant
+from kinfolk_assistant.web import kin
 from kinfolk_assistant.web.app import make_app
+
+LEAST_AGREED = kin.LEAST
+
+
+@pytest.fixture(autouse=True)
+def small_team(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names and reasons are shown though the tests' team is too small for it."""
+    monkeypatch.setattr(kin, "LEAST", 1)
 
 
 @pytest.fixture(scope="session")
