@@ -9,10 +9,18 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_validate, learning_curve
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_validate,
+    learning_curve,
+)
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -348,3 +356,24 @@ def test_named_scorers_work_with_boolean_labels(name):
         for labels in (y, y.astype(int))
     ]
     np.testing.assert_allclose(scores[0]["test_score"], scores[1]["test_score"])
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [CalibratedClassifierCV, lambda model, cv: StackingClassifier([("one", model)], GaussianNB(), cv=cv)],
+    ids=["calibrated", "stacked"],
+)
+def test_a_table_sorted_by_task_is_calibrated_and_stacked_by_folds_with_rows_of_every_task(tool):
+    rng = np.random.default_rng(0)
+    who, y = np.repeat([f"user {i}" for i in range(10)], 40), rng.integers(2, size=400)
+    # Users of two kinds, who mean the opposite by the same word.
+    agrees = (rng.random(400) < 0.9) ^ (np.repeat(np.arange(10), 40) % 2 == 1)
+    table = pd.DataFrame({"word": np.where(y == agrees, "a", "b"), "who": who})
+    model = NoSharingNB(task_column="who")
+    losses = [
+        log_loss(y, tool(model, cv=cv).fit(table, y).predict_proba(table))
+        for cv in (TaskKFold(5, task_column="who", random_state=0), KFold(5))
+    ]
+    assert losses[0] < 0.45
+    # What the guide warns of: rows taken in order hold whole users out.
+    assert losses[1] > losses[0] + 0.1
