@@ -71,27 +71,9 @@ class NetworksPredictor(Predictor):
         return cls(read(archive))
 
     def score_samples(self, X: Any, *, task: Any = None) -> Any:
-        """Natural log of the probability of each row under its task's network.
+        """Natural log of the probability of each row under its task's network, as by ``BayesNets.score_samples``.
 
-        Of one table for all tasks, columns that no network has are left aside. A missing value is summed out. A value
-        never seen in training counts, in every table that it enters, with the smallest probability that the table has
-        for a known one: it never makes a row more likely. A task never seen is like one of the known ones, each as
-        likely.
-
-        Parameters
-        ----------
-        X : frame or array, or mapping from tasks to these
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), or a dict of them by task where a mapping was given
-
-        See Also
-        --------
-        score : The mean over all rows.
-        query : The distribution of some variables given others.
+        Of one table for all tasks, columns that no network has are left aside.
         """
         if is_by_task(X):
             parts = read_parts(X, self._schema)
@@ -103,48 +85,14 @@ class NetworksPredictor(Predictor):
         return self._by_place(self._log_probability, codes, place)
 
     def score(self, X: Any, y: None = None, *, task: Any = None) -> float:
-        """Mean of :meth:`score_samples`, over all rows.
-
-        Parameters
-        ----------
-        X : frame or array, or mapping from tasks to these
-        y : None
-            Not used.
-        task : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        float
-
-        See Also
-        --------
-        score_samples : The same of each row.
-        """
+        """Mean of :meth:`score_samples`, over all rows."""
         scores = self.score_samples(X, task=task)
         return float(np.mean(np.concatenate(list(scores.values())) if isinstance(scores, dict) else scores))
 
     def query(
         self, variables: str | Sequence[str], evidence: Mapping[str, Any] | None = None, *, task: Any = None
     ) -> Posterior:
-        """The joint distribution of some variables given the values of others, by variable elimination.
-
-        Parameters
-        ----------
-        variables : str or sequence of str
-            What is asked about.
-        evidence : mapping, optional
-            Values of other variables, as they stand in tables; a number for a variable that was cut into bins.
-        task : optional
-            May be left out where there is only one. A task never seen is like one of the known ones, each as likely.
-
-        Returns
-        -------
-        Posterior
-
-        See Also
-        --------
-        impute : The same question of every missing value of a table.
-        """
+        """The joint distribution of some variables given the values of others, as by ``BayesNets.query``."""
         asked = (variables,) if isinstance(variables, str) else tuple(variables)
         names, evidence = self._schema.names, {} if evidence is None else evidence
         for name in (*asked, *evidence):
@@ -182,25 +130,9 @@ class NetworksPredictor(Predictor):
         return Posterior(asked, states, (weights / weights.sum()).reshape(shape))
 
     def impute(self, X: Any, *, task: Any = None) -> Any:
-        """Fill each missing value in with its most probable state, given all that its row shows.
+        """States of all variables, each missing one the most probable given its row, as by ``BayesNets.impute``.
 
-        Every missing value is predicted by itself, by variable elimination: it is the state of highest posterior
-        probability, the first of equals. A value never seen in training counts as missing.
-
-        Parameters
-        ----------
-        X : frame or array, or mapping from tasks to these
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one.
-
-        Returns
-        -------
-        dict of lists by variable, or a dict of these by task where a mapping was given
-            States of all variables, bins by name, as :meth:`sample` gives them.
-
-        See Also
-        --------
-        query : Probabilities, and those of several variables together.
+        A dict of lists by variable, bins by name; a dict of these by task where a mapping was given.
         """
         if is_by_task(X):
             parts = read_parts(X, self._schema)
@@ -214,24 +146,7 @@ class NetworksPredictor(Predictor):
         return self._states(self._by_place(self._most_probable, codes, place), everything)
 
     def sample(self, n_rows: int = 1, *, task: Any = None, random_state: Any = None) -> dict[str, list[Any]]:
-        """Draw rows of one task's network.
-
-        Parameters
-        ----------
-        n_rows : int
-        task : optional
-            May be left out where there is only one.
-        random_state : int or numpy Generator, optional
-
-        Returns
-        -------
-        dict of lists by variable
-            States, bins by name.
-
-        See Also
-        --------
-        score_samples : How likely rows are.
-        """
+        """Draw rows of one task's network: a dict of lists of states by variable, bins by name."""
         network = self.network(task)
         codes = network.sample(n_rows, np.random.default_rng(random_state))
         return {
@@ -240,16 +155,7 @@ class NetworksPredictor(Predictor):
         }
 
     def network(self, task: Any = None) -> Network:
-        """The network of one task, which may be left out where there is only one.
-
-        Parameters
-        ----------
-        task : optional
-
-        Returns
-        -------
-        Network
-        """
+        """The network of one task, which may be left out where there is only one."""
         if task is None and len(self.networks_) == 1:
             return next(iter(self.networks_.values()))
         if task not in self.networks_:
