@@ -32,6 +32,7 @@ class FittedNets(NamedTuple):
     seed: int
     strength: float
     fitted: Fitted
+    arc_log_odds: float = 0.0
 
 
 def to_archive(model: FittedNets, params: Mapping[str, Any]) -> Archive:
@@ -49,6 +50,7 @@ def to_archive(model: FittedNets, params: Mapping[str, Any]) -> Archive:
         "seed": model.seed,
         "log_score": _number(fitted.log_score),
         "strength": _number(model.strength),
+        "arc_log_odds": model.arc_log_odds,
         **known_about(model.known),
     }
     if fitted.n_rounds is not None:
@@ -89,7 +91,8 @@ def read(archive: Archive) -> FittedNets:
         n_rounds,
         _confidence_from(archive, len(networks), len(schema.columns)),
     )
-    return FittedNets(known, schema, about["backend"], int(about["seed"]), float(about["strength"]), fitted)
+    seed, strength, odds = int(about["seed"]), float(about["strength"]), float(about.get("arc_log_odds", 0.0))
+    return FittedNets(known, schema, about["backend"], seed, strength, fitted, odds)
 
 
 def read_parameters(archive: Archive) -> dict[str, Any]:
@@ -106,7 +109,7 @@ def _without_graphs(name: str, value: Any) -> Any:
     """A parameter with lists of arcs in place of graphs."""
     if value is None or (isinstance(value, Mapping) and name != "start"):
         return value
-    if name == "structure_prior":
+    if name == "structure_prior" and not isinstance(value, str | int | float | np.number):
         graph, factor = value
         return [_pairs(listed_arcs(graph)), factor]
     if name in _ARCS and isinstance(value, Mapping):
@@ -118,7 +121,7 @@ def _with_arcs(name: str, value: Any) -> Any:
     if isinstance(value, dict):
         pairs = {tuple(key) if isinstance(key, list) else key: own for key, own in value["pairs"]}
         return {key: _pairs(own) if name == "start" else unplain(own) for key, own in pairs.items()}
-    if name == "structure_prior" and value is not None:
+    if name == "structure_prior" and isinstance(value, list):
         arcs, factor = value
         return _pairs(arcs), factor
     return _pairs(value) if name in _ARCS and value is not None else unplain(value)

@@ -16,7 +16,9 @@ from kinfolk.networks.answers.archive import FittedNets, read, read_parameters, 
 from kinfolk.networks.answers.predictor import NetworksPredictor
 from kinfolk.networks.estimators.answering import Answers
 from kinfolk.networks.estimators.arcs import (
+    arc_log_odds,
     check_costs,
+    is_for_all_arcs,
     make_constraints,
     make_starts,
     structure_log_odds,
@@ -72,15 +74,18 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         How often the best structures are disturbed and searched from again; ``restarts=0, tabu=0`` is one plain climb.
     search : {"auto", "classes", "climb"}, default="auto"
         Where the search of a single structure begins: at what a greedy search over equivalence classes (GES) finds from
-        ``start``, or at ``start`` itself. Classes need "bdeu" or "bic", no ``structure_prior``, and no required or
-        forbidden arcs; "auto" uses them where they can be, unless one plain climb is asked for.
+        ``start``, or at ``start`` itself. Classes need "bdeu" or "bic", a ``structure_prior`` that is the same for all
+        arcs, and no required or forbidden ones; "auto" uses them where they can be, unless a plain climb is asked for.
     start : graph, list of arcs, or mapping from tasks to these, optional
         Structures to begin with; empty ones by default.
     required, forbidden : list of arcs, optional
         Arcs, as pairs of variables, that every structure must or must not have.
-    structure_prior : mapping or (graph, float), optional
-        Probabilities of arcs; or a graph believed to be near the true one and the factor, at most 1, by which each
-        difference from it makes a structure less likely. Uniform by default.
+    structure_prior : float, "learn", mapping or (graph, float), optional
+        Probability of any arc, or ``"learn"`` to infer it with the structures: 1 / n_variables expects about one arc a
+        variable, and keeps small tables from many superfluous ones. Or probabilities of single arcs; or a graph
+        believed to be near the true one and the factor, at most 1, by which each difference from it makes a structure
+        less likely. The paper's uniform prior by default. In a joint search of k tasks the paper's exponent weakens all
+        of them: log odds are divided by 1 + (k − 1) δ, so that what all tasks agree on is counted once.
     costs : mapping, optional
         Costs of kinds of edits: "add", "remove" and "reverse" with the Edit prior, 1 each by default; "arc" and
         "reverse" with the Paired prior, 1 and 2 by default.
@@ -117,6 +122,8 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         Log posterior of the structures, up to the joint prior's normaliser.
     penalty_, strength_ : float
         δ that was used, and λ = −ln(1 − δ), which keeps its digits near δ = 1.
+    arc_probability_ : float
+        Of any arc, before any data: what ``structure_prior`` gave or learnt, 1/2 where it is uniform or by arc.
     penalty_curve_ : frame
         With ``penalty="validate"``: mean log likelihood of the rows held out, for each value of the grid.
     arc_confidence_ : frame
@@ -229,7 +236,11 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         n_steps = (len(GRID) if options.validation else 0) + options.bootstrap
         with progress_bar("Learning networks", n_steps or None, progress_wanted(self.verbose)) as advance:
             hyper, fitted = infer(received.data, hyper, options, seed, advance)
-        self._keep(FittedNets(received.known, received.schema, received.backend, seed, hyper.strength, fitted))
+        self._keep(
+            FittedNets(
+                received.known, received.schema, received.backend, seed, hyper.strength, fitted, hyper.arc_log_odds
+            )
+        )
         return self
 
     def _check_parameters(self) -> None:
@@ -257,13 +268,14 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             raise ValueError("task_penalty and arc_penalty were both given: one of them is needed")
         if self.search == "classes" and not self._classes_can_be():
             raise ValueError(
-                'search="classes" needs the criterion "bdeu" or "bic", no structure_prior, '
-                "and no required or forbidden arcs"
+                'search="classes" needs the criterion "bdeu" or "bic", a structure_prior that is the same for all '
+                "arcs, and no required or forbidden arcs"
             )
 
     def _classes_can_be(self) -> bool:
         """Whether all structures of an equivalence class are worth the same, and all are allowed."""
-        free = self.structure_prior is None and self.required is None and self.forbidden is None
+        alike = self.structure_prior is None or is_for_all_arcs(self.structure_prior)
+        free = alike and self.required is None and self.forbidden is None
         return free and self.criterion != "k2"
 
     def _check_complete(self, received: Received) -> None:
@@ -292,6 +304,8 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             variable_strengths(base, self.arc_penalty, data.variables, learnt),
             task_strengths(base, self.task_penalty, tasks),
             learnt,
+            arc_log_odds=arc_log_odds(self.structure_prior, len(data.variables)),
+            arcs_learnt=isinstance(self.structure_prior, str),
         )
         constraints = make_constraints(self.required, self.forbidden, self.max_parents, data.variables)
         options = Options(
@@ -320,6 +334,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         self.tasks_, self.networks_ = model.known.tasks, self._answers.networks_
         fitted = model.fitted
         self.log_score_, self.strength_, self.penalty_ = fitted.log_score, model.strength, -math.expm1(-model.strength)
+        self.arc_probability_ = 1 / (1 + math.exp(-model.arc_log_odds))
         if fitted.n_rounds is not None:
             self.n_iter_ = fitted.n_rounds
         if fitted.curve is not None:

@@ -48,10 +48,12 @@ _INSERT, _DELETE, _TURN, _N_PHASES = 0, 1, 2, 3
 class Around(NamedTuple):
     """The moves of one kind, ``phase``, of a task at one variable Y: cliques C of Y's neighbours.
 
-    ``gains`` is what Y's family with C gains by each variable.
+    ``gains`` is what Y's family with C gains by each variable; ``log_odds`` is what any arc adds to log P(G), which is
+    the same for all members of a class, since they have as many arcs.
     """
 
     task: NDArray[np.int64]
+    log_odds: NDArray[np.float64]
     phase: NDArray[np.int64]
     y: NDArray[np.int64]
     n_cliques: NDArray[np.int64]
@@ -59,14 +61,16 @@ class Around(NamedTuple):
     gains: NDArray[np.float64]
 
 
-def room_around(task: int, questions: Questions) -> Around:
+def room_around(task: int, questions: Questions, log_odds: float = 0.0) -> Around:
     """Make room for the moves of one task at one variable at a time."""
     one, zero = np.full(1, task, dtype=np.int64), np.zeros(1, dtype=np.int64)
     n, words = questions.gains.shape[1], questions.parents.shape[1]
-    return Around(one, zero, zero.copy(), zero.copy(), np.zeros((MOST_CLIQUES, words), dtype=np.uint64), np.zeros(n))
+    odds = np.full(1, log_odds)
+    cliques = np.zeros((MOST_CLIQUES, words), dtype=np.uint64)
+    return Around(one, odds, zero, zero.copy(), zero.copy(), cliques, np.zeros(n))
 
 
-def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = None) -> Found:
+def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = None, log_odds: float = 0.0) -> Found:
     """Search one task's classes: insert arcs until nothing gains, then delete, then turn, and again until nothing does.
 
     The score must be the same for all members of a class, as BDeu and BIC are, and no arc required or forbidden. No
@@ -83,6 +87,8 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
         Which task.
     start : bool ndarray, optional
         A structure, not above the limit on parents, whose class is the start; without arcs by default.
+    log_odds : float, default=0.0
+        What every arc adds to the log prior of a structure.
 
     Returns
     -------
@@ -111,7 +117,7 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
     n = len(problem.cases.cards)
     adjacency = np.zeros((n, n), dtype=bool) if start is None else np.array(start, dtype=bool)
     questions = no_questions(MOST_CLIQUES + n, n)
-    score, n_steps = _take_steps(problem, questions, room_around(task, questions), adjacency)
+    score, n_steps = _take_steps(problem, questions, room_around(task, questions, log_odds), adjacency)
     return Found(adjacency, score, n_steps)
 
 
@@ -132,6 +138,9 @@ def _take_steps(
     total = 0.0
     for row in range(questions.n[0]):
         total += questions.score[row]
+    for v in range(n):
+        for p in range(n):
+            total += around.log_odds[0] * adjacency[p, v]
     chosen = np.zeros((1, words), dtype=np.uint64)
     ceiling = np.full((_N_PHASES, n), -np.inf)
     stale = np.ones((_N_PHASES, n), dtype=np.bool_)
@@ -301,8 +310,9 @@ def _best_with(pdag: Pdag, around: Around, place: int, floor: float, paths: bool
     n = len(gains)
     reached = np.empty(n, dtype=np.bool_)
     best, best_x, knows_paths = floor, int64(-1), False
+    odds = around.log_odds[0] if phase == _INSERT else -around.log_odds[0] if phase == _DELETE else 0.0
     for x in range(n):
-        if gains[x] <= best + TIE or x == y:
+        if gains[x] + odds <= best + TIE or x == y:
             continue
         if phase == _DELETE:
             if not (among(cliques, place, x) or among(pdag.parents, y, x)):
@@ -319,7 +329,7 @@ def _best_with(pdag: Pdag, around: Around, place: int, floor: float, paths: bool
                     knows_paths = True
                 if _other_way(pdag, y, x, reached) if phase == _TURN else reached[x]:
                     continue
-        best, best_x = gains[x], x
+        best, best_x = gains[x] + odds, x
     return best, best_x
 
 

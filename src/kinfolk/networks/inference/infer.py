@@ -48,6 +48,7 @@ def infer(
     else:
         rows, outcome, n_rounds = learn_from_incomplete(options, hyper, data, seed, advance)
     hyper = hyper.fixed(outcome.strength) if hyper.learnt else hyper._replace(strength=outcome.strength)
+    hyper = hyper._replace(arc_log_odds=outcome.arc_log_odds, arcs_learnt=False)
     if options.sharing == "pooled":
         k, weights = len(rows.codes), rows.weights
         weights = None if weights is None else (np.concatenate(weights),) * k

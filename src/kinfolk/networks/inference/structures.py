@@ -40,19 +40,22 @@ class Hyper(NamedTuple):
     """How strongly structures are held together: λ of every pair of variables, and of tasks where these have their own.
 
     Where ``learnt``, they are factors on one λ that is to be inferred. ``strength`` is that λ, or the highest that was
-    given; NaN where it is not known yet.
+    given; NaN where it is not known yet. ``arc_log_odds`` is what every arc adds to log P(G) of one structure, beside
+    what is believed of single arcs; where ``arcs_learnt``, it is where learning it begins.
     """
 
     strengths: NDArray[np.float64]
     task_strengths: NDArray[np.float64] | None
     learnt: bool
     strength: float = math.nan
+    arc_log_odds: float = 0.0
+    arcs_learnt: bool = False
 
     def fixed(self, strength: float) -> Hyper:
         """The same with a known λ; a pair with factor 0 is never held together, however strong the others are."""
         factors = self.strengths
         scaled = np.where(factors == 0, 0.0, np.where(factors == 0, 1.0, factors) * strength)
-        return Hyper(scaled, self.task_strengths, False, strength)
+        return self._replace(strengths=scaled, learnt=False, strength=strength)
 
 
 class Options(NamedTuple):
@@ -85,32 +88,53 @@ class Outcome(NamedTuple):
     structures: Structures
     score: float
     strength: float
+    arc_log_odds: float = 0.0
 
 
 def learn_structures(options: Options, hyper: Hyper, data: Data, seed: int) -> Outcome:
-    """Learn the structures of all tasks from complete rows."""
-    n_tasks = len(data.codes)
+    """Learn the structures of all tasks from complete rows, and how common arcs are where that is to be learnt.
+
+    Given structures with m arcs in the mean, of N pairs of variables that might have one, the odds o of an arc maximise
+    m log o − N log(1 + 2o), acyclicity left aside, with one pair more that has an arc and one that has none. Structures
+    and odds are found in turn until the structures stay.
+    """
+    n_pairs = float(np.triu(options.constraints.allowed | options.constraints.allowed.T, 1).sum())
+    seen: list[bytes] = []
+    for _ in range(_MOST_TURNS):
+        outcome = _learn_given_odds(options, hyper, data, seed)._replace(arc_log_odds=hyper.arc_log_odds)
+        if not hyper.arcs_learnt or outcome.structures.tobytes() in seen:
+            return outcome
+        seen.append(outcome.structures.tobytes())
+        m = float(outcome.structures.sum(axis=(1, 2)).mean())
+        hyper = hyper._replace(arc_log_odds=math.log((m + 1) / (2 * (n_pairs - m + 1))))
+    _warn_unsettled("the odds of an arc", "structure_prior")
+    return outcome
+
+
+def _learn_given_odds(options: Options, hyper: Hyper, data: Data, seed: int) -> Outcome:
+    n_tasks, odds = len(data.codes), hyper.arc_log_odds
+    options = options._replace(log_odds=options.log_odds + odds)
     rng = np.random.default_rng(seed)
     seeds = rng.integers(1 << 32, size=n_tasks, dtype=np.uint32)
     joint_seed = int(rng.integers(1 << 32))
     if options.sharing == "pooled":
-        return _learn_as_one(options, data, joint_seed, own_tables=False)
+        return _learn_as_one(options, odds, data, joint_seed, own_tables=False)
     between = hyper.strengths if hyper.task_strengths is None else hyper.task_strengths
     all_alike = hyper.task_strengths is None and bool(np.isinf(between).all()) and all(options.costs.values())
     if options.sharing == "identical" or (options.sharing == "joint" and all_alike):
         # At δ = 1 the joint prior leaves identical structures alone, and the score is that of the paper's TSK.
-        return _learn_identical(options, data, joint_seed)
+        return _learn_identical(options, odds, data, joint_seed)
     cases = lay_out(data.codes, data.cards, data.present, data.weights)
     problem = make_problem(cases, options.criterion, options.ess, options.constraints)
     alone = no_sharing(n_tasks, options.log_odds)
-    starts = _class_starts(options, problem) if options.by_classes else options.starts
+    starts = _class_starts(options, odds, problem) if options.by_classes else options.starts
     separate = learn_separately(problem, alone, starts, options.effort, seeds, options.n_jobs)
     if options.sharing == "none" or n_tasks == 1 or not (hyper.learnt or between.any()):
         return separate
     ends, partly_alike = [separate.structures], bool(np.isinf(between).any())
     if options.effort.tabu or options.effort.restarts or partly_alike:
         # Tasks searched separately may all miss what they would find as one; a plain climb has the paper's start alone.
-        ends.append(_learn_identical(options, data, joint_seed).structures)
+        ends.append(_learn_identical(options, odds, data, joint_seed).structures)
     if partly_alike:
         # Separate structures may differ where they must not: no score could compare them with any other.
         ends = ends[1:]
@@ -154,18 +178,18 @@ def learn_together(problem: Problem, prior: Prior, starts: list[Structures], eff
     return best
 
 
-def _class_starts(options: Options, problem: Problem) -> Structures:
+def _class_starts(options: Options, odds: float, problem: Problem) -> Structures:
     """A member of the class that a search over equivalence classes finds for each task, from its own start."""
 
     def one(t: int) -> NDArray[np.bool_]:
         start = options.starts[t]
-        return search_class(problem, t, start if start.any() else None).adjacency
+        return search_class(problem, t, start if start.any() else None, odds).adjacency
 
     tasks = range(len(problem.cases.n_rows))
     return np.stack(Parallel(n_jobs=options.n_jobs, prefer="threads")(delayed(one)(t) for t in tasks))
 
 
-def _learn_as_one(options: Options, data: Data, seed: int, own_tables: bool) -> Outcome:
+def _learn_as_one(options: Options, odds: float, data: Data, seed: int, own_tables: bool) -> Outcome:
     """Learn one structure from the rows of all tasks, which have the same variables.
 
     With tables of their own, the rows are counted task by task, as if the task were a parent of every variable: the
@@ -178,19 +202,19 @@ def _learn_as_one(options: Options, data: Data, seed: int, own_tables: bool) -> 
     cases = lay_out([np.concatenate(data.codes)], data.cards, None, weights, strata)
     problem = make_problem(cases, options.criterion, options.ess * (k if own_tables else 1), options.constraints)
     alone = no_sharing(1, options.log_odds)
-    start = _class_starts(options, problem) if options.by_classes else options.starts[:1]
+    start = _class_starts(options, odds, problem) if options.by_classes else options.starts[:1]
     found = learn_together(problem, alone, [start], options.effort, seed)
     return Outcome(np.repeat(found.adjacency, k, axis=0), found.score, math.inf)
 
 
-def _learn_identical(options: Options, data: Data, seed: int) -> Outcome:
+def _learn_identical(options: Options, odds: float, data: Data, seed: int) -> Outcome:
     """Let all tasks have one structure and tables of their own.
 
     Where a task lacks a variable the construction with a task variable does not apply, and the joint search under an
     infinite penalty does the same: each task's structure is the common one without the variables it lacks.
     """
     if data.present.all() and (options.starts == options.starts[0]).all():
-        return _learn_as_one(options, data, seed, own_tables=True)
+        return _learn_as_one(options, odds, data, seed, own_tables=True)
     k, n = data.present.shape
     cases = lay_out(data.codes, data.cards, data.present, data.weights)
     # BIC counts the rows of all tasks, as it does where the task is a variable.
@@ -228,13 +252,17 @@ def _learn_with_strength(
             break
         structures = found.adjacency
     else:
-        warnings.warn(
-            f"Structures and the penalty's strength were still changing after {_MOST_TURNS} turns: the last of them "
-            "are kept. Give penalty a number to compare with.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        _warn_unsettled("the penalty's strength", "penalty")
     return Outcome(found.adjacency, found.score, strength), found.score + left
+
+
+def _warn_unsettled(what: str, parameter: str) -> None:
+    warnings.warn(
+        f"Structures and {what} were still changing after {_MOST_TURNS} turns: the last of them are kept. Give "
+        f"{parameter} a number to compare with.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
 
 def total_cost(
