@@ -111,10 +111,10 @@ def _without_graphs(name: str, value: Any) -> Any:
         return value
     if name == "structure_prior" and not isinstance(value, str | int | float | np.number):
         graph, factor = value
-        return [_pairs(listed_arcs(graph)), factor]
+        return [_ends(graph), factor]
     if name in _ARCS and isinstance(value, Mapping):
-        return {task: _pairs(listed_arcs(graph)) for task, graph in value.items()}
-    return _pairs(listed_arcs(value)) if name in _ARCS else value
+        return {task: _ends(graph) for task, graph in value.items()}
+    return _ends(value) if name in _ARCS else value
 
 
 def _with_arcs(name: str, value: Any) -> Any:
@@ -127,8 +127,12 @@ def _with_arcs(name: str, value: Any) -> Any:
     return _pairs(value) if name in _ARCS and value is not None else unplain(value)
 
 
+def _ends(graph: Any) -> list[Any]:
+    return [tuple(arc)[:2] for arc in listed_arcs(graph)]
+
+
 def _pairs(arcs: Any) -> list[tuple[str, str]]:
-    return [tuple(arc)[:2] for arc in arcs]
+    return [(parent, child) for parent, child in arcs]
 
 
 def _networks_from(archive: Archive, schema: Schema, tasks: list[Any]) -> tuple[Network, ...]:
