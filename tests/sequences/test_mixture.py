@@ -41,6 +41,15 @@ def test_bound_rises_with_every_iteration_though_hyper_parameters_are_learnt():
     assert (np.diff(fit.trace) > -1e-8).all()
 
 
+def test_with_room_for_one_cluster_the_bound_is_that_of_the_cluster():
+    """Sizes of clusters are certain then, so that the partition adds nothing, whatever its concentration."""
+    sequences, fixed = two_kinds().of_tasks(np.array([0, 2])), Priors(0.8, 1.0, 1.2, 0.4, 0.3)
+    found = find_clusters(sequences, Categorical(3), fixed, 4)
+    assert found.clusters == ((0, 1),)
+    fit = fit_mixture(sequences, fixed, start_mixture(found, 1))
+    assert fit.bound == pytest.approx(found.fits[0].bound, abs=1e-3)
+
+
 def test_clusters_of_the_paper_stay_when_they_are_found():
     sequences, truth = paper_tasks(0, n_sequences=15)
     found = find_clusters(sequences, Categorical(8), Priors(), 6, n_starts=2)

@@ -111,6 +111,13 @@ def test_clusters_that_hold_the_same_tasks_twice_are_merged_and_different_ones_a
     assert sorted(found.sizes) == sorted(np.bincount(cluster))
 
 
+def test_two_clusters_that_are_alike_become_one():
+    counts = np.tile(np.arange(1.0, len(PRODUCT.prior) + 1.0), (2, 1))
+    found = merged(Clusters(counts, np.array([3.0, 4.0]), -np.inf), PRODUCT, 1.0)
+    assert found.sizes.tolist() == [7.0]
+    assert found.counts.tolist() == counts.sum(axis=0, keepdims=True).tolist()
+
+
 def test_a_cluster_that_the_sample_missed_is_born_later(monkeypatch):
     counts, cluster = clustered_counts(600, 3, 25, rare=8)
     monkeypatch.setattr(births_and_merges, "SAMPLE", 25)

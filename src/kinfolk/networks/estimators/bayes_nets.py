@@ -219,6 +219,11 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         Returns
         -------
         self
+
+        See Also
+        --------
+        score_samples : How likely rows are.
+        query : Some variables given the values of others.
         """
         self._check_parameters()
         columns = self._columns._replace(

@@ -159,6 +159,11 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         Returns
         -------
         self
+
+        See Also
+        --------
+        predict_proba : Probabilities of the classes.
+        kinfolk.BayesNets : The networks by themselves, for tasks instead of classes.
         """
         self._check_parameters()
         arrival = receive_table(X, model="BayesMultinet", shares=False)
@@ -206,15 +211,60 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         return {label: network.graph() for label, network in self.networks_.items()}
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Log probability of each class (rows, classes); see :meth:`predict_proba`."""
+        """Log probability of each class.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_variables)
+            The variables of training, in their order. A missing value, or one never seen, is summed out.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Columns in the order of ``classes_``.
+
+        See Also
+        --------
+        predict_proba : The probabilities themselves.
+        """
         return self._predictor().predict_log_proba(X)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class (rows, classes); a missing value, or one never seen in training, is summed out."""
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_variables)
+            The variables of training, in their order. A missing value, or one never seen, is summed out.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Columns in the order of ``classes_``.
+
+        See Also
+        --------
+        predict : The most probable class.
+        explain : What each variable added.
+        """
         return self._predictor().predict_proba(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row."""
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_variables)
+            The variables of training, in their order. A missing value, or one never seen, is summed out.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+
+        See Also
+        --------
+        predict_proba : How probable every class is.
+        """
         return self._predictor().predict(X)
 
     def explain(self, X: Any) -> Explanation:
