@@ -8,8 +8,7 @@ import scipy.sparse
 
 from kinfolk import CompleteSharingNB, NoSharingNB
 from kinfolk.tasks.answering import Known, receive_rows, receive_sequences
-from kinfolk.tasks.matrix import as_matrix
-from kinfolk.tasks.schema import places_of, rows_of_tasks
+from kinfolk.tasks.schema import as_matrix, places_of, rows_of_tasks
 from kinfolk.tasks.training import receive_labels, receive_table, receive_training
 
 NAN = float("nan")

@@ -1,9 +1,9 @@
 """The only door for a user's data: tables, labels, tasks and weights are read and checked here, and nowhere else.
 
 - ``training``: the entrance for training data; ``answering``: the one for rows to be answered, with numpy alone.
-- ``table``: any table, its tasks and lengths of sequences as plain columns; ``matrix``: as one matrix of numbers.
+- ``table``: any table, its tasks and lengths of sequences as plain columns.
 - ``columns``: what the columns of a training table are, learnt at fit; ``choosing``: which family numbers are of.
-- ``schema``: what a model remembers of them, and the codes of values and tasks.
+- ``schema``: what a model remembers of them, the codes of values and tasks, and tables as numbers.
 - ``statistics``: counts per task, which add up.
 - ``frames``: results as tables of the user's kind; ``whole_fits``: a fit that fails leaves the estimator as it was.
 - ``streaming/``: tables larger than memory; ``selection/``: splitters and scorers that keep tasks in mind.

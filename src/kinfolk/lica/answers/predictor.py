@@ -14,7 +14,7 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive
 from kinfolk.predictor import Predictor
 from kinfolk.tasks.answering import receive_rows
-from kinfolk.tasks.matrix import as_matrix
+from kinfolk.tasks.schema import as_matrix
 
 
 class LICAPredictor(Predictor):

@@ -25,8 +25,7 @@ from kinfolk.progress import progress_bar, progress_wanted
 from kinfolk.tasks.answering import receive_rows
 from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.frames import make_frame
-from kinfolk.tasks.matrix import as_matrix
-from kinfolk.tasks.schema import encode
+from kinfolk.tasks.schema import as_matrix, encode
 from kinfolk.tasks.table import column_names, n_rows
 from kinfolk.tasks.training import check_weights, need_some, receive_table
 
