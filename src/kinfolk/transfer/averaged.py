@@ -379,8 +379,8 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         return by_stacking(np.concatenate(done), np.concatenate([counts[part] for part in kept]), self._shares(members))
 
     def _for_weighing(self, member: SharingNB) -> SharingNB:
-        """A member as it is fitted to some of the rows: a default one samples one chain, enough to weigh it."""
-        return clone(member).set_params(n_chains=1) if self.members is None else member
+        """A member as it is fitted to some of the rows: a default one samples one short chain, enough to weigh it."""
+        return clone(member).set_params(n_chains=1, n_burn_in=50, n_draws=50) if self.members is None else member
 
     def _by_rows_left_out(self) -> Floats:
         """Stack what members say of each row in closed form, as if they had not seen it."""
