@@ -242,3 +242,15 @@ def test_extreme_strengths_leave_everything_finite(name, strength):
         assert np.isfinite(densities.log_scale).all()
         assert np.isfinite(emission.log_marginal(counts)).all()
         assert np.isfinite(emission.divergence(counts)).all()
+
+
+def test_what_is_expected_at_once_is_what_is_expected_apart(name):
+    emission, observations = example(name)
+    rng = np.random.default_rng(3)
+    posteriors = rng.dirichlet(np.ones(3), size=len(observations[0]))
+    statistics = emission.expected_statistics(observations, posteriors)
+    log_densities, divergence = emission.expected(statistics, observations)
+    np.testing.assert_allclose(
+        log_rows(log_densities), log_rows(emission.expected_log_densities(statistics, observations))
+    )
+    assert divergence == pytest.approx(emission.divergence(statistics).sum(), rel=1e-10)

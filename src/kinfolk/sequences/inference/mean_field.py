@@ -305,10 +305,10 @@ def fit_cluster(
     before = -np.inf
     for _ in range(n_iterations):
         weights, transitions, divergences, bound = _expect(counts, weights, prior, n_updates)
-        densities = scaled(emission.expected_log_densities(statistics, sequences.observations))
-        found = smooth(densities, sequences.bounds, sequences.task_bounds, transitions)
+        log_densities, divergence = emission.expected(statistics, sequences.observations)
+        found = smooth(scaled(log_densities), sequences.bounds, sequences.task_bounds, transitions)
         local = found.of_tasks - divergences
-        bound += float(local.sum() - emission.divergence(statistics).sum())
+        bound += float(local.sum() - divergence)
         # This bound is that of q before the updates below, which only raise it.
         reached = ClusterFit(weights, statistics, counts, bound, local)
         if bound < before + tolerance or bound > enough:

@@ -127,6 +127,13 @@ class Categorical(Family):
         known = self._expected_log_shares(statistics)
         return self._of_codes(np.concatenate([known, self._log_unknown(statistics)], axis=-1), observations)
 
+    def expected(self, statistics: Floats, observations: Observations) -> tuple[LogDensities, float]:
+        """Both from E_q log θ, computed once."""
+        known = self._expected_log_shares(statistics)
+        divergence = (statistics * known).sum() - self.log_marginal(statistics).sum()
+        of_codes = np.concatenate([known, self._log_unknown(statistics)], axis=-1)
+        return self._of_codes(of_codes, observations), float(divergence)
+
     def log_predictive_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
         """Log E_q θ of the steps' codes."""
         total = statistics.sum(axis=-1, keepdims=True) + self.n_codes * self.strength

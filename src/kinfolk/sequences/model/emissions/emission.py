@@ -131,6 +131,10 @@ class Emission(ABC):
         """
         return np.asarray(self.expected_log_likelihood(statistics, statistics) - self.log_marginal(statistics))
 
+    def expected(self, statistics: Floats, observations: Observations) -> tuple[LogDensities, float]:
+        """`expected_log_densities` of the steps, and the `divergence` of all states together."""
+        return self.expected_log_densities(statistics, observations), float(self.divergence(statistics).sum())
+
 
 class Family(Emission):
     """An emission of one channel; `kinfolk.sequences.model.emissions.families` has the table of them.

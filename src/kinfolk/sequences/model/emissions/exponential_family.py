@@ -56,6 +56,12 @@ class ExponentialFamily(Family):
         """t(o)·E_q η(θ) of each step in each state."""
         return self._of_steps(self.expected_natural_parameters(statistics), observations)
 
+    def expected(self, statistics: Floats, observations: Observations) -> tuple[LogDensities, float]:
+        """Both from E_q η(θ), computed once."""
+        natural = self.expected_natural_parameters(statistics)
+        divergence = (statistics * natural).sum() - self.log_marginal(statistics).sum()
+        return self._of_steps(natural, observations), float(divergence)
+
     def expected_log_likelihood(self, statistics_of_q: Floats, statistics: Floats) -> Floats:
         """The data's statistics times E_q η(θ)."""
         return np.asarray((statistics * self.expected_natural_parameters(statistics_of_q)).sum(axis=-1))

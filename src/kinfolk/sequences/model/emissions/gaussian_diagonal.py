@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import log, pi
+from functools import cached_property
+from math import lgamma, log, pi
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -167,9 +168,11 @@ class GaussianDiagonal(ExponentialFamily):
         from scipy.special import gammaln
 
         n = statistics[..., : self.width]
-        q, prior = self._posterior(statistics), self._posterior(np.zeros(self.n_statistics))
+        q = self._posterior(statistics)
         grown = gammaln(q.shape) - q.shape * np.log(q.rate) - 0.5 * np.log(q.weight)
-        grown -= gammaln(prior.shape) - prior.shape * np.log(prior.rate) - 0.5 * np.log(prior.weight)
+        # The same of the prior, which all entries have in common.
+        shape, rate = 1.0 + 0.5 * self.strength, 0.5 * (self.strength + LEAST_SPREAD)
+        grown -= lgamma(shape) - shape * log(rate) - 0.5 * log(self.strength)
         return np.asarray((grown - n * (0.5 * _LOG_2_PI + self._log_scale)).sum(axis=-1))
 
     def draw_observations(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> Observations:
@@ -187,7 +190,7 @@ class GaussianDiagonal(ExponentialFamily):
         (mean,) = self.means(parameters)
         return (mean**2 + self.scale**2 / parameters[..., self.width :],)
 
-    @property
+    @cached_property
     def _log_scale(self) -> Floats:
         return np.log(np.where(self.scale > 0.0, self.scale, 1.0))
 
@@ -201,7 +204,8 @@ class GaussianDiagonal(ExponentialFamily):
         return z, is_there
 
     def _posterior(self, statistics: Floats) -> _Posterior:
-        n, total, squares = np.split(statistics, 3, axis=-1)
+        width = self.width
+        n, total, squares = statistics[..., :width], statistics[..., width : 2 * width], statistics[..., 2 * width :]
         weight = self.strength + n
         mean = total / weight
         # Written with κ instead of n, b is above the prior's to the last bit.
