@@ -60,7 +60,12 @@ def receive_data(X: Any, task: Any = None, columns: Columns = Columns()) -> Rece
         known = Known(columns.model, tuple(schema.names), len(schema.names), None, tasks, columns.new_tasks)
     else:
         arrival = receive_table(
-            X, model=columns.model, task=task, task_column=columns.task_column, new_tasks=columns.new_tasks
+            X,
+            model=columns.model,
+            task=task,
+            task_column=columns.task_column,
+            new_tasks=columns.new_tasks,
+            shares=columns.sharing in ("joint", "identical"),
         )
         known, backend = arrival.known, arrival.backend
         schema = learn_schema(arrival.table, None, columns.categorical_features, columns.bins, declared_categories(X))
