@@ -17,7 +17,7 @@ SAID = r"^column 'number' looks like an identifier: 200 different values in 200 
 
 
 @pytest.mark.parametrize(
-    "model", [NoSharingNB(), CompleteSharingNB(), ClusteredNB(), PrototypeNB(n_draws=10, random_state=0)], ids=repr
+    "model", [NoSharingNB(), CompleteSharingNB(), ClusteredNB(), PrototypeNB(random_state=0)], ids=repr
 )
 def test_a_column_of_unique_text_is_told_of_and_changes_no_prediction(model):
     plain = model.fit(TABLE, Y, task=TASK).predict_proba(TABLE, task=TASK)
@@ -25,7 +25,7 @@ def test_a_column_of_unique_text_is_told_of_and_changes_no_prediction(model):
         model.fit(WITH_ID, Y, task=TASK)
     assert sum("identifier" in str(warning.message) for warning in told) == 1
     assert model._result.data.statistics.feature_counts.shape[1] == 2 * (3 + 1)
-    np.testing.assert_allclose(model.predict_proba(WITH_ID, task=TASK), plain, atol=0.02)
+    np.testing.assert_allclose(model.predict_proba(WITH_ID, task=TASK), plain, atol=0.03)
 
 
 @pytest.mark.parametrize(
