@@ -36,21 +36,26 @@ _MAX_SEATS = 16
 class CandidateBlocks(NamedTuple):
     """Blocks of tasks by their counts, and which of them every task may belong to.
 
-    Entries ``start[u]:start[u + 1]`` are those of task u. ``in_part`` says that a task is in its blocks in part, by
-    their weights, and not in one of them.
+    Entries ``start[u]:start[u + 1]`` are those of task u. ``joins`` says of every entry whether the task's own counts
+    come to those of the block, which else has them; ``in_part`` that a task is in its blocks in part, by their weights,
+    and not in one of them.
     """
 
     counts: NDArray[Any]
     start: NDArray[np.int64]
     block: NDArray[np.int64]
     log_weight: Floats
+    joins: NDArray[np.bool_]
     in_part: bool = False
 
 
 def fitted_blocks(fitted: Fitted) -> CandidateBlocks:
     """Which blocks tasks may belong to as inference has left it."""
     mixture = fitted.blocks.mixture
-    return CandidateBlocks(fitted.blocks.counts, mixture.start, mixture.block, mixture.log_weight, fitted.independent)
+    has_all = np.zeros(len(mixture.block), dtype=bool)
+    return CandidateBlocks(
+        fitted.blocks.counts, mixture.start, mixture.block, mixture.log_weight, has_all, fitted.independent
+    )
 
 
 def reseat(
@@ -85,14 +90,11 @@ def reseat(
     kept = np.take_along_axis(log_weight, seat, axis=1)
     possible = np.isfinite(kept)
     kept -= logsumexp(kept, axis=1, keepdims=True)
-    counts = nobody[seat[possible]]
-    elsewhere = np.nonzero((seat != home[:, None])[possible])[0]
-    counts[elsewhere] += own[np.repeat(tasks, possible.sum(axis=1))[elsewhere]]
     n_entries = np.zeros(len(partition), dtype=np.int64)
     n_entries[tasks] = possible.sum(axis=1)
-    return CandidateBlocks(
-        counts, np.concatenate([[0], np.cumsum(n_entries)]), np.arange(len(counts)), np.asarray(kept[possible])
-    )
+    start = np.concatenate([[0], np.cumsum(n_entries)])
+    elsewhere = (seat != home[:, None])[possible]
+    return CandidateBlocks(nobody, start, seat[possible], np.asarray(kept[possible]), elsewhere)
 
 
 class _RowsOut(NamedTuple):
@@ -108,14 +110,17 @@ class _RowsOut(NamedTuple):
 class _Entries(NamedTuple):
     """Entries of the tasks, and blocks by their counts and by the totals of groups of counts.
 
-    ``share`` is how much of a task is in an entry's block.
+    ``share`` is how much of a task is in an entry's block, ``joins`` how much of its counts comes to the block's.
     """
 
     start: NDArray[np.int64]
     block: NDArray[np.int64]
     share: Floats
+    joins: Floats
     counts: Floats
     totals: Floats
+    own: NDArray[Any]
+    own_totals: NDArray[Any]
 
 
 class _Prior(NamedTuple):
@@ -151,7 +156,10 @@ def leave_out(
     # Where tasks belong to blocks in part, a row is in them in part.
     share = np.exp(blocks.log_weight) if blocks.in_part else np.ones(len(blocks.log_weight))
     totals = np.add.reduceat(counts[:, : layout.n_counts], first_cells, axis=1)
-    entries = _Entries(blocks.start, blocks.block, share, counts, totals)
+    own = data.statistics.feature_counts
+    own_totals = np.add.reduceat(own[:, : layout.n_counts], first_cells, axis=1, dtype=np.float64)
+    joins = blocks.joins.astype(np.float64)
+    entries = _Entries(blocks.start, blocks.block, share, joins, counts, totals, own, own_totals)
     votes = np.zeros(layout.n_counts) if hyper.votes is None else hyper.votes
     prior = _Prior(
         hyper.feature_prior,
@@ -225,8 +233,9 @@ def _fit_without(rows, entries, prior, offsets, log_fit):  # type: ignore[no-unt
     n_features, width = rows.codes.shape[1], offsets[-1]
     for i in range(len(rows.labels)):
         for slot in range(rows.start[i + 1] - rows.start[i]):
-            entry = entries.start[rows.task[i]] + slot
-            k, mass = entries.block[entry], entries.share[entry] * rows.taken[i]
+            u = rows.task[i]
+            entry = entries.start[u] + slot
+            k, mass, joins = entries.block[entry], entries.share[entry] * rows.taken[i], entries.joins[entry]
             for y in range(log_fit.shape[2]):
                 gone = mass if y == rows.labels[i] else 0.0
                 for f in range(n_features):
@@ -234,7 +243,8 @@ def _fit_without(rows, entries, prior, offsets, log_fit):  # type: ignore[no-unt
                     if rows.codes[i, f] < 0:
                         continue
                     cell, group = y * width + offsets[f] + rows.codes[i, f], y * n_features + f
-                    count, pseudo, lost = entries.counts[k, cell] - gone, prior.cell[cell], prior.losses[i, f]
+                    count = entries.counts[k, cell] + joins * entries.own[u, cell] - gone
+                    pseudo, lost = prior.cell[cell], prior.losses[i, f]
                     if not prior.learnt:
                         pseudo -= lost
                     elif gone > 0.0 or lost > 0.0:
@@ -242,7 +252,8 @@ def _fit_without(rows, entries, prior, offsets, log_fit):  # type: ignore[no-unt
                         pseudo = (
                             prior.group[group] * (prior.votes[cell] - vote - lost) / (prior.all_votes[group] - vote)
                         )
-                    rate = (count + pseudo) / (entries.totals[k, group] - gone + prior.group[group])
+                    total = entries.totals[k, group] + joins * entries.own_totals[u, group] - gone
+                    rate = (count + pseudo) / (total + prior.group[group])
                     log_fit[rows.start[i] + slot, f, y] = np.log(rate)
 
 
@@ -252,8 +263,9 @@ def _fit_of_numbers_without(numbers, rows, entries, groups, log_fit):  # type: i
     n_numbers = numbers.shape[1]
     for i in range(len(rows.labels)):
         for slot in range(rows.start[i + 1] - rows.start[i]):
-            entry = entries.start[rows.task[i]] + slot
-            k, mass = entries.block[entry], entries.share[entry] * rows.taken[i]
+            u = rows.task[i]
+            entry = entries.start[u] + slot
+            k, mass, joins = entries.block[entry], entries.share[entry] * rows.taken[i], entries.joins[entry]
             for y in range(log_fit.shape[2]):
                 gone = mass if y == rows.labels[i] else 0.0
                 for j in range(n_numbers):
@@ -263,7 +275,8 @@ def _fit_of_numbers_without(numbers, rows, entries, groups, log_fit):  # type: i
                         continue
                     g = y * n_numbers + j
                     c, family = groups.first + N_CELLS * g, groups.family[g]
-                    n, total = entries.counts[k, c] - gone, entries.counts[k, c + 1] - gone * x
-                    third = entries.counts[k, c + 2] - gone * third_cell(x, family)
+                    n = entries.counts[k, c] + joins * entries.own[u, c] - gone
+                    total = entries.counts[k, c + 1] + joins * entries.own[u, c + 1] - gone * x
+                    third = entries.counts[k, c + 2] + joins * entries.own[u, c + 2] - gone * third_cell(x, family)
                     density = log_density_of_number(x, n, total, third, family, prior_of(groups, g))
                     log_fit[rows.start[i] + slot, j, y] = density
