@@ -11,8 +11,8 @@ from scipy.special import gammaln, logsumexp
 from sklearn.metrics import adjusted_rand_score
 
 from kinfolk.maths.dirichlet import DirichletProduct, dirichlet_product, log_marginals
-from kinfolk.partition import randomised_bhc
-from kinfolk.partition.bhc import cluster_hierarchically, join_greedily
+from kinfolk.partition import bhc, randomised_bhc
+from kinfolk.partition.bhc import cluster_hierarchically, join_greedily, log_marginals_of_sums
 from kinfolk.partition.crp import canonical
 from kinfolk.partition.randomised_bhc import cluster_in_random_parts
 from kinfolk.partition.tree import TaskTree
@@ -300,3 +300,25 @@ def test_a_part_without_room_for_two_is_refused():
     counts, product, _ = clustered(np.random.default_rng(7), 5, 2, rows=3)
     with pytest.raises(ValueError, match="part_size=1: a part needs room for at least two clusters"):
         cluster_in_random_parts(counts, product, 1.0, seed=0, part_size=1)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_terms_without_counts_are_passed_over_where_terms_are_many(whole, monkeypatch):
+    """A category for each of 900 students, of whom a teacher meets twenty: most cells of two tasks are empty."""
+    rng = np.random.default_rng(5)
+    counts = np.zeros((40, 1800), dtype=np.int32)
+    for u in range(40):
+        students = rng.choice(300, 20, replace=False) + 300 * (u % 3)
+        np.add.at(counts[u], students + 900 * rng.integers(2, size=20), 1)
+    counts = counts if whole else counts * 0.5
+    # Pseudo-counts that differ, so that no two pairs have the same odds.
+    product = dirichlet_product(rng.uniform(0.2, 0.5, 1800), np.array([0, 900, 1800]), 800 if whole else 0)
+    together = log_marginals_of_sums(counts[:7], counts, product)
+    for i in range(7):
+        np.testing.assert_allclose(together[i], log_marginals(counts[i] + counts, product), rtol=1e-11)
+    tree = cluster_hierarchically(counts, product, 1.0)
+    monkeypatch.setattr(bhc, "_MANY_TERMS", 10**9)
+    plain = cluster_hierarchically(counts, product, 1.0)
+    np.testing.assert_array_equal(tree.children, plain.children)
+    np.testing.assert_allclose(tree.log_odds, plain.log_odds, rtol=1e-9, atol=1e-9)
+    assert tree.log_tree_sum == pytest.approx(plain.log_tree_sum, rel=1e-12)

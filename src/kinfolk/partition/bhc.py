@@ -41,6 +41,9 @@ _N_TOGETHER = 1024
 # cluster, for nothing.
 _FULL_ENOUGH = 0.9
 _FEW = 64
+# Terms of a marginal from which on it pays to look at those alone in which a cluster has any counts, if these are few.
+_MANY_TERMS = 1024
+_SPARSE = 0.25
 
 
 class Merges(NamedTuple):
@@ -92,7 +95,7 @@ def join_greedily(
 ) -> Merges:
     """Join clusters of tasks, each with its counts, its number of tasks and its t, two by two until one is left."""
     n = len(counts)
-    columns = as_columns(counts, product)
+    columns, terms = as_columns(counts, product), terms_of(product)
     clusters = _Clusters(
         columns,
         columns.max(axis=1, initial=0),
@@ -101,6 +104,7 @@ def join_greedily(
         sizes.astype(np.int64),
         log_sums.astype(np.float64),
         np.log(concentration) + gammaln(np.arange(sizes.sum() + 1).clip(min=1)),
+        _log_marginals(columns, terms),
     )
     partners = _Partners(
         np.empty((n, _N_REMEMBERED), dtype=np.int64),
@@ -110,7 +114,6 @@ def join_greedily(
         np.zeros(n, dtype=np.int64),
         np.full(n, np.inf),
     )
-    terms = terms_of(product)
     merges = Merges(np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1), np.empty(n - 1))
     # In stretches, so that a caller sees progress and can interrupt; short ones would cost more than the merges.
     stretch = max(256, n // 50)
@@ -170,30 +173,49 @@ def as_columns(counts: NDArray[Any], product: DirichletProduct) -> NDArray[Any]:
 
 def log_marginals_of_sums(ones: NDArray[Any], others: NDArray[Any], product: DirichletProduct) -> NDArray[np.float64]:
     """Log marginals of every row of ``ones`` added to every row of ``others``, none of which is formed."""
+    if len(product.prior) >= _MANY_TERMS and len(ones) < len(others):
+        # Those with fewer rows each have fewer terms to look at.
+        return log_marginals_of_sums(others, ones, product).T
     terms, columns, added = terms_of(product), as_columns(others, product), as_columns(ones, product).T
     dtype = np.result_type(columns, added)
     columns, added = columns.astype(dtype, copy=False), np.ascontiguousarray(added, dtype=dtype)
     highest, out = columns.max(axis=1, initial=0).astype(np.float64), np.empty((len(ones), len(others)))
+    alone = _log_marginals(columns, terms)
     for one, sums in zip(added, out, strict=True):
-        log_marginals_with(one, columns, one + highest, 0, len(others), terms, sums)
+        sparse = len(alone) > 0 and np.count_nonzero(one) < _SPARSE * len(one)
+        log_marginals_with(one, columns, one + highest, 0, len(others), terms, alone if sparse else alone[:0], sums)
+    return out
+
+
+def _log_marginals(columns: NDArray[Any], terms: Terms) -> NDArray[np.float64]:
+    """Log marginals of columns, where there are so many terms that it pays to know them; else none."""
+    if len(columns) < _MANY_TERMS:
+        return np.empty(0)
+    nothing, highest = np.zeros(len(columns), dtype=columns.dtype), columns.max(axis=1, initial=0).astype(np.float64)
+    out = np.empty(columns.shape[1])
+    log_marginals_with(nothing, columns, highest, 0, len(out), terms, np.empty(0), out)
     return out
 
 
 @compiled
-def log_marginals_with(one, columns, highest, first, last, terms, out):  # type: ignore[no-untyped-def]
+def log_marginals_with(one, columns, highest, first, last, terms, alone, out):  # type: ignore[no-untyped-def]
     """Log marginal of the statistics ``one`` added to each of the columns from ``first`` to ``last``, into ``out``.
 
     No count in row r is above ``highest[r]``. One term is added to many sums at a time: its table is found once and the
-    sums do not wait for each other, yet each is added up in the order of the terms.
+    sums do not wait for each other, yet each is added up in the order of the terms. Where the columns' own marginals
+    are given as ``alone``, what changes is added to them: terms without any counts in ``one`` are passed over.
     """
+    sparse = len(alone) > 0
     reach = terms.tables.shape[1]
     numbers = terms.numbers
     first_number, family = numbers.first, numbers.family
     for start in range(first, last, _N_TOGETHER):
         sums = out[start : min(start + _N_TOGETHER, last)]
         for k in range(len(sums)):
-            sums[k] = 0.0
+            sums[k] = alone[start + k] if sparse else 0.0
         for r in range(len(terms.prior)):
+            if sparse and one[r] == 0:
+                continue
             counts = columns[r, start : start + len(sums)]
             sign, prior = terms.sign[r], terms.prior[r]
             table = terms.tables[terms.table[r]]
@@ -201,26 +223,34 @@ def log_marginals_with(one, columns, highest, first, last, terms, out):  # type:
                 beyond = table[np.uint64(one[r]) :]
                 for k in range(len(sums)):
                     sums[k] += sign * beyond[np.uint64(counts[k])]
+                if sparse:
+                    for k in range(len(sums)):
+                        sums[k] -= sign * table[np.uint64(counts[k])]
                 continue
-            for k in range(len(sums)):
-                count = one[r] + counts[k]
-                if count < reach:
-                    sums[k] += sign * table[np.uint64(count)]
-                elif count > 0:
-                    sums[k] += sign * (lgamma(prior + count) - lgamma(prior))
+            for turn in range(2 if sparse else 1):
+                more = one[r] if turn == 0 else one[r] - one[r]
+                for k in range(len(sums)):
+                    count = more + counts[k]
+                    if count < reach:
+                        sums[k] += sign * table[np.uint64(count)]
+                    elif count > 0:
+                        sums[k] += sign * (lgamma(prior + count) - lgamma(prior))
+                sign = -sign
         for g in range(len(family)):
             r, own = first_number + N_CELLS * g, prior_of(numbers, g)
             n, total, third = one[r], one[r + 1], one[r + 2]
             ns, totals, thirds = columns[r, start:], columns[r + 1, start:], columns[r + 2, start:]
             for k in range(len(sums)):
                 sums[k] += log_marginal_of_number(n + ns[k], total + totals[k], third + thirds[k], family[g], own)
+                if sparse:
+                    sums[k] -= log_marginal_of_number(ns[k], totals[k], thirds[k], family[g], own)
 
 
 class _Clusters(NamedTuple):
     """The clusters left to join, in order; one that was joined to another has size 0 until the gaps are closed.
 
     In row r of ``columns`` no count is above ``highest[r]``, and ``total[r]`` is that of all clusters together;
-    ``log_weight[n]`` is log aΓ(n).
+    ``log_weight[n]`` is log aΓ(n). ``log_marginal`` is that of each cluster where terms are very many, else empty.
     """
 
     columns: NDArray[Any]
@@ -230,6 +260,7 @@ class _Clusters(NamedTuple):
     size: NDArray[np.int64]
     log_sum: NDArray[np.float64]
     log_weight: NDArray[np.float64]
+    log_marginal: NDArray[np.float64]
 
 
 class _Partners(NamedTuple):
@@ -257,7 +288,8 @@ def _join(clusters, partners, terms, merges, width, step, n_comparisons):  # typ
     """
     n = len(merges.children) + 1
     # By names of their own, because taking an array out of a tuple in a loop counts a reference each time.
-    columns, size, log_sum, best = clusters.columns, clusters.size, clusters.log_sum, partners.best
+    columns, size, log_sum, log_marginal = clusters.columns, clusters.size, clusters.log_sum, clusters.log_marginal
+    best = partners.best
     odds, one, highest = np.empty(width), np.empty(len(columns), dtype=columns.dtype), np.empty(len(columns))
     fewest = _FULL_ENOUGH * width if width > _FEW else 0
     while step < n - 1 and n_comparisons > 0 and n - step >= fewest:
@@ -277,6 +309,8 @@ def _join(clusters, partners, terms, merges, width, step, n_comparisons):  # typ
             clusters.node[i], log_sum[i] = n + step, merges.log_sums[step]
             size[i] += size[j]
             size[j] = 0
+            if len(log_marginal) > 0:
+                log_marginal[i] = log_odds + split - clusters.log_weight[size[i]]
             for r in range(len(columns)):
                 columns[r, i] += columns[r, j]
                 clusters.highest[r] = max(clusters.highest[r], columns[r, i])
@@ -285,11 +319,14 @@ def _join(clusters, partners, terms, merges, width, step, n_comparisons):  # typ
             _forget_all(partners, j)
             step += 1
         _forget_all(partners, i)
+        n_counted = 0
         for r in range(len(columns)):
             one[r] = columns[r, i]
+            n_counted += one[r] != 0
             highest[r] = min(clusters.total[r], one[r] + clusters.highest[r])
+        alone = log_marginal if n_counted < _SPARSE * len(columns) else log_marginal[:0]
         for first, last in ((lowest, i), (i + 1, width)):
-            log_marginals_with(one, columns, highest, first, last, terms, odds)
+            log_marginals_with(one, columns, highest, first, last, terms, alone, odds)
         for k in range(lowest, width):
             if size[k] > 0 and k != i:
                 odds[k] += clusters.log_weight[size[i] + size[k]]
@@ -352,8 +389,9 @@ def _close_gaps(clusters: _Clusters, partners: _Partners, width: int) -> int:
     # The new place of one that is gone is that of the next: a limit keeps its rank among equals.
     place = np.searchsorted(kept, np.arange(width + 1))
     clusters.columns[:, : len(kept)] = clusters.columns[:, kept]
-    for part in (clusters.node, clusters.size, clusters.log_sum, *partners):
-        part[: len(kept)] = part[kept]
+    for part in (clusters.node, clusters.size, clusters.log_sum, clusters.log_marginal, *partners):
+        if len(part):
+            part[: len(kept)] = part[kept]
     for names in (partners.listed, partners.limit_partner):
         # What stands in a list past its end names nobody.
         names[: len(kept)] = place[names[: len(kept)].clip(0, width)]
