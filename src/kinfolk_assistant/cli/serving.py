@@ -12,6 +12,7 @@ from kinfolk_assistant.cli.options import LedgerFile, SettingsFile, need_extra, 
 if TYPE_CHECKING:
     import socket
 
+    from kinfolk_assistant.delivery.configuration import OidcProvider
     from kinfolk_assistant.service.assistant import Assistant
 
 EXAMPLE = """\b
@@ -64,6 +65,8 @@ def serve(
     Stops on Ctrl-C; killed at any moment, it loses nothing and repeats nothing when it starts again.
     """
     need_extra()
+    from importlib.util import find_spec
+
     from kinfolk_assistant.delivery.routes import Routes
     from kinfolk_assistant.ledger.store import Ledger
     from kinfolk_assistant.service.assistant import Assistant
@@ -75,6 +78,8 @@ def serve(
         raise ValueError(
             "with --proxy-header any program on this machine could name a user: give --proxy-secret-file, or --socket"
         )
+    if configuration.oidc is not None and find_spec("authlib") is None:
+        raise ImportError("to sign in at a provider needs authlib, which is not installed: pip install 'kinfolk[oidc]'")
     book = Ledger(configuration.ledger)
     assistant = Assistant(book, Routes(configuration), trust=configuration.trust)
     visits = Visits(assistant, configuration.accounts)
@@ -89,6 +94,7 @@ def serve(
         tuple(trusted_proxy or near),
         secret,
         unix_socket,
+        configuration.oidc,
     )
     run(assistant, door, visits)
 
@@ -104,6 +110,7 @@ class Door(NamedTuple):
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
     secret: str = ""
     path: Path | None = None
+    provider: OidcProvider | None = None
 
 
 def run(assistant: Assistant, at: Door, *beside: object) -> None:
@@ -125,6 +132,7 @@ def run(assistant: Assistant, at: Door, *beside: object) -> None:
         secure_cookies=at.https,
         proxy_secret=at.secret,
         hosts=at.names,
+        provider=at.provider,
         wake=worker.wake,
     )
     family = socket.AF_UNIX if at.path is not None else socket.AF_INET6 if ":" in at.host else socket.AF_INET

@@ -24,6 +24,15 @@ _NEAR = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
+class OidcProvider:
+    """An OpenID Connect provider where users sign in: its issuer, and who the assistant is to it."""
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Configuration:
     """What a settings file says.
 
@@ -39,6 +48,8 @@ class Configuration:
         The users' accounts, by address.
     trust : Trust
         Whom the assistant may answer without asking.
+    oidc : OidcProvider or None
+        Where users sign in beside their passwords.
     warnings : tuple of str
         What works but should not be so, a sentence each.
     """
@@ -48,6 +59,7 @@ class Configuration:
     folder: Path | None = None
     accounts: Mapping[str, CalDAVAccount] = field(default_factory=dict)
     trust: Trust = field(default_factory=Trust)
+    oidc: OidcProvider | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -96,6 +108,8 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
         accounts[address] = _account(caldav) if caldav else None
     trusted = top.table("trust")
     trust = _trust(trusted) if trusted else Trust()
+    oidc = top.table("oidc")
+    provider = _provider(oidc) if oidc else None
     top.all_known()
     return Configuration(
         ledger if "://" in ledger else str(top.beside(ledger)),
@@ -103,6 +117,7 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
         folder,
         {address: account for address, account in accounts.items() if account is not None},
         trust,
+        provider,
         tuple(top.warnings),
     )
 
@@ -123,6 +138,14 @@ def _mail_server(table: Settings) -> MailServer:
     if security == "none" and server.password and server.host not in _NEAR:
         table.warn("security", 'is "none", so the password can be read on its way')
     return server
+
+
+def _provider(table: Settings) -> OidcProvider:
+    issuer = table.text("issuer").rstrip("/")
+    parts = urlsplit(issuer)
+    if parts.scheme != "https" and parts.hostname not in _NEAR:
+        raise table.wrong("issuer", f"is {issuer!r}, but must begin with https://")
+    return OidcProvider(issuer, table.text("client_id"), table.secret("client_secret"))
 
 
 def _trust(table: Settings) -> Trust:

@@ -12,9 +12,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from kinfolk_assistant.delivery.configuration import OidcProvider
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.errors import NotNow, NotYours
-from kinfolk_assistant.web import about, inbox, people, record, rules, settings, sign_in
+from kinfolk_assistant.web import about, inbox, oidc, people, record, rules, settings, sign_in
 from kinfolk_assistant.web.guard import HEADERS, Guard
 from kinfolk_assistant.web.pages import HERE, go_to, show, wants_fragment
 from kinfolk_assistant.web.sessions import Sessions, Visitor
@@ -29,6 +30,7 @@ def make_app(
     secure_cookies: bool = True,
     proxy_secret: str = "",
     hosts: Collection[str] | None = None,
+    provider: OidcProvider | None = None,
     wake: Callable[[], object] = lambda: None,
 ) -> FastAPI:
     """Make the pages of an assistant.
@@ -51,6 +53,8 @@ def make_app(
         What the proxy must say in the header X-Proxy-Secret, so that no other program on the machine can name a user.
     hosts : collection of str, optional
         The names under which the pages are served; None: any.
+    provider : OidcProvider, optional
+        Where users may sign in beside their passwords (needs the extra ``oidc``).
     wake : callable, optional
         Called after a user's answer, so that it is sent at once.
 
@@ -67,9 +71,12 @@ def make_app(
         frozenset(trusted_proxies),
         secure_cookies,
         proxy_secret,
+        None if provider is None else oidc.Oidc(provider),
     )
     for theme in (sign_in, inbox, people, rules, settings, record, about):
         app.include_router(theme.router)
+    if provider is not None:
+        app.include_router(oidc.router)
     app.mount("/static", _Static(directory=HERE / "static"), name="static")
     app.add_exception_handler(NotSignedIn, _not_signed_in)
     app.add_exception_handler(NotYours, _not_found)

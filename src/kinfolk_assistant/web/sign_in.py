@@ -26,7 +26,7 @@ from kinfolk_assistant.web.visitors import STALE_FORM, Anyone, Doorkeeper, Keepe
 router = APIRouter()
 
 # As many as may hash at once; those who wait for them take no thread away from the pages.
-_DOORS = ThreadPoolExecutor(2, "sign-in")
+DOORS = ThreadPoolExecutor(2, "sign-in")
 
 WRONG = "This address and password do not go together."
 ELSEWHERE = "Here one signs in at the gateway in front of this server."
@@ -73,14 +73,14 @@ async def sign_in(
         response.headers["Retry-After"] = str(ceil(wait))
         return response
     loop = get_running_loop()
-    if not await loop.run_in_executor(_DOORS, may_enter, assistant.ledger, address, password):
+    if not await loop.run_in_executor(DOORS, may_enter, assistant.ledger, address, password):
         return _form(request, keeper, then, 401, WRONG, address)
     keeper.attempts.succeeded(*keys)
     old = request.cookies.get(keeper.session_cookie, "")
-    token = await loop.run_in_executor(_DOORS, keeper.sessions.start, address, old)
+    token = await loop.run_in_executor(DOORS, keeper.sessions.start, address, old)
     response = go_to(request, _page_of_ours(then))
-    _set(response, keeper, keeper.session_cookie, token, int(LIFETIME.total_seconds()))
-    _drop(response, keeper, keeper.guest_cookie)
+    set_cookie(response, keeper, keeper.session_cookie, token, int(LIFETIME.total_seconds()))
+    drop_cookie(response, keeper, keeper.guest_cookie)
     return response
 
 
@@ -89,7 +89,7 @@ def sign_out(request: Request, keeper: Keeper, visitor: Poster) -> Response:
     """End the session."""
     keeper.sessions.end(request.cookies.get(keeper.session_cookie, ""))
     response = go_to(request, "/sign-in")
-    _drop(response, keeper, keeper.session_cookie)
+    drop_cookie(response, keeper, keeper.session_cookie)
     return response
 
 
@@ -130,8 +130,9 @@ def _form(
         address=address,
         then=_page_of_ours(then),
         csrf=keeper.form_token(f"guest {guest}"),
+        elsewhere=keeper.oidc is not None,
     )
-    _set(response, keeper, keeper.guest_cookie, guest, 3600)
+    set_cookie(response, keeper, keeper.guest_cookie, guest, 3600)
     return response
 
 
@@ -140,9 +141,11 @@ def _page_of_ours(then: str) -> str:
     return then if re.fullmatch(r"/(?:[a-z]+(?:/[0-9]+)?)?", then) else "/"
 
 
-def _set(response: Response, keeper: Doorkeeper, name: str, value: str, seconds: int) -> None:
+def set_cookie(response: Response, keeper: Doorkeeper, name: str, value: str, seconds: int) -> None:
+    """Have a browser keep something that only this server is told."""
     response.set_cookie(name, value, max_age=seconds, httponly=True, samesite="lax", secure=keeper.secure_cookies)
 
 
-def _drop(response: Response, keeper: Doorkeeper, name: str) -> None:
+def drop_cookie(response: Response, keeper: Doorkeeper, name: str) -> None:
+    """Have a browser forget it."""
     response.delete_cookie(name, httponly=True, samesite="lax", secure=keeper.secure_cookies)

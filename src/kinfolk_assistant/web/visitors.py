@@ -42,6 +42,8 @@ class Doorkeeper:
         What the proxy says in the header ``X-Proxy-Secret`` beside the user's name; "" where nothing is asked for.
     secure_cookies : bool
         Whether cookies travel by HTTPS alone.
+    oidc : Oidc or None
+        A provider where users may sign in too.
     """
 
     sessions: Sessions
@@ -49,6 +51,7 @@ class Doorkeeper:
     trusted_proxies: frozenset[str]
     secure_cookies: bool
     proxy_secret: str = field(default="", repr=False)
+    oidc: object | None = None
     attempts: Attempts = field(default_factory=Attempts)
     _secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
 

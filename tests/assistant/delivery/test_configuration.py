@@ -193,3 +193,16 @@ def test_a_misspelt_key_of_whom_to_answer_is_refused(tmp_path: Path) -> None:
     path.write_text('ledger = "a.db"\n[trust]\ndenied = ["x"]\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"trust\.denied is not known"):
         read_configuration(path)
+
+
+def test_a_provider_to_sign_in_at_is_read_and_must_be_reached_by_https(tmp_path: Path) -> None:
+    path = tmp_path / "assistant.toml"
+    lines = 'ledger = "a.db"\n[oidc]\nissuer = "{}"\nclient_id = "kinfolk"\nclient_secret = "s"\n'
+    path.write_text(lines.format("https://login.example.org/"), encoding="utf-8")
+    provider = read_configuration(path).oidc
+    assert provider is not None
+    assert (provider.issuer, provider.client_id) == ("https://login.example.org", "kinfolk")
+    assert "client_secret" not in repr(provider)
+    path.write_text(lines.format("http://login.example.org"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"oidc\.issuer is .* must begin with https://"):
+        read_configuration(path)
