@@ -9,7 +9,7 @@ BENCH_READY := $(VENV)/.bench-ready
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist worksteal --durations 25
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow mutants lint bench constraints clean
+.PHONY: help demo test test-slow test-lowest mutants lint bench constraints clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -36,6 +36,14 @@ test-slow: $(READY) ## Run the long statistical checks as well
 	$(BIN)/kinfolk warm-up
 	$(PYTEST) --timeout 3600
 
+test-lowest: ## Run the tests of the library with the oldest versions of its dependencies that are allowed
+	$(PYTHON) -m venv .venv-lowest
+	($(PYTHON) scripts/lowest.py; grep -E '^(pytest|hypothesis)' constraints.txt) > .venv-lowest/constraints.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/constraints.txt \
+		--editable . pandas pyarrow hypothesis pytest pytest-timeout pytest-xdist
+	NUMBA_CACHE_DIR=$(CURDIR)/.venv-lowest/kernels .venv-lowest/bin/python -m pytest -n 2 --dist worksteal -m "not slow" \
+		-o filterwarnings= --ignore tests/assistant --ignore src/kinfolk_assistant
+
 mutants: $(READY) ## Change small things in the code and see whether a test notices (hours; goes on where it stopped)
 	$(BIN)/python -m scripts.mutants cover .mutants
 	$(BIN)/python -m scripts.mutants run .mutants
@@ -51,5 +59,5 @@ bench: $(BENCH_READY) ## Compare speed with named peers; writes bench/RESULTS.md
 	$(BIN)/python -m bench
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-lowest .mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,3 +24,7 @@ def main() -> None:
         app(prog_name="kinfolk")
     except KeyboardInterrupt:  # before the program is there that would tell
         raise SystemExit(130) from None
+    except ModuleNotFoundError as error:
+        if error.name != "typer":
+            raise
+        raise SystemExit("kinfolk: installed without its dependencies, kinfolk.load answers in Python alone") from None

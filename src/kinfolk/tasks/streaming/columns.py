@@ -56,7 +56,9 @@ class NamedValues:
     def plain(self, codes: NDArray[np.intp]) -> NDArray[Any]:
         """Values of some codes, as a table's column has them."""
         if self._pool is not None:
-            names = self._pool.to_series().to_list()
+            # polars before 2 has another name for it, which polars 2 no longer has.
+            old: Any = None if hasattr(self._pool, "to_series") or self._keeper is None else self._keeper.cat
+            names = (self._pool.to_series() if old is None else old.get_categories()).to_list()
         else:
             names = [False, True] if self._kind == pl.Boolean else self.declared or []
         return np.fromiter((names[code] for code in codes.tolist()), dtype=object, count=len(codes))
