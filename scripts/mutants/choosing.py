@@ -8,6 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+# What makes a function a kernel: the one decorator, and the names that it has with some options.
+DECORATORS = {"compiled", "inner", "reordered", "spliced", "_in_lanes"}
+
 
 class Tests:
     """What the plugin ``covering`` wrote, and who calls which kernel.
@@ -32,6 +35,14 @@ class Tests:
                 for key in (f"{file}:{'.'.join(parts)}", ".".join(parts), file):
                     self._entering[key].add(about["test"])
         self._callers, self._kernels = _call_graph(package)
+        # Tests that call kernels themselves: by the names that their files mention.
+        mentioned: dict[str, set[str]] = {}
+        for test in self.seconds:
+            file = test.partition("::")[0]
+            if file not in mentioned:
+                mentioned[file] = _names_in(package.parents[1] / file)
+            for name in mentioned[file] & self._kernels:
+                self._entering[f"kernel {name}"].add(test)
 
     def of(self, file: str, function: str, budget: float) -> list[str]:
         """Tests that enter a function, up to a budget of seconds.
@@ -47,7 +58,9 @@ class Tests:
         """
         name = function.rsplit(".", 1)[-1]
         if name in self._kernels:
-            found = set().union(*(self._entering[caller] for caller in self._python_callers(name)))
+            callers = self._python_callers(name)
+            found = set().union(*(self._entering[caller] for caller in callers))
+            found |= set().union(*(self._entering[f"kernel {caller.rsplit('.', 1)[-1]}"] for caller in callers))
         else:
             found = self._entering[f"{file}:{function}"] or self._entering[function]
         found = found or self._entering[file]
@@ -75,6 +88,16 @@ class Tests:
                 yield test
 
 
+def _names_in(path: Path) -> set[str]:
+    return _names_of(ast.parse(path.read_text())) if path.exists() else set()
+
+
+def _names_of(tree: ast.AST) -> set[str]:
+    nodes = list(ast.walk(tree))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
 def _call_graph(package: Path) -> tuple[dict[str, set[str]], set[str]]:
     """Who mentions which function, by name, and the names of compiled kernels."""
     callers: dict[str, set[str]] = defaultdict(set)
@@ -83,7 +106,7 @@ def _call_graph(package: Path) -> tuple[dict[str, set[str]], set[str]]:
     def look(node: ast.AST, names: tuple[str, ...]) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
-                if any("compiled" in ast.unparse(decorator) for decorator in child.decorator_list):
+                if any(DECORATORS & _names_of(decorator) for decorator in child.decorator_list):
                     kernels.add(child.name)
                 look(child, (*names, child.name))
             else:
