@@ -76,7 +76,7 @@ def test_every_option_reaches_the_estimator(run: Run) -> None:
         "sharing": "joint", "prior": "paired", "penalty": 0.9, "criterion": "bic", "ess": 2.0, "max_parents": 3,
         "tabu": 2, "restarts": 1, "search": "climb", "missing": "em", "tables": "shared",
         "required": [("smoke", "lung"), ("smoke", "bronc")], "forbidden": [("xray", "dysp")], "random_state": 3,
-        "bins": 4, "n_jobs": 1, "task_column": "task",
+        "bins": 4, "n_jobs": 1, "task_column": "task", "verbose": False,
     }  # fmt: skip
     expected = kinfolk.BayesNets(**given).get_params()
     assert params == {name: value for name, value in expected.items() if name not in ("start", "structure_prior")}
