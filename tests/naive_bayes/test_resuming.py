@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kinfolk import ClusteredNB
-from kinfolk.naive_bayes.inference import gibbs, noisy_sampling
+from kinfolk import ClusteredNB, PrototypeNB
+from kinfolk.naive_bayes.inference import gibbs, noisy_sampling, prototype_unlabelled
 from kinfolk.naive_bayes.inference.options import Schedule
 from kinfolk.naive_bayes.model.noisy_copies import noise_model
 from kinfolk.naive_bayes.model.values import feature_product
@@ -52,3 +52,21 @@ def test_a_chain_over_noisy_copies_goes_on_where_it_stood():
     rest, _ = run(5, halfway)
     np.testing.assert_array_equal(rest.seats, whole.seats[7:])
     np.testing.assert_allclose(rest.strengths, whole.strengths[7:], rtol=1e-12)
+
+
+def test_a_prototypes_chain_goes_on_where_it_stood():
+    data, hyper = posed_to(PrototypeNB(n_chains=1, n_burn_in=0, n_draws=4, random_state=0).fit(X, Y, task=TASK))
+    model = noise_model(hyper.feature_prior, data.statistics.layout, (1.0, 0.01))
+
+    def run(n, begin):
+        chain = prototype_unlabelled.PrototypeChain(data, hyper, model)
+        return prototype_unlabelled.run_chain(chain, Schedule(1, 0, n), np.arange(n), begin)
+
+    whole, end = run(12, np.random.SeedSequence(3))
+    _, halfway = run(7, np.random.SeedSequence(3))
+    rest, resumed_end = run(5, halfway)
+    np.testing.assert_array_equal(rest.counts, whole.counts[7:])
+    np.testing.assert_allclose(rest.draws.strengths, whole.draws.strengths[7:], rtol=1e-12)
+    np.testing.assert_allclose(rest.log_joint, whole.log_joint[7:], rtol=1e-12)
+    np.testing.assert_array_equal(resumed_end.labels, end.labels)
+    assert resumed_end.generator == end.generator

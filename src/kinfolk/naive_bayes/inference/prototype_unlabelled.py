@@ -30,7 +30,20 @@ from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, State, noise_mode
 from kinfolk.naive_bayes.model.prototype import TINY
 from kinfolk.naive_bayes.model.tallies import tally
 from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, PrototypeDraws, TrainingData
-from kinfolk.progress import progress_bar
+from kinfolk.progress import no_progress, progress_bar
+from kinfolk.tasks.statistics import count
+
+
+class PrototypeState(NamedTuple):
+    """Where a chain stands between two sweeps: enough to go on from.
+
+    Labels that the unlabelled rows have at the moment, strengths and prototypes with the widths that the sampler looks
+    around itself, and the state of the generator of random numbers.
+    """
+
+    labels: NDArray[np.int32]
+    copies: State
+    generator: dict[str, Any]
 
 
 class PrototypeChain:
@@ -56,6 +69,25 @@ class PrototypeChain:
         """Strengths from the prior, prototypes at the labelled rows' rates, labels one after another."""
         self.forget_labels(rng)
         self.redraw_labels(rng, 1.0)
+
+    def stands(self, rng: np.random.Generator) -> PrototypeState:
+        """Where the chain stands, as a value."""
+        copies = State(*(part.copy() for part in self.state))
+        return PrototypeState(self.rows.labels.copy(), copies, dict(rng.bit_generator.state))
+
+    def resume(self, state: PrototypeState) -> np.random.Generator:
+        """Go on from where a chain stood; returns its generator of random numbers."""
+        statistics = self.data.statistics
+        self.rows.labels[:] = state.labels
+        labelled = self.data.unlabelled._replace(labels=state.labels)
+        drawn = count(labelled, statistics.layout, statistics.tasks)
+        self.counts = statistics.feature_counts + drawn.feature_counts.astype(statistics.feature_counts.dtype)
+        self.label_counts = statistics.label_counts + drawn.label_counts.astype(statistics.label_counts.dtype)
+        self.tallies = tally(self.counts, self.model.group_start)
+        self.state = State(*(part.copy() for part in state.copies))
+        rng = np.random.default_rng()
+        rng.bit_generator.state = state.generator
+        return rng
 
     def draw_from_prior(self, rng: np.random.Generator, n_burn_in: int = 50) -> None:
         """Draw, by sweeps, from the posterior given labelled rows alone, and labels from the urns of their tasks."""
@@ -107,7 +139,7 @@ class PrototypeChain:
         return total
 
 
-class _Kept(NamedTuple):
+class PrototypeChainDraws(NamedTuple):
     """What one chain leaves: every draw's strengths, prototypes and log joint, and some draws' counts."""
 
     draws: PrototypeDraws
@@ -117,15 +149,19 @@ class _Kept(NamedTuple):
     label_probability: Floats
 
 
-def _run_chain(
+def run_chain(
     chain: PrototypeChain,
     schedule: Schedule,
     kept: NDArray[np.int64],
-    seed: np.random.SeedSequence,
-    progress: Callable[[int], None],
-) -> _Kept:
-    rng = np.random.default_rng(seed)
-    chain.start(rng)
+    begin: np.random.SeedSequence | PrototypeState,
+    progress: Callable[[int], None] = no_progress,
+) -> tuple[PrototypeChainDraws, PrototypeState]:
+    """Burn in, then draw; begin anew from a seed, or where a chain stood. Returns where it stands now too."""
+    if isinstance(begin, PrototypeState):
+        rng = chain.resume(begin)
+    else:
+        rng = np.random.default_rng(begin)
+        chain.start(rng)
     strengths, prototypes, log_joint, counts, label_counts = [], [], [], [], []
     label_probability = np.zeros((len(chain.rows.labels), chain.data.statistics.layout.n_labels))
     for sweep in range(schedule.n_burn_in + schedule.n_draws):
@@ -142,7 +178,8 @@ def _run_chain(
             counts.append(chain.counts.copy())
             label_counts.append(chain.label_counts.copy())
     draws = PrototypeDraws(np.array(strengths), np.array(prototypes))
-    return _Kept(draws, np.array(log_joint), np.array(counts), np.array(label_counts), label_probability)
+    found = PrototypeChainDraws(draws, np.array(log_joint), np.array(counts), np.array(label_counts), label_probability)
+    return found, chain.stands(rng)
 
 
 def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> tuple[HyperParameters, Fitted]:
@@ -155,9 +192,10 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
     kept = kept_draws(schedule, n_tasks, n_cells)
     seeds = np.random.SeedSequence(seed).spawn(schedule.n_chains)
     with progress_bar("Sampling", model.n_groups * schedule.n_sweeps, options.verbose) as advance:
-        chains = Parallel(n_jobs=options.n_jobs, prefer="threads")(
-            delayed(_run_chain)(PrototypeChain(arranged, hyper, model), schedule, kept, part, advance) for part in seeds
+        runs = Parallel(n_jobs=options.n_jobs, prefer="threads")(
+            delayed(run_chain)(PrototypeChain(arranged, hyper, model), schedule, kept, part, advance) for part in seeds
         )
+    chains = [draws for draws, _ in runs]
     back = np.argsort(order)
     counts = np.concatenate([chain.counts for chain in chains])[:, back]
     counts = np.concatenate([counts, np.zeros_like(counts[:, :1])], axis=1)
