@@ -90,6 +90,9 @@ def test_memory_is_bounded_by_keeping_draws_evenly(monkeypatch):
     fitted = run_chains(Counter(), Schedule(2, 0, 20), seed=0)
     assert [draw.log_joint for draw in fitted.draws] == [5, 10, 15, 20] * 2
     assert fitted.traces.log_joint.shape == (2, 20)
+    # Where the number kept does not divide that of all draws, those after the last that is kept are left out.
+    fitted = run_chains(Counter(), Schedule(1, 0, 20), seed=0)
+    assert [draw.log_joint for draw in fitted.draws] == [3, 6, 9, 12, 15, 18]
 
 
 @pytest.mark.parametrize(("most", "kept"), [(10_000, 20), (1000, 2), (1, 1)])
