@@ -171,7 +171,20 @@ def run() -> list[Comparison]:
         wanted = "under 40 ms" if n_tasks == 12 else "linear in tasks × steps"
         results.append(Comparison(job, "", seconds, None, wanted))
         results.append(Comparison("the same with two threads", "one thread", two, seconds, "at least 1.6×"))
-    return [*results, chains(), *music()]
+    return [*results, small_data(), chains(), *music()]
+
+
+def small_data() -> Comparison:
+    """All defaults on the smallest data that somebody would try first."""
+    codes = drawn(np.random.default_rng(0), 5, 2, 20, 3).observations[0]
+
+    def fit() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            NestedIHMM(random_state=0).fit(codes, [20] * 10, task=np.repeat(range(5), 2))
+
+    first = once(fit)
+    return Comparison("NestedIHMM with defaults, 5 tasks × 2 × 20 steps", "", once(fit), None, "under 3 s", first)
 
 
 def chains() -> Comparison:

@@ -44,8 +44,9 @@ from kinfolk.sequences.model.fitted import (
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors, State, kept
 from kinfolk.sequences.model.sequences import Sequences
 
-# Splits and merges tried in each sweep at first, when they have most to find.
-_MOVES_WHILE_LEARNING = 4
+# Splits and merges tried in each sweep at first, when they have most to find, and how many tasks make one of them worth
+# its while: few tasks have few pairs.
+_MOVES_WHILE_LEARNING, _TASKS_A_MOVE = 4, 3
 
 
 def infer(
@@ -129,7 +130,8 @@ class GibbsSampler(NamedTuple):
         """The next position: a split or a merge is tried, then all else is drawn."""
         state, moves, n_learning = position
         if moves is not None:
-            for _ in range(_MOVES_WHILE_LEARNING if n_learning > 0 else 1):
+            most = min(_MOVES_WHILE_LEARNING, -(-self.sequences.n_tasks // _TASKS_A_MOVE))
+            for _ in range(most if n_learning > 0 else 1):
                 state, moves = moves.move(state, self.emission, rng, learning=n_learning > 0)
         state = sweep(state, self.sequences, self.emission, self.priors, rng, self.n_jobs)
         return Position(state, moves, n_learning - 1)
