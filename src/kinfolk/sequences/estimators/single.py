@@ -40,7 +40,7 @@ class SingleIHMM(SequenceModel):
     Examples
     --------
     >>> from kinfolk import SingleIHMM
-    >>> model = SingleIHMM(n_states=4, n_chains=2, n_burn_in=20, n_draws=20, random_state=0)
+    >>> model = SingleIHMM(n_states=4, n_chains=2, n_burn_in=20, n_draws=20, random_state=1)
     >>> model = model.fit([1.0, 1.1, 5.0, 5.2, 0.9, 1.0, 5.1, 4.9] * 8)
     >>> states = model.predict([1.0, 1.0, 5.0, 5.0])
     >>> set(states[:2]).isdisjoint(states[2:])
