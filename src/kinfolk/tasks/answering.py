@@ -192,13 +192,13 @@ def tell_of_unseen(values: NDArray[Any], unknown: NDArray[np.bool_], known: Sequ
     if odd is not None:
         tell(
             f"{label}, row {rows[odd]}: {values.tolist()[rows[odd]]!r} is of another type than what the model knows "
-            f"({some_names(known)}), and like none of it: it is taken as missing"
+            f"({some_names(known)}), and like none of it: nothing was learnt about it"
         )
     elif len(rows) == len(values) >= _FEWEST_ROWS and not is_missing(values).all():
         strangers = some_names(dict.fromkeys(values.tolist()))
         tell(
-            f"{label} has no value that the model knows ({some_names(known)}), but {strangers}: rows are answered "
-            "without it"
+            f"{label} has no value that the model knows ({some_names(known)}), but {strangers}: nothing was "
+            "learnt about these"
         )
 
 
