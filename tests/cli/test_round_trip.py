@@ -268,7 +268,7 @@ def test_a_large_table_is_counted_and_gives_the_same_model(
     assert small.exit_code == 0, small.stderr
     monkeypatch.setattr("kinfolk.cli.fit_naive_bayes.LARGE_ROWS", 1)
     monkeypatch.setattr("kinfolk.cli.fit_naive_bayes.LARGE_BYTES", 1)
-    monkeypatch.setattr("kinfolk.cli.fit_naive_bayes.read_training", None)
+    monkeypatch.setattr("kinfolk.cli.fit_naive_bayes._fit_rows", None)
     large = run("fit", table, *ROLES, *arguments, "-o", "large.kin", "--json")
     assert large.exit_code == 0, large.stderr
     one, other = (json.loads(result.stdout) for result in (small, large))
