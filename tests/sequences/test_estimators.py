@@ -105,6 +105,7 @@ def test_sequences_are_put_to_their_tasks(models, name):
     assert probability[1, 2:].sum() > 0.95
 
 
+@pytest.mark.filterwarnings("ignore::kinfolk.UnseenWarning")
 def test_a_new_task_is_put_to_its_kin_or_to_none(nested):
     alike = nested.kin(list("aaabbbaaabbb") * 2, [12, 12])
     assert (alike.probability[:2] > 0.9).all()
