@@ -8,6 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import kinfolk
 from kinfolk import ClusteredNB, PrototypeNB
+from kinfolk.naive_bayes.inference import noisy_blocks
+from kinfolk.naive_bayes.inference.noisy_sampling import NoisyChain
 
 CHAINS = {"n_chains": 2, "n_burn_in": 20, "n_draws": 30, "random_state": 0}
 
@@ -52,6 +54,26 @@ def test_noisy_copies_are_sampled_and_predict():
     assert {"log joint", "number of clusters"} <= set(model.convergence_.r_hat)
     shuffled = np.random.default_rng(0).permutation(task)
     assert model.score(X, y, task=task) > model.score(X, y, task=shuffled) + 0.2
+
+
+def test_no_prototype_of_noisy_copies_is_computed_and_thrown_away(monkeypatch):
+    calls = {"drawn": 0, "averaged": 0}
+
+    def counted(name, function):
+        def count(*given):
+            calls[name] += 1
+            return function(*given)
+
+        return count
+
+    monkeypatch.setattr(NoisyChain, "redraw_prototypes", counted("drawn", NoisyChain.redraw_prototypes))
+    monkeypatch.setattr(noisy_blocks, "_prototypes", counted("averaged", noisy_blocks._prototypes))
+    X, y, task = made_up_tasks(n_rows=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ClusteredNB(within="noisy", n_chains=1, n_burn_in=3, n_draws=4, random_state=0).fit(X, y, task=task)
+    # Drawn at the start and once a sweep, and averaged once for each draw that is kept.
+    assert calls == {"drawn": 1 + 3 + 4, "averaged": 4}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kinfolk import NestedIHMM
+from kinfolk.sequences.estimators.nested import starting_partition
 from kinfolk.sequences.inference.gibbs import fitted_start
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.ndp_ihmm import Priors
@@ -40,3 +41,10 @@ def test_variational_inference_over_many_tasks_says_that_a_start_is_left_aside()
         model.fit(X, lengths=lengths, task=task)
     # Without a start of one's own there is nothing to say.
     model.set_params(start="agglomerate").fit(X, lengths=lengths, task=task)
+
+
+def test_more_tasks_than_clusters_cannot_all_start_apart_and_are_told_so():
+    tasks = np.array(["ann", "bob", "cid"])
+    with pytest.warns(UserWarning, match='start="apart": 3 tasks are more than n_clusters=2'):
+        assert starting_partition("apart", tasks, 2).tolist() == [0, 1, 0]
+    assert starting_partition("apart", tasks, 3).tolist() == [0, 1, 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -168,6 +169,12 @@ def starting_partition(start: Any, tasks: NDArray[Any], n_clusters: int) -> NDAr
             known = ", ".join(f'"{way}"' for way in STARTS)
             raise ValueError(f"start={start!r}: give {known}, or a cluster for each task")
         if start == "apart":
+            if n_tasks > n_clusters:
+                warnings.warn(
+                    f'start="apart": {n_tasks} tasks are more than n_clusters={n_clusters}, so some begin together',
+                    UserWarning,
+                    stacklevel=2,
+                )
             return np.arange(n_tasks) % n_clusters
         if start == "together" or n_tasks == 1:
             return np.zeros(n_tasks, dtype=np.int64)

@@ -295,21 +295,20 @@ def smooth(densities: Densities, bounds: Codes, task_bounds: Codes, transitions:
     n_even = n_states + n_states % 2
     pairs = np.zeros((n_tasks, n_even, n_even))
     n_sequences = task_bounds[1:] - task_bounds[:-1]
+    task = np.repeat(np.arange(n_tasks), n_sequences)
     alone = np.arange(len(bounds) - 1)
     if n_sequences.max() > _FEW:
-        lengths, others = np.diff(bounds), []
-        for j, first in enumerate(task_bounds[:-1].tolist()):
-            # Longest first, so that the lanes that have a step t are always the first ones.
-            order = first + np.argsort(-lengths[first : task_bounds[j + 1]], kind="stable")
-            begin = done = int((lengths[order] * n_states * LANES > _MOST_NUMBERS).sum())
-            while len(order) - done > _FEW:
-                done = min(done + LANES, len(order))
-            if done > begin:
-                given = densities, bounds, transitions[j], order[begin:done]
-                smooth_in_lanes(*given, found.log_likelihoods, pairs[j], posteriors)
-            others += [order[:begin], order[done:]]
-        alone = np.concatenate(others)
-    _smooth_one_by_one(densities, bounds, np.repeat(np.arange(n_tasks), n_sequences), transitions, alone, pairs, found)
+        lengths = np.diff(bounds)
+        # Longest first, so that the lanes that have a step t are always the first ones.
+        order = np.lexsort((-lengths, task))
+        begin = task_bounds[:-1] + np.bincount(task[lengths * n_states * LANES > _MOST_NUMBERS], minlength=n_tasks)
+        left = task_bounds[1:] - begin
+        end = begin + np.minimum(left, -(-np.maximum(left - _FEW, 0) // LANES) * LANES)
+        for j in np.flatnonzero(end > begin).tolist():
+            given = densities, bounds, transitions[j], order[begin[j] : end[j]]
+            smooth_in_lanes(*given, found.log_likelihoods, pairs[j], posteriors)
+        alone = order[(alone < begin[task]) | (alone >= end[task])]
+    _smooth_one_by_one(densities, bounds, task, transitions, alone, pairs, found)
     _count_pairs(bounds, task_bounds, transitions, pairs, found)
     return found
 
