@@ -121,7 +121,8 @@ def test_as_many_categories_as_fit_are_learnt_and_more_are_refused_by_column():
     names = np.char.add("id", np.arange(limit + 1).astype(str)).astype(object)
     y = np.arange(limit + 1) % 2
     at_limit = pd.DataFrame({"fine": names[:limit]})
-    assert NoSharingNB().fit(at_limit, y[:limit]).predict(at_limit[:4]).tolist() == [0, 1, 0, 1]
+    named = NoSharingNB(categorical_features=["fine"])
+    assert named.fit(at_limit, y[:limit]).predict(at_limit[:4]).tolist() == [0, 1, 0, 1]
     beyond = pd.DataFrame({"fine": 1, "customer": names})
     assert_refused(lambda: NoSharingNB().fit(beyond, y), "column 'customer'", "more than 65,536 different values")
     declared = pd.DataFrame({"customer": pd.Categorical(names[:2], categories=names)})
@@ -152,7 +153,8 @@ def test_a_million_different_whole_numbers_are_binned():
 def test_too_many_tasks_times_categories_are_refused_before_memory_is_asked_for():
     n = 60_000
     rows = pd.DataFrame({"word": np.char.add("w", np.arange(n).astype(str))})
-    assert_refused(lambda: NoSharingNB().fit(rows, np.arange(n) % 2, task=np.arange(n)), "60,000 tasks", "too many")
+    named = NoSharingNB(categorical_features=["word"])
+    assert_refused(lambda: named.fit(rows, np.arange(n) % 2, task=np.arange(n)), "60,000 tasks", "too many")
 
 
 def test_unseen_values_by_the_thousand_are_left_out():

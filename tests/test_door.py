@@ -396,9 +396,9 @@ def test_tasks_that_are_left_out_on_purpose_are_not_told():
 
 
 def test_a_warning_points_at_the_line_that_asked():
-    model = kinfolk.NoSharingNB().fit([["a"], ["b"]], [0, 1], task=["a", "b"])
+    model = kinfolk.NoSharingNB().fit([["a"], ["b"]], [0, 1], task=["here", "there"])
     with pytest.warns(kinfolk.UnseenWarning) as caught:
-        model.predict([["a"]] * 20, task=["c"] * 20)
+        model.predict([["a"]] * 20, task=["nowhere"] * 20)
     assert caught[0].filename == __file__
 
 

@@ -142,6 +142,7 @@ def predictor_from(archive: Archive) -> Any:
 
 def estimator_from(archive: Archive) -> Any:
     """The estimator of a saved model as it was after ``fit``."""
+    _named(archive, "family", _PREDICTORS)
     return getattr(import_module("kinfolk"), _named(archive, "estimator", _ESTIMATORS))._from_archive(archive)
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -32,8 +33,8 @@ _MOST_NAMES_SHOWN = 5
 _FEWEST_ROWS = 20
 # What an estimator's ``new_tasks`` may be.
 NEW_TASKS = ("warn", "expected")
-# Tasks that a splitter has left out on purpose.
-_left_out: set[Any] = set()
+# The tasks of tables that a splitter has lately divided by tasks: a model of some is asked about others on purpose.
+_divided: deque[frozenset[Any]] = deque(maxlen=16)
 
 
 class UnseenWarning(UserWarning):
@@ -149,8 +150,7 @@ def _places(given: NDArray[Any] | None, known: Known, n: int, each: str, needs_t
 
 def _tell_of_new_tasks(given: NDArray[Any], place: NDArray[np.int64], tasks: NDArray[Any], each: str) -> None:
     new = np.flatnonzero(place == len(tasks))
-    new = new[[task not in _left_out for task in given[new].tolist()]] if _left_out else new
-    if not len(new):
+    if not len(new) or any(all_tasks.issuperset(tasks.tolist() + given[new].tolist()) for all_tasks in _divided):
         return
     known, advice = tasks.tolist(), 'if that is meant, say new_tasks="expected"'
     odd = first_of_another_kind(given[new], known)
@@ -168,8 +168,8 @@ def _tell_of_new_tasks(given: NDArray[Any], place: NDArray[np.int64], tasks: NDA
 
 
 def expect_new(tasks: Sequence[Any]) -> None:
-    """Say nothing of these tasks where a model does not know them: they were left out of its rows on purpose."""
-    _left_out.update(tasks)
+    """Say nothing where a model of some of these tasks is asked about others of them: they were left out on purpose."""
+    _divided.append(frozenset(tasks))
 
 
 def encode_rows(table: Table, schema: Schema) -> Codes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from kinfolk.cli.commands import INTERRUPTED
 from kinfolk_assistant.cli.options import LedgerFile, SettingsFile, need_extra, read_settings
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def run(assistant: Assistant, at: Door, *beside: object) -> None:
                 thread.start()
             # Clients' addresses are told by the socket: a header could be anybody's.
             uvicorn.Server(uvicorn.Config(app, log_level="warning", proxy_headers=False)).run(sockets=[door])
+    except KeyboardInterrupt:  # what Ctrl-C was promised to do, and nothing was cut short
+        raise SystemExit(INTERRUPTED) from None
     finally:
         for thread in threads:
             if thread.is_alive():

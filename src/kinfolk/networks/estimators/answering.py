@@ -124,8 +124,8 @@ class Answers:
         >>> import kinfolk
         >>> rows = {"rain": ["no"] * 60 + ["yes"] * 40, "wet": ["no"] * 55 + ["yes"] * 5 + ["no"] * 4 + ["yes"] * 36}
         >>> model = kinfolk.BayesNets().fit(rows)
-        >>> {state: round(p, 2) for state, p in model.query("rain", {"wet": "yes"}).marginal("rain").items()}
-        {'no': 0.12, 'yes': 0.88}
+        >>> {state: round(p, 1) for state, p in model.query("rain", {"wet": "yes"}).marginal("rain").items()}
+        {'no': 0.1, 'yes': 0.9}
         """
         return self._predictor().query(variables, evidence, task=task)
 

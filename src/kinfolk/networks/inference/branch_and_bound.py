@@ -75,7 +75,7 @@ def bound_edit(
 
     Examples
     --------
-    >>> from kinfolk.networks.model.configurations import edit_costs
+    >>> from kinfolk.networks.model.priors import edit_costs
     >>> gains = np.array([[0.0, 4.0, 3.0], [0.0, 2.0, 3.0], [0.0, -0.5, -1.0]])
     >>> states = np.zeros(3, dtype=np.int64)
     >>> bound_edit(gains, np.zeros(3, dtype=np.int64), 2.0, edit_costs(), False, states), states
@@ -176,7 +176,7 @@ def bound_paired(
     --------
     The third task is kin to the second only, and follows it:
 
-    >>> from kinfolk.networks.model.configurations import pair_costs
+    >>> from kinfolk.networks.model.priors import pair_costs
     >>> gains = np.array([[0.0, 4.0, -2.0], [0.0, -2.0, 3.0], [0.0, 0.5, 0.0]])
     >>> penalties = np.array([[0.0, 0.1, 0.0], [0.1, 0.0, 0.6], [0.0, 0.6, 0.0]])
     >>> states = np.zeros(3, dtype=np.int64)
