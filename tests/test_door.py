@@ -393,6 +393,10 @@ def test_tasks_that_are_left_out_on_purpose_are_not_told():
         other = change(who="left-3")
         with pytest.raises(kinfolk.UnseenWarning):
             model.fit(table, np.tile([0, 1], 40)).predict(other(table))
+        # A model of other tasks does not know one that was left out elsewhere.
+        elsewhere = model.fit(change(who="left-4")(table), np.tile([0, 1], 40))
+        with pytest.raises(kinfolk.UnseenWarning):
+            elsewhere.predict(change(who="left-1")(table))
 
 
 def test_a_warning_points_at_the_line_that_asked():

@@ -1,7 +1,7 @@
 """The only door for a user's data: tables, labels, tasks and weights are read and checked here, and nowhere else.
 
 - ``training``: the entrance for training data; ``answering``: the one for rows to be answered, with numpy alone.
-- ``table``: any table, its tasks and lengths of sequences as plain columns.
+- ``table``: any table and its tasks as plain columns; ``sequences``: the forms that sequences come in.
 - ``columns``: what the columns of a training table are, learnt at fit; ``choosing``: which family numbers are of.
 - ``schema``: what a model remembers of them, the codes of values and tasks, and tables as numbers.
 - ``statistics``: counts per task, which add up.

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.tasks.schema import Codes, Schema, first_of_another_kind, places_of
-from kinfolk.tasks.table import Table, is_missing, join_sequences, read_table, take_sequences, take_tasks
+from kinfolk.tasks.sequences import join_sequences, take_sequences
+from kinfolk.tasks.table import Table, is_missing, read_table, take_tasks
 
 _MOST_NAMES_SHOWN = 5
 # Tables with fewer rows are too short to say that something must be wrong with them.

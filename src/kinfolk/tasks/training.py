@@ -20,6 +20,7 @@ from kinfolk.parameters import check_choice
 from kinfolk.tasks.answering import NEW_TASKS, Asked, Known, hold_columns, tell
 from kinfolk.tasks.columns import MAX_INTEGER_CATEGORIES, as_ids, distinct, learn_schema, sort_values, task_ids
 from kinfolk.tasks.schema import Schema, encode, places_of
+from kinfolk.tasks.sequences import take_sequences
 from kinfolk.tasks.statistics import Rows, union
 from kinfolk.tasks.table import (
     Backend,
@@ -31,7 +32,6 @@ from kinfolk.tasks.table import (
     is_missing,
     plain_column,
     read_table,
-    take_sequences,
     take_tasks,
     unlabelled_rows,
 )

@@ -24,7 +24,8 @@ from kinfolk.sequences.answers.prediction import (
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.tasks.answering import Known, receive_sequences
 from kinfolk.tasks.schema import places_of
-from kinfolk.tasks.table import as_column, check_lengths
+from kinfolk.tasks.sequences import check_lengths
+from kinfolk.tasks.table import as_column
 
 _N_PATHS = 100
 

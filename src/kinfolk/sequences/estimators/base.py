@@ -33,7 +33,7 @@ from kinfolk.sequences.model.emissions.families import choose_emission
 from kinfolk.sequences.model.fitted import Fitted
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.tasks.table import join_sequences
+from kinfolk.tasks.sequences import join_sequences
 from kinfolk.tasks.training import receive_table
 from kinfolk.tasks.whole_fits import all_or_nothing
 
