@@ -5,6 +5,9 @@ Asked are the estimator, the predictor that is loaded from its archive, and the 
 
 import functools
 import json
+import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -13,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 import kinfolk
@@ -397,6 +401,57 @@ def test_tasks_that_are_left_out_on_purpose_are_not_told():
         elsewhere = model.fit(change(who="left-4")(table), np.tile([0, 1], 40))
         with pytest.raises(kinfolk.UnseenWarning):
             elsewhere.predict(change(who="left-1")(table))
+
+
+def test_tasks_that_are_left_out_on_purpose_are_not_told_in_other_processes():
+    table = pd.DataFrame({"f": np.tile(["a", "b"], 40), "who": np.repeat(["away-1", "away-2"], 40)})
+    split = kinfolk.LeaveTasksOut(task_column="who")
+    list(split.split(table, np.tile([0, 1], 40)))
+    model = make_pipeline("passthrough", kinfolk.NoSharingNB(task_column="who"))
+    asked = (
+        "import pickle, sys, warnings\n"
+        "warnings.simplefilter('error')\n"
+        "model, table = pickle.load(sys.stdin.buffer)\n"
+        "model.fit(table[:40], [0, 1] * 20).predict(table[40:])\n"
+        "try:\n"
+        "    model.predict(table[40:].assign(who='unknown'))\n"
+        "except Warning as warning:\n"
+        "    print(type(warning).__name__)\n"
+    )
+    given = pickle.dumps((model, table))
+    done = subprocess.run([sys.executable, "-c", asked], input=given, capture_output=True, check=False)
+    assert done.stdout.split() == [b"UnseenWarning"], done.stderr.decode()
+    # A fitted model goes elsewhere without what happened here.
+    assert b"away-2" not in pickle.dumps(model[-1].fit(table[:40], np.tile([0, 1], 20)))
+
+
+def test_tables_by_task_are_told_of_as_one_table_is(tmp_path):
+    rows = {"f": ["a", "b"] * 12, "g": [1, 2, 2] * 8}
+    model = kinfolk.BayesNets(restarts=0).fit({7: rows, 8: rows | {"f": ["a", "a", "a", "b"] * 6}})
+    kinfolk.save(model, tmp_path / "nets.kin")
+    for who in (model, kinfolk.load(tmp_path / "nets.kin")):
+        for ask in (who.score_samples, who.impute):
+            assert told(ask, {7: rows, 8: rows}) == told(ask, {"7": rows}) == []
+            [new] = told(ask, {8: {"f": ["a"], "g": [1]}, 9: rows})
+            assert new.startswith("24 of 25 rows are of tasks that the model has never seen (9; it knows 7, 8)")
+            [strange] = told(ask, {"north": rows})
+            assert strange.startswith("task 'north' of row 0 is of another type than the model's tasks (7, 8)")
+            [unknown] = told(ask, {7: rows | {"f": ["c"] * 24}})
+            assert unknown.startswith("column 'f' has no value that the model knows ('a', 'b'), but 'c'")
+        np.testing.assert_array_equal(who.score_samples({"7": rows})["7"], who.score_samples({7: rows})[7])
+        assert who.query("f", task="7").marginal("f") == who.query("f", task=7).marginal("f")
+    quiet = kinfolk.load(tmp_path / "nets.kin", new_tasks="expected")
+    assert told(quiet.score_samples, {9: rows}) == []
+
+
+def test_the_command_can_be_told_that_new_tasks_are_expected(tmp_path):
+    table = pd.DataFrame({"f": ["a", "b"] * 12, "who": ["ann", "bob"] * 12})
+    kinfolk.save(kinfolk.NoSharingNB(task_column="who").fit(table, [0, 0, 1, 1] * 6), tmp_path / "model.kin")
+    table.assign(who="zoe").to_csv(tmp_path / "new.csv", index=False)
+    for command in ("predict", "decide"):
+        ask = [command, str(tmp_path / "model.kin"), str(tmp_path / "new.csv")]
+        assert "tasks that the model has never seen" in CliRunner().invoke(app, ask).stderr
+        assert CliRunner().invoke(app, [*ask, "--new-tasks", "expected"]).stderr == ""
 
 
 def test_a_warning_points_at_the_line_that_asked():

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
 
-from kinfolk.tasks.answering import Known
+from kinfolk.tasks.answering import Known, divided_tables, expect_new
 from kinfolk.tasks.keywords import task_by_keyword
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.training import check_labels, check_weights, flat_labels
 
 _ROUTED = ("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function", "score")
 _PASSED_ON = ("task", "lengths")
+# What tables were divided by tasks, in the pickle of an estimator that is not fitted.
+_DIVIDED = "tables divided by tasks"
 
 
 class TaskRouting:
@@ -37,6 +39,18 @@ class TaskRouting:
             if passed_on:
                 setattr(cls, f"__metadata_request__{method}", passed_on)
         super().__init_subclass__(**options)
+
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        # On its way to a worker that fits it: what a splitter said in this process holds there too.
+        if not any(name.endswith("_") for name in state):
+            state = {**state, _DIVIDED: divided_tables()}
+        return state
+
+    def __setstate__(self, state: Any) -> None:
+        for tasks in state.pop(_DIVIDED, ()):
+            expect_new(tasks)
+        super().__setstate__(state)  # type: ignore[misc]  # BaseEstimator stands behind
 
     def _remember_columns(self, known: Known) -> None:
         """Set what scikit-learn asks estimators to say of the columns that they were fitted to."""

@@ -173,6 +173,7 @@ def test_what_is_missing_is_summed_out(tables, model):
 
 
 @pytest.mark.parametrize("new", [["bronc"], ["either"], ["smoke", "dysp"], ["asia", "tub", "either"]])
+@pytest.mark.filterwarnings("ignore::kinfolk.UnseenWarning")
 def test_a_state_never_seen_makes_no_row_more_likely_than_any_known_states_would(tables, model, new):
     network = model.networks_[0]
     rows = tables[0].head(60).astype(object)

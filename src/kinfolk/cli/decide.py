@@ -56,7 +56,6 @@ def decide(asked: AskOptions, costs: LossOptions) -> None:
     costs 1 and the right one nothing. Gives a table with the task, the decision, its expected loss, the expected loss
     of each action and the probability of each label, in the order of the rows.
     """
-    import kinfolk
     from kinfolk.decisions import decide as choose
     from kinfolk.decisions import expected_loss
 
@@ -65,7 +64,7 @@ def decide(asked: AskOptions, costs: LossOptions) -> None:
     if costs.positive is not None and costs.asymmetric is None:
         raise ValueError("--positive belongs to --asymmetric, which was not given")
     check_table_target(asked.output, asked.as_json)
-    rows, classes, probabilities = ask(kinfolk.load(asked.model), asked)
+    rows, classes, probabilities = ask(asked.load(), asked)
     price = _price(classes, costs, asked)
     if costs.ask_cost is not None:
         price = price.with_ask(costs.ask_cost)

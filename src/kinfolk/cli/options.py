@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +21,13 @@ ResultFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs to read.")]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all that is random: same seed, same numbers.", min=0)]
 Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that all works.")]
+
+
+class NewTasks(StrEnum):
+    """Whether rows of tasks that a model has never seen are worth a word."""
+
+    warn = "warn"
+    expected = "expected"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,5 +55,18 @@ class AskOptions(CsvOptions):
             metavar="COL", help="A column of the table to repeat beside the answers, such as an id; repeatable."
         ),
     ] = None
+    new_tasks: Annotated[
+        NewTasks | None,
+        typer.Option(
+            help="Whether to warn where most rows are of tasks never seen, or nothing is to be said of them; "
+            "by default, as the model was fitted to do."
+        ),
+    ] = None
     output: ResultFile = None
     as_json: AsJson = False
+
+    def load(self) -> Any:
+        """The model."""
+        import kinfolk
+
+        return kinfolk.load(self.model, new_tasks=self.new_tasks and self.new_tasks.value)

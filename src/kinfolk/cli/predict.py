@@ -37,10 +37,8 @@ def predict(asked: AskOptions) -> None:
     are left aside; its own must stand in the order of the table that it was fitted to. A task never seen before is
     predicted as a new one, from what is known of all others.
     """
-    import kinfolk
-
     check_table_target(asked.output, asked.as_json)
-    predictor = kinfolk.load(asked.model)
+    predictor = asked.load()
     if hasattr(predictor, "networks_") and not has_labels(predictor):
         rows = read_rows(predictor, asked)
         columns = {"log_probability": predictor.score_samples(rows.table, **rows.told).tolist()}

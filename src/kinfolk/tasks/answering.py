@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,6 +100,34 @@ def receive_rows(X: Any, known: Known, *, task: Any = None, needs_task: bool = T
     return Asked(table, _places(given, known, table.n_rows, "row", needs_task))
 
 
+def receive_names(names: Sequence[Any], n_rows: Sequence[int], known: Known) -> list[Any]:
+    """The tasks that tables came under, each with so many rows, as the model writes them; one never seen as it came.
+
+    Parameters
+    ----------
+    names : sequence
+        A task for each table.
+    n_rows : sequence of int
+        How many rows each table has.
+    known : Known
+
+    Returns
+    -------
+    list
+
+    Examples
+    --------
+    >>> receive_names(["7", "x"], [1, 1], Known("BayesNets", None, 2, None, np.array([7, 8]), "expected"))
+    [7, 'x']
+    """
+    given: NDArray[Any] = np.fromiter(names, dtype=object, count=len(names))
+    place = places_of(given, known.tasks)
+    if known.new_tasks != "expected":
+        _tell_of_new_tasks(np.repeat(given, n_rows), np.repeat(place, n_rows), known.tasks, "row")
+    tasks = known.tasks.tolist()
+    return [tasks[at] if at < len(tasks) else name for name, at in zip(names, place.tolist(), strict=True)]
+
+
 def receive_sequences(X: Any, known: Known, *, lengths: Any = None, task: Any = None, needs_task: bool = True) -> Asked:
     """Sequences that a fitted model is asked about: as :func:`receive_rows`, with a task for each sequence.
 
@@ -168,9 +196,16 @@ def _tell_of_new_tasks(given: NDArray[Any], place: NDArray[np.int64], tasks: NDA
         )
 
 
-def expect_new(tasks: Sequence[Any]) -> None:
+def expect_new(tasks: Iterable[Any]) -> None:
     """Say nothing where a model of some of these tasks is asked about others of them: they were left out on purpose."""
-    _divided.append(frozenset(tasks))
+    all_tasks = frozenset(tasks)
+    if all_tasks not in _divided:
+        _divided.append(all_tasks)
+
+
+def divided_tables() -> tuple[frozenset[Any], ...]:
+    """The tasks of each table that :func:`expect_new` was told of, for another process to be told of them."""
+    return tuple(_divided)
 
 
 def encode_rows(table: Table, schema: Schema) -> Codes:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.networks.model.network import Codes
+from kinfolk.tasks.answering import tell_of_unseen
 from kinfolk.tasks.columns import learn_schema, task_ids, used_categories
 from kinfolk.tasks.schema import Column, Schema, encode_column
 from kinfolk.tasks.table import Table, as_column, declared_categories, plain_table, read_table
@@ -47,10 +48,13 @@ def encode_part(part: Part, schema: Schema) -> tuple[Codes, NDArray[np.bool_]]:
     place = {name: v for v, name in enumerate(schema.names)}
     codes = np.full((part.table.n_rows, len(schema.columns)), -1, dtype=np.int32, order="F")
     here = np.zeros(len(schema.columns), dtype=bool)
-    for values, coded, name in zip(part.table.columns, part.table.coded, part.names, strict=True):
+    for i, (values, name) in enumerate(zip(part.table.columns, part.names, strict=True)):
         v = place[name]
-        codes[:, v] = encode_column(schema.columns[v], values, coded)
+        column = schema.columns[v]
+        codes[:, v] = encode_column(column, values, part.table.coded[i])
         here[v] = True
+        if column.categories:
+            tell_of_unseen(values, codes[:, v] < 0, column.categories, part.table.labels[i])
     return codes, here
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.networks.answers.archive import FittedNets, read
-from kinfolk.networks.answers.by_task import encode_part, is_by_task, read_parts, states_of
+from kinfolk.networks.answers.by_task import Part, encode_part, is_by_task, read_parts, states_of
 from kinfolk.networks.model.elimination import log_probability
 from kinfolk.networks.model.network import Codes, Network
 from kinfolk.posterior import Archive
 from kinfolk.predictor import Predictor
-from kinfolk.tasks.answering import encode_rows, receive_rows
+from kinfolk.tasks.answering import encode_rows, receive_names, receive_rows
 from kinfolk.tasks.schema import rows_of_tasks
 from kinfolk.tasks.table import Table, is_missing
 
@@ -76,10 +76,9 @@ class NetworksPredictor(Predictor):
         Of one table for all tasks, columns that no network has are left aside.
         """
         if is_by_task(X):
-            parts = read_parts(X, self._schema)
             return {
-                name: self._log_probability(self._mark_never_seen(encode_part(part, self._schema)[0], *part), name)
-                for name, part in parts.items()
+                name: self._log_probability(self._mark_never_seen(codes, *part), task)
+                for name, task, part, codes, _ in self._parts(X)
             }
         codes, place = self._encode(X, task)
         return self._by_place(self._log_probability, codes, place)
@@ -119,6 +118,7 @@ class NetworksPredictor(Predictor):
         if task is None:
             self.network(None)  # an error where there are several
             task = next(iter(self.networks_))
+        (task,) = receive_names([task], [1], self.known)
         own = self.networks_[task].variables if task in self.networks_ else names
         for name in (*asked, *evidence):
             if name not in own:
@@ -135,12 +135,10 @@ class NetworksPredictor(Predictor):
         A dict of lists by variable, bins by name; a dict of these by task where a mapping was given.
         """
         if is_by_task(X):
-            parts = read_parts(X, self._schema)
-            filled = {}
-            for name, part in parts.items():
-                codes, here = encode_part(part, self._schema)
-                filled[name] = self._states(self._most_probable(codes, name, here), np.flatnonzero(here))
-            return filled
+            return {
+                name: self._states(self._most_probable(codes, task, here), np.flatnonzero(here))
+                for name, task, _, codes, here in self._parts(X)
+            }
         codes, place = self._encode(X, task, never_seen=-1)
         everything = np.arange(codes.shape[1])
         return self._states(self._by_place(self._most_probable, codes, place), everything)
@@ -161,6 +159,13 @@ class NetworksPredictor(Predictor):
         if task not in self.networks_:
             raise ValueError(f"task={task!r}: one of the tasks {list(self.networks_)} is needed")
         return self.networks_[task]
+
+    def _parts(self, X: Mapping[Any, Any]) -> Iterator[tuple[Any, Any, Part, Codes, NDArray[np.bool_]]]:
+        """Tables by task: the task as it came and as the model writes it, the table, codes, and variables it has."""
+        parts = read_parts(X, self._schema)
+        tasks = receive_names(list(parts), [part.table.n_rows for part in parts.values()], self.known)
+        for (name, part), task in zip(parts.items(), tasks, strict=True):
+            yield name, task, part, *encode_part(part, self._schema)
 
     def _encode(self, X: Any, task: Any, never_seen: int = _NEVER_SEEN) -> tuple[Codes, NDArray[np.int64]]:
         asked = receive_rows(X, self.known, task=task)
