@@ -37,6 +37,12 @@ def test_the_command_gives_the_numbers_and_the_verdict_of_the_library(run: Run, 
     assert text.splitlines()[1].split()[0] == expected.best
 
 
+def test_whole_tasks_are_held_out_on_demand(run: Run, meetings: pd.DataFrame) -> None:
+    write(meetings, Path("t.csv"))
+    command = ("evaluate", "t.csv", *ROLES, *FEW, "--folds", 2, "--hold-out", "tasks", "--drop", "hours")
+    assert "on tasks held out" in json.loads(run(*command, "--json").stdout)["verdict"]
+
+
 def test_numbers_are_predicted_where_the_column_holds_them(run: Run, meetings: pd.DataFrame) -> None:
     write(meetings, Path("t.csv"))
     command = ("evaluate", "t.csv", "--task", "who is it", "--label", "größe", "--folds", 2, "--models", "ridge-pooled")

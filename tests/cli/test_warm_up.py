@@ -11,10 +11,12 @@ from tests.cli.conftest import Run
 def test_what_was_compiled_beforehand_is_not_compiled_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = {"trees": (Fit("NoSharingNB"),), "others": (Fit("CompleteSharingNB"),)}
     monkeypatch.setattr(small_fits, "GROUPS", groups)
-    warm_up.warm_up(n_jobs=1)
+    folder = warm_up.warm_up(n_jobs=1).folder
     done = run("warm-up", "--jobs", 1)
     assert "compiled already" in done.stdout
-    assert kinfolk.__name__ in done.stdout
+    assert folder is not None
+    assert done.stdout.endswith(f"they are in {folder}\n")
+    assert any(folder.iterdir())
 
 
 def test_every_estimator_is_among_the_small_fits() -> None:

@@ -55,6 +55,28 @@ def test_losses_are_those_of_rows_held_out_by_the_splitter(kin):
     np.testing.assert_allclose(kin.losses["alone"], expected, rtol=1e-9)
 
 
+def test_whole_tasks_are_held_out_where_new_ones_are_asked_about():
+    X, _, task = make_kin(20, 6)
+    # What a task's kind is cannot be known before its first label; what "a" means is the same for all.
+    y = np.where(X["a"] == "red", "stop", "go")
+    found = evaluate(X, y, task=task, models=[*FEW, "lica", "logistic-alone"], hold_out="tasks", n_folds=4)
+    expected = []
+    for train, test in kinfolk.LeaveTasksOut(5, random_state=0).split(X, y, task=task):
+        assert not set(task[train]) & set(task[test])
+        model = kinfolk.CompleteSharingNB(random_state=0).fit(X.iloc[train], y[train], task=task[train])
+        proba = model.predict_proba(X.iloc[test], task=task[test])
+        expected.append(-np.log(proba[np.arange(len(test)), model.classes_.searchsorted(y[test])]).mean())
+    np.testing.assert_allclose(found.losses["pooled"], expected, rtol=1e-9)
+    assert found.losses["alone"].mean() > 3 * found.losses["pooled"].mean()
+    assert "on tasks held out" in found.verdict
+    # Nothing is said of new tasks, which were meant; what cannot answer is named.
+    assert found.notes == ("logistic-alone is left out: it says nothing of a task that it has not learnt from",)
+    with pytest.raises(ValueError, match="n_folds=30 parts of tasks are needed, and 20 tasks have labels"):
+        evaluate(X, y, task=task, models=["alone"], hold_out="tasks", n_folds=30)
+    with pytest.raises(ValueError, match="hold_out='all': one of 'rows', 'tasks' is needed"):
+        evaluate(X, y, task=task, hold_out="all")
+
+
 def test_the_order_of_rows_does_not_hold_whole_tasks_out(kin):
     X, y, task = make_kin()
     order = np.random.default_rng(1).permutation(len(y))

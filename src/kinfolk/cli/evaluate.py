@@ -1,4 +1,4 @@
-"""``kinfolk evaluate``: models compared on rows held out; which to take, and whether sharing helps."""
+"""``kinfolk evaluate``: models compared on rows or tasks held out; which to take, and whether sharing helps."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ ridge-pooled and ridge-task-feature.
 \b
 Example:
   kinfolk evaluate meetings.csv --task person --label answer
+  kinfolk evaluate meetings.csv --task person --label answer --hold-out tasks
   kinfolk evaluate meetings.csv --task person --label answer \\
       --models clustered --models alone --models pooled --folds 10"""
 
@@ -37,6 +38,13 @@ class Target(StrEnum):
     number = "number"
 
 
+class HoldOut(StrEnum):
+    """What models are tested on."""
+
+    rows = "rows"
+    tasks = "tasks"
+
+
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions:
     """What to compare, and how."""
@@ -44,7 +52,10 @@ class EvaluateOptions:
     models: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A model to compare, see below; repeatable. Default: all.")
     ] = None
-    folds: Annotated[int, typer.Option(metavar="N", help="Parts of every task's rows to hold out in turn.", min=2)] = 5
+    folds: Annotated[int, typer.Option(metavar="N", help="Parts to hold out in turn.", min=2)] = 5
+    hold_out: Annotated[
+        HoldOut, typer.Option(help="Hold out rows of every task, or whole tasks: how well new ones are predicted.")
+    ] = HoldOut.rows
     target: Annotated[
         Target, typer.Option(help="Whether to predict labels or numbers; auto: numbers unless all are whole.")
     ] = Target.auto
@@ -55,10 +66,11 @@ class EvaluateOptions:
 
 @with_options(table=TableOptions, how=EvaluateOptions)
 def evaluate(table: TableOptions, how: EvaluateOptions) -> None:
-    """Compare models on rows held out: which to take, and whether sharing helps.
+    """Compare models on rows or tasks held out: which to take, and whether sharing helps.
 
-    Rows of every task are held out in turn and predicted by models that learnt from the others, by those that share
-    between tasks and by those that do not: every task alone, all rows pooled, or pooled with the task as a feature.
+    Rows of every task, or whole tasks, are held out in turn and predicted by models that learnt from the others, by
+    those that share between tasks and by those that do not: every task alone, all rows pooled, or pooled with the task
+    as a feature.
     Errors (±) are standard errors over the parts, widened because they share training rows.
     """
     import kinfolk
@@ -73,6 +85,7 @@ def evaluate(table: TableOptions, how: EvaluateOptions) -> None:
         task=frame[table.task],
         models=how.models,
         n_folds=how.folds,
+        hold_out=how.hold_out.value,
         target=how.target.value,
         random_state=how.seed,
         n_jobs=how.jobs,

@@ -1,9 +1,10 @@
 """Which model to take for some tasks, and whether sharing helps: models compared on rows that are held out.
 
-Every model learns from the same training rows of every fold and predicts the same rows of known tasks
-(:class:`~kinfolk.TaskKFold`, so that a table sorted by task does no harm). Differences are taken fold by fold. Folds
-share training rows, so that the plain standard error is too small: it is widened as Nadeau and Bengio found for such
-tests ("Inference for the generalization error", Machine Learning 52, 2003, eq. 9).
+Every model learns from the same training rows of every fold and predicts the same others: rows of known tasks
+(:class:`~kinfolk.TaskKFold`, so that a table sorted by task does no harm), or tasks never seen
+(:class:`~kinfolk.LeaveTasksOut`). Differences are taken fold by fold. Folds share training rows, so that the plain
+standard error is too small: it is widened as Nadeau and Bengio found for such tests ("Inference for the generalization
+error", Machine Learning 52, 2003, eq. 9).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.parameters import check_choice, check_whole
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.frames import make_frame
-from kinfolk.tasks.selection.splitters import TaskKFold
+from kinfolk.tasks.selection.splitters import LeaveTasksOut, TaskKFold
+from kinfolk.tasks.selection.splitting import TaskSplitter
 from kinfolk.tasks.table import Backend
 from kinfolk.tasks.training import check_labels, receive_labels, receive_table
 from kinfolk.transfer.contenders import CLASSIFIERS, REGRESSORS, Answer, Contender, Part
@@ -129,13 +131,14 @@ def evaluate(
     task_column: str | int | None = None,
     models: Sequence[str] | None = None,
     n_folds: int = 5,
+    hold_out: Literal["rows", "tasks"] = "rows",
     target: Literal["auto", "label", "number"] = "auto",
     unlabelled: Any = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Comparison:
-    """Compare models on rows held out: which to take, and whether sharing between tasks helps.
+    """Compare models on rows or tasks held out: which to take, and whether sharing between tasks helps.
 
     Labels are predicted by naive Bayes and by linear models that share (among kin, with a prototype, averaged, by
     latent sources), and by the same kinds of model in the three ways without: every task alone, all rows pooled, and
@@ -154,7 +157,10 @@ def evaluate(
     models : sequence of str, optional
         Which to compare, of those in ``kinfolk.transfer.contenders.CLASSIFIERS`` or ``REGRESSORS``; all by default.
     n_folds : int, default=5
-        Parts of every task's rows that are held out in turn.
+        Parts of every task's rows, or of the tasks, that are held out in turn.
+    hold_out : {"rows", "tasks"}, default="rows"
+        What to hold out: "rows" of every task, for models that will be asked about the tasks they know, or whole
+        "tasks", for models that will be asked about new ones.
     target : {"auto", "label", "number"}, default="auto"
         Whether to predict labels or numbers; "auto" takes numbers that are not all whole for numbers.
     unlabelled : optional
@@ -186,6 +192,7 @@ def evaluate(
     """
     check_whole("n_folds", n_folds, 2)
     check_choice("target", target, ("auto", "label", "number"))
+    check_choice("hold_out", hold_out, ("rows", "tasks"))
     if task is None and task_column is None:
         raise ValueError("models are compared on rows of several tasks: give task= or task_column=")
     arrival = receive_table(X, model="evaluate", task=task, task_column=task_column)
@@ -206,8 +213,14 @@ def evaluate(
     chosen = _chosen(models, contenders)
     whole = Part(dict(zip(names, table.columns, strict=True)), values, np.asarray(arrival.known.tasks)[arrival.place])
     coded = [None if gap else 0 if n_classes == 0 else int(code) for gap, code in zip(missing, values, strict=True)]
-    folds = list(TaskKFold(n_folds, random_state=random_state).split(None, coded, task=whole.task))
-    jobs = [(name, number) for name in chosen for number in range(n_folds)]
+    splitter: TaskSplitter = TaskKFold(n_folds, random_state=random_state)
+    if hold_out == "tasks":
+        n_tasks = len(np.unique(whole.task[~missing]))
+        if n_tasks < n_folds:
+            raise ValueError(f"n_folds={n_folds} parts of tasks are needed, and {n_tasks} tasks have labels")
+        splitter = LeaveTasksOut(-(-n_tasks // n_folds), random_state=random_state)
+    folds = list(splitter.split(None, coded, task=whole.task))
+    jobs = [(name, number) for name in chosen for number in range(len(folds))]
     work = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_try)(contenders[name].learn, whole, *folds[number], n_classes, random_state) for name, number in jobs
     )
@@ -216,7 +229,7 @@ def evaluate(
         for (name, _), trial in zip(jobs, work, strict=True):
             trials[name].append(trial)
             advance(1)
-    return _conclude(trials, contenders, "number" if n_classes == 0 else "label", arrival.backend)
+    return _conclude(trials, contenders, "number" if n_classes == 0 else "label", hold_out, arrival.backend)
 
 
 def _chosen(models: Sequence[str] | None, contenders: Mapping[str, Contender]) -> list[str]:
@@ -284,7 +297,7 @@ def mean_and_error(values: Floats) -> tuple[float, float]:
 
 
 def _conclude(
-    trials: dict[str, list[_Trial]], contenders: Mapping[str, Contender], target: str, backend: Backend
+    trials: dict[str, list[_Trial]], contenders: Mapping[str, Contender], target: str, held_out: str, backend: Backend
 ) -> Comparison:
     notes = []
     for name, own in list(trials.items()):
@@ -300,7 +313,7 @@ def _conclude(
     measure, quality = ("log loss", "accuracy") if target == "label" else ("mean squared error", "R²")
     ways: dict[str, str] = {name: contenders[name].way for name in trials}
     best = min(losses, key=lambda name: float(np.mean(losses[name])))
-    helps, verdict = judge(losses, ways, measure)
+    helps, verdict = judge(losses, ways, measure, held_out)
     return Comparison(
         measure,
         quality,
@@ -316,7 +329,9 @@ def _conclude(
     )
 
 
-def judge(losses: Mapping[str, Floats], ways: Mapping[str, str], measure: str) -> tuple[bool | None, str]:
+def judge(
+    losses: Mapping[str, Floats], ways: Mapping[str, str], measure: str, held_out: str = "rows"
+) -> tuple[bool | None, str]:
     """Say whether sharing helps, and in plain words which model to take.
 
     Parameters
@@ -327,6 +342,8 @@ def judge(losses: Mapping[str, Floats], ways: Mapping[str, str], measure: str) -
         How each model treats tasks.
     measure : str
         What the numbers are.
+    held_out : {"rows", "tasks"}, default="rows"
+        What they were measured on.
 
     Returns
     -------
@@ -344,7 +361,7 @@ def judge(losses: Mapping[str, Floats], ways: Mapping[str, str], measure: str) -
     best = order[0]
     loss, error = mean_and_error(losses[best])
     alike = [name for name in order[1:] if not _differs(losses[name] - losses[best])]
-    take = f"Take {best!r}: {measure} {loss:.4f} ± {error:.4f} on rows held out"
+    take = f"Take {best!r}: {measure} {loss:.4f} ± {error:.4f} on {held_out} held out"
     take += f"; {_listed(alike)} cannot be told from it." if alike else ", better than all others."
     sharing = [name for name in order if ways[name] == "sharing"]
     others = [name for name in order if ways[name] != "sharing"]

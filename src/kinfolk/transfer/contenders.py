@@ -59,15 +59,17 @@ def _spread(probabilities: Floats, classes: NDArray[Any], n_classes: int) -> Flo
 
 def _naive_bayes(build: Callable[..., Any], tasks: bool, train: Part, n_classes: int, seed: int) -> Answer:
     """A naive Bayes model; where ``tasks`` is false, with the task as a feature."""
+    known = set(train.task.tolist())
 
     def asked(part: Part) -> dict[str, Any]:
-        return {"X": part.columns} if tasks else {"X": {**part.columns, "the task": part.task.astype(str)}}
+        if tasks:
+            return {"X": part.columns, "task": part.task}
+        feature: NDArray[Any] = np.array([str(t) if t in known else None for t in part.task.tolist()], dtype=object)
+        return {"X": {**part.columns, "the task": feature}, "task": np.zeros(len(part.task), dtype=np.int64)}
 
-    def told(part: Part) -> dict[str, Any]:
-        return {"task": part.task} if tasks else {}
-
-    model = build(random_state=seed, unlabelled=-1).fit(**asked(train), y=train.target, **told(train))
-    return lambda part: _spread(model.predict_proba(**asked(part), **told(part)), model.classes_, n_classes)
+    # Whether tasks are new is for the comparison to know.
+    model = build(random_state=seed, unlabelled=-1, new_tasks="expected").fit(**asked(train), y=train.target)
+    return lambda part: _spread(model.predict_proba(**asked(part)), model.classes_, n_classes)
 
 
 def _with_target(part: Part, n_classes: int) -> Part:
@@ -116,7 +118,9 @@ def _lica(train: Part, n_classes: int, seed: int) -> Answer:
     labelled = _with_target(train, n_classes)
     features = Indicators.of(labelled.columns)
     build = LICAClassifier if n_classes else LICARegressor
-    model = build(random_state=seed).fit(features(labelled.columns), labelled.target, task=labelled.task)
+    model = build(random_state=seed, new_tasks="expected").fit(
+        features(labelled.columns), labelled.target, task=labelled.task
+    )
     if not n_classes:
         return lambda part: np.asarray(model.predict(features(part.columns), task=part.task))
     return lambda part: _spread(model.predict_proba(features(part.columns), task=part.task), model.classes_, n_classes)
@@ -168,6 +172,8 @@ def _linear_alone(train: Part, n_classes: int, seed: int) -> Answer:
     def answer(part: Part) -> Floats:
         found = np.zeros((len(part.task), n_classes) if n_classes else len(part.task))
         for name in np.unique(part.task):
+            if name not in answers:
+                raise ValueError("it says nothing of a task that it has not learnt from")
             rows = part.task == name
             found[rows] = answers[name](part.take(rows))
         return found
