@@ -62,7 +62,7 @@ _HOME = {
 }
 
 # Folders that users look into by name.
-_FOLDERS = ("datasets", "plots")
+_FOLDERS = ("datasets", "plots", "reporting")
 
 __all__ = [
     "AveragedNB",

@@ -6,11 +6,14 @@ An estimator answers through a predictor, ``_predictor()``: the very object that
 from __future__ import annotations
 
 import inspect
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.tasks.answering import Known, divided_tables, expect_new
 from kinfolk.tasks.keywords import task_by_keyword
@@ -51,6 +54,102 @@ class TaskRouting:
         for tasks in state.pop(_DIVIDED, ()):
             expect_new(tasks)
         super().__setstate__(state)  # type: ignore[misc]  # BaseEstimator stands behind
+
+    def report(
+        self,
+        path: Any = None,
+        data: Any = None,
+        *,
+        y: Any = None,
+        task: Any = None,
+        ignore: Any = (),
+        examples: bool = True,
+        n_folds: int = 5,
+        random_state: int = 0,
+    ) -> Any:
+        """One self-contained HTML page about the fitted model.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write it.
+        data : table, optional
+            Rows on which the model is compared with models that do not share. They may be those that it was fitted to:
+            copies of it learn without the rows that they are asked about.
+        y, task : array-like or str, optional
+            What is to be predicted, and each row's task: arrays, or names of columns of ``data``.
+        ignore : sequence of str, default=()
+            Checks to leave out, such as ``["KF003"]``.
+        examples : bool, default=True
+            Whether rows of ``data`` may be shown.
+        n_folds : int, default=5
+            Parts of the rows that are held out in turn.
+        random_state : int, default=0
+            Seed of the folds.
+
+        Returns
+        -------
+        kinfolk.reporting.Report
+            With ``save(path)``, ``open()``, ``html`` and ``document``; notebooks show it.
+
+        See Also
+        --------
+        checks : What to look at, as a table.
+        """
+        return self._reporting().report(
+            self,
+            path,
+            data,
+            y=y,
+            task=task,
+            ignore=ignore,
+            examples=examples,
+            n_folds=n_folds,
+            random_state=random_state,
+        )
+
+    def checks(
+        self,
+        data: Any = None,
+        *,
+        y: Any = None,
+        task: Any = None,
+        ignore: Any = (),
+        n_folds: int = 5,
+        random_state: int = 0,
+    ) -> Any:
+        """What the numbered checks find in the fitted model and in rows, as a table.
+
+        Parameters
+        ----------
+        data, y, task, ignore, n_folds, random_state
+            As in :meth:`report`.
+
+        Returns
+        -------
+        frame
+            Columns code, title, severity (3 is gravest), where, seen, why, advice.
+
+        See Also
+        --------
+        report : The same with all that was found, as a page.
+        """
+        return self._reporting().checks(
+            self, data, y=y, task=task, ignore=ignore, n_folds=n_folds, random_state=random_state
+        )
+
+    def _reporting(self) -> Any:
+        # Reports know all models, and no model knows of reports before it is asked for one.
+        check_is_fitted(self)
+        return import_module("kinfolk.reporting")
+
+    def _html_repr(self) -> str:
+        """What notebooks show: a few sentences once the model is fitted, and scikit-learn's picture of parameters."""
+        drawn: str = estimator_html_repr(self)
+        if not hasattr(self, "tasks_"):
+            return drawn
+        summary: str = import_module("kinfolk.reporting").notebook_summary(self)
+        return summary + drawn
 
     def _remember_columns(self, known: Known) -> None:
         """Set what scikit-learn asks estimators to say of the columns that they were fitted to."""

@@ -221,3 +221,27 @@ def test_what_cannot_be_compared_gets_one_sentence(given, told):
     X, y, task = make_kin(3, 12)
     with pytest.raises(ValueError, match=told):
         evaluate(**({"X": X, "y": y, "task": task} | given))
+
+
+def test_an_estimator_of_ones_own_is_compared_by_copies_of_it_and_what_it_predicted_is_kept():
+    X, y, task = make_kin(20)
+    mine = kinfolk.ClusteredNB(random_state=0, task_column="task").fit(X.assign(task=task), y)
+    before = mine.predict_proba(X.assign(task=task))
+    found = evaluate(X, y, task=task, models=["clustered", "alone"], estimators={"mine": mine})
+    np.testing.assert_allclose(found.losses["mine"], found.losses["clustered"], rtol=1e-9)
+    assert found.ways["mine"] == "sharing"
+    proba = found.predictions["mine"]
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    own = proba[np.arange(len(y)), found.classes.searchsorted(y)]
+    np.testing.assert_allclose(-np.log(own).mean(), found.losses["mine"].mean(), rtol=1e-9)  # folds of one size
+    np.testing.assert_array_equal(before, mine.predict_proba(X.assign(task=task)))
+
+
+def test_predictions_of_numbers_are_kept_row_by_row():
+    rng = np.random.default_rng(0)
+    X, task = rng.normal(size=(60, 2)), np.repeat(["a", "b", "c"], 20)
+    y = X[:, 0] + rng.normal(size=60)
+    mine = kinfolk.LICARegressor(random_state=0)
+    found = evaluate(X, y, task=task, models=["ridge-alone"], estimators={"mine": mine})
+    assert found.classes is None
+    np.testing.assert_allclose(((found.predictions["mine"] - y) ** 2).mean(), found.losses["mine"].mean(), rtol=1e-9)

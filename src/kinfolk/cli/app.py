@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import kinfolk
-from kinfolk.cli import bif, decide, demo, evaluate, fit, inspection, music, predict, reproduce, sample, warm_up
+from kinfolk.cli import bif, decide, demo, evaluate, fit, inspection, music, predict, report, reproduce, sample, warm_up
 from kinfolk.cli.commands import Commands, PanelledCommand
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ for name, function, example in (
     ("predict", predict.predict, predict.EXAMPLE),
     ("decide", decide.decide, decide.EXAMPLE),
     ("inspect", inspection.inspect, inspection.EXAMPLE),
+    ("report", report.report, report.EXAMPLE),
     ("bif", bif.bif, bif.EXAMPLE),
     ("sample", sample.sample, sample.EXAMPLE),
     ("music", music.music, music.EXAMPLE),

@@ -79,7 +79,7 @@ def hinton(
     n_tasks = len(table)
     names = style.task_names(labels, n_tasks)
     group_of = None if groups is None else style.groups_of_tasks(groups, n_tasks, "groups")
-    places = _kin_together(table, group_of) if order is None else _checked_order(order, n_tasks)
+    places = kin_together(table, group_of) if order is None else _checked_order(order, n_tasks)
 
     shown = table[np.ix_(places, places)]
     grouped = None if group_of is None else [group_of[place] for place in places]
@@ -124,7 +124,8 @@ def _checked_order(order: Sequence[int], n_tasks: int) -> list[int]:
     return places
 
 
-def _kin_together(table: NDArray[np.float64], group_of: Sequence[Hashable] | None) -> list[int]:
+def kin_together(table: NDArray[np.float64], group_of: Sequence[Hashable] | None) -> list[int]:
+    """Places of tasks in an order in which kin stand together, each group in one piece."""
     n_tasks = len(table)
     if n_tasks < 3:
         return list(range(n_tasks))

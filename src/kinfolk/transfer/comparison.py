@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
@@ -29,7 +29,7 @@ from kinfolk.tasks.selection.splitters import LeaveTasksOut, TaskKFold
 from kinfolk.tasks.selection.splitting import TaskSplitter
 from kinfolk.tasks.table import Backend
 from kinfolk.tasks.training import check_labels, receive_labels, receive_table
-from kinfolk.transfer.contenders import CLASSIFIERS, REGRESSORS, Answer, Contender, Part
+from kinfolk.transfer.contenders import CLASSIFIERS, REGRESSORS, Answer, Contender, Part, own_contender
 
 # A difference counts where it is so improbable that chance made it.
 _LEVEL = 0.05
@@ -62,6 +62,11 @@ class Comparison:
         What was left out, and what models warned of.
     backend : str
         Library of the table that came in, in which :meth:`table` gives its own.
+    predictions : dict
+        For every model by name what it predicted of each row by those that were learnt from without it: probabilities
+        of shape (n_rows, n_classes), or numbers of shape (n_rows,); NaN in rows that were never tested.
+    classes : ndarray or None
+        Labels in the order of the columns of ``predictions``; None of numbers.
     """
 
     measure: str
@@ -75,6 +80,8 @@ class Comparison:
     verdict: str
     notes: tuple[str, ...]
     backend: Backend = "polars"
+    predictions: dict[str, Floats] = field(default_factory=dict)
+    classes: NDArray[Any] | None = None
 
     def rows(self) -> list[dict[str, Any]]:
         """Every model's numbers, the best first.
@@ -130,6 +137,7 @@ def evaluate(
     task: Any = None,
     task_column: str | int | None = None,
     models: Sequence[str] | None = None,
+    estimators: Mapping[str, Any] | None = None,
     n_folds: int = 5,
     hold_out: Literal["rows", "tasks"] = "rows",
     target: Literal["auto", "label", "number"] = "auto",
@@ -156,6 +164,8 @@ def evaluate(
         The column of the table that holds the task.
     models : sequence of str, optional
         Which to compare, of those in ``kinfolk.transfer.contenders.CLASSIFIERS`` or ``REGRESSORS``; all by default.
+    estimators : mapping from str to estimator, optional
+        Estimators of kinfolk to compare beside them, by name; copies of them learn, they themselves stay as they are.
     n_folds : int, default=5
         Parts of every task's rows, or of the tasks, that are held out in turn.
     hold_out : {"rows", "tasks"}, default="rows"
@@ -204,13 +214,17 @@ def evaluate(
     if target == "number":
         values = np.full(table.n_rows, np.nan)
         values[~missing] = labels[~missing].astype(np.float64)
-        contenders, n_classes = REGRESSORS, 0
+        contenders, n_classes, classes = REGRESSORS, 0, None
     else:
         received = receive_labels(X, y, table.n_rows, model="evaluate", unlabelled=unlabelled)
         values, contenders, n_classes = received.codes.astype(np.int64), CLASSIFIERS, len(received.classes)
         if n_classes < 2:
             raise ValueError("every label is the same: there is nothing to compare models by")
+        classes = received.classes
     chosen = _chosen(models, contenders)
+    if estimators:
+        contenders = contenders | {name: own_contender(model, classes) for name, model in estimators.items()}
+        chosen = [name for name in chosen if name not in estimators] + list(estimators)
     whole = Part(dict(zip(names, table.columns, strict=True)), values, np.asarray(arrival.known.tasks)[arrival.place])
     coded = [None if gap else 0 if n_classes == 0 else int(code) for gap, code in zip(missing, values, strict=True)]
     splitter: TaskSplitter = TaskKFold(n_folds, random_state=random_state)
@@ -229,7 +243,17 @@ def evaluate(
         for (name, _), trial in zip(jobs, work, strict=True):
             trials[name].append(trial)
             advance(1)
-    return _conclude(trials, contenders, "number" if n_classes == 0 else "label", hold_out, arrival.backend)
+    predictions = {name: _put_together(own, table.n_rows, n_classes) for name, own in trials.items()}
+    return _conclude(trials, contenders, predictions, classes, hold_out, arrival.backend)
+
+
+def _put_together(trials: list[_Trial], n_rows: int, n_classes: int) -> Floats:
+    """What a model predicted of all rows, each by those that it learnt from without it."""
+    whole = np.full((n_rows, n_classes) if n_classes else n_rows, np.nan)
+    for trial in trials:
+        if trial.predicted is not None:
+            whole[trial.rows] = trial.predicted
+    return whole
 
 
 def _chosen(models: Sequence[str] | None, contenders: Mapping[str, Contender]) -> list[str]:
@@ -243,13 +267,18 @@ def _chosen(models: Sequence[str] | None, contenders: Mapping[str, Contender]) -
 
 
 class _Trial(NamedTuple):
-    """A model in one fold: its loss and quality, how long it took, and what it warned of; or why it could not learn."""
+    """A model in one fold: its loss and quality, how long it took, and what it warned of; or why it could not learn.
+
+    ``rows`` are those that were tested, ``predicted`` what it said of them.
+    """
 
     loss: float
     quality: float
     seconds: float
     said: tuple[str, ...]
     failure: str | None = None
+    rows: NDArray[Any] | None = None
+    predicted: Floats | None = None
 
 
 def _try(
@@ -265,7 +294,8 @@ def _try(
     part, held_out = whole.take(train), whole.take(test)
     if n_classes:
         # Of a label that no training row has, no model can know.
-        held_out = held_out.take(np.isin(held_out.target, part.target))
+        known = np.isin(held_out.target, part.target)
+        held_out, test = held_out.take(known), test[known]
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -280,7 +310,7 @@ def _try(
     else:
         loss = float(((predicted - held_out.target) ** 2).mean())
         quality = 1.0 - loss / float(np.var(held_out.target))
-    return _Trial(loss, quality, perf_counter() - start, said)
+    return _Trial(loss, quality, perf_counter() - start, said, None, test, predicted)
 
 
 def mean_and_error(values: Floats) -> tuple[float, float]:
@@ -297,7 +327,12 @@ def mean_and_error(values: Floats) -> tuple[float, float]:
 
 
 def _conclude(
-    trials: dict[str, list[_Trial]], contenders: Mapping[str, Contender], target: str, held_out: str, backend: Backend
+    trials: dict[str, list[_Trial]],
+    contenders: Mapping[str, Contender],
+    predictions: dict[str, Floats],
+    classes: NDArray[Any] | None,
+    held_out: str,
+    backend: Backend,
 ) -> Comparison:
     notes = []
     for name, own in list(trials.items()):
@@ -310,7 +345,7 @@ def _conclude(
     if not trials:
         raise ValueError(f"no model could be compared: {'; '.join(notes)}")
     losses = {name: np.array([trial.loss for trial in own]) for name, own in trials.items()}
-    measure, quality = ("log loss", "accuracy") if target == "label" else ("mean squared error", "R²")
+    measure, quality = ("log loss", "accuracy") if classes is not None else ("mean squared error", "R²")
     ways: dict[str, str] = {name: contenders[name].way for name in trials}
     best = min(losses, key=lambda name: float(np.mean(losses[name])))
     helps, verdict = judge(losses, ways, measure, held_out)
@@ -326,6 +361,8 @@ def _conclude(
         verdict,
         tuple(notes),
         backend,
+        {name: predictions[name] for name in trials},
+        classes,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from kinfolk.lica.estimators.classifier import LICAClassifier
@@ -41,12 +42,13 @@ class Part(NamedTuple):
 
 
 Answer = Callable[[Part], Floats]
+Way = Literal["alone", "pooled", "task as a feature", "sharing"]
 
 
 class Contender(NamedTuple):
     """A model of the comparison: how it treats tasks, and how it learns; what it learnt answers for other rows."""
 
-    way: Literal["alone", "pooled", "task as a feature", "sharing"]
+    way: Way
     learn: Callable[[Part, int, int], Answer]
 
 
@@ -179,6 +181,30 @@ def _linear_alone(train: Part, n_classes: int, seed: int) -> Answer:
         return found
 
     return answer
+
+
+def own_contender(estimator: Any, classes: NDArray[Any] | None) -> Contender:
+    """Somebody's own estimator, a copy of which learns from a table whose columns are named and tasks told beside it.
+
+    ``classes`` are the labels that codes stand for; None where numbers are predicted.
+    """
+    own: dict[str, Any] = {"task_column": None, "new_tasks": "expected"}
+    told = {name: value for name, value in own.items() if name in estimator.get_params(deep=False)}
+    copy = clone(estimator).set_params(**told)
+    labels = None if classes is None else np.array([*classes.tolist(), None], dtype=object)
+    ways: dict[str, Way] = {"NoSharingNB": "alone", "CompleteSharingNB": "pooled"}
+    way = ways.get(type(estimator).__name__, "sharing")
+
+    def learn(train: Part, n_classes: int, seed: int) -> Answer:
+        if labels is None:
+            known = _with_target(train, n_classes)
+            fitted = clone(copy).fit(known.columns, known.target, task=known.task)
+            return lambda part: np.asarray(fitted.predict(part.columns, task=part.task))
+        fitted = clone(copy).fit(train.columns, labels[train.target], task=train.task)
+        codes = np.array([labels[:-1].tolist().index(label) for label in fitted.classes_.tolist()])
+        return lambda part: _spread(fitted.predict_proba(part.columns, task=part.task), codes, n_classes)
+
+    return Contender(way, learn)
 
 
 CLASSIFIERS: dict[str, Contender] = {

@@ -1,0 +1,146 @@
+"""``kinfolk report``: one HTML page about a saved model, or about two side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kinfolk.cli.commands import with_options
+from kinfolk.cli.options import AsJson, Seed
+from kinfolk.cli.tables import CsvOptions, json_text, open_table
+from kinfolk.files import check_target
+
+if TYPE_CHECKING:
+    import polars as pl
+
+EXAMPLE = """\b
+Example:
+  kinfolk report team.kin --open
+  kinfolk report team.kin --data meetings.csv --label answer -o team.html
+  kinfolk report before.kin after.kin --data meetings.csv --label answer"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(CsvOptions):
+    """Models, rows to hold them against, and where the page goes."""
+
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL...", help="A model that 'kinfolk fit' wrote; two are compared.")
+    ]
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Rows to compare the model on, those of the fit or others: .csv, .csv.gz, .tsv, .parquet or -.",
+        ),
+    ] = None
+    label: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of TABLE that the model predicts; needed with --data.")
+    ] = None
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="Column of TABLE that tells the task; by default, the one used at fit."),
+    ] = None
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the page.")] = Path(
+        "report.html"
+    )
+    open_page: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False
+    as_json: AsJson = False
+    examples: Annotated[
+        bool, typer.Option("--examples/--no-examples", help="Whether rows of TABLE may be shown on the page.")
+    ] = True
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="CODE", help="A check to leave out, such as KF003; repeatable.")
+    ] = None
+    folds: Annotated[int, typer.Option(metavar="N", help="Parts of every task's rows to hold out in turn.", min=2)] = 5
+    seed: Seed = 0
+
+
+@with_options(how=ReportOptions)
+def report(how: ReportOptions) -> None:
+    """Write one HTML page about a model: did sharing help, who is kin, what to look at next.
+
+    The page needs nothing else and loads nothing. A saved model holds no rows: with --data, copies of it learn from
+    parts of TABLE and predict the rest, beside models that do not share. With --json, what the page tells is printed
+    instead.
+    """
+    import kinfolk
+    from kinfolk import reporting
+
+    if not how.as_json:
+        check_target(how.output)
+    if len(set(how.models)) < len(how.models):
+        raise ValueError("the same model was named twice: there is nothing to compare")
+    if how.data is not None and how.label is None:
+        raise ValueError("--label is needed with --data, the column that the model predicts")
+    estimators = {path: kinfolk.load(path, estimator=True) for path in how.models}
+    first = next(iter(estimators.values()))
+    rows = _rows(how, first)
+    shared: dict[str, Any] = {**rows, "ignore": how.ignore or (), "n_folds": how.folds, "random_state": how.seed}
+    if len(how.models) > 1:
+        made = reporting.compare({_called(path, how.models): model for path, model in estimators.items()}, **shared)
+    else:
+        again = {"command": _command(how), "SHA-256 of the model": _hash(how.models[0])}
+        if how.data is not None and str(how.data) != "-":
+            again["SHA-256 of the table"] = _hash(how.data)
+        made = reporting.report(first, examples=how.examples, again=again, **shared)
+    if how.as_json:
+        typer.echo(json_text(made.document), nl=False)
+        return
+    made.save(how.output)
+    typer.echo(f"{how.output}")
+    if how.open_page:
+        typer.launch(how.output.resolve().as_uri())
+
+
+def _rows(how: ReportOptions, model: Any) -> dict[str, Any]:
+    """The table and which of its columns is what, with text where the model was fitted to text."""
+    if how.data is None:
+        return {}
+    from kinfolk.reporting.findings import findings_of
+
+    column = how.task or getattr(model, "task_column", None)
+    found = findings_of(model)
+    features = () if found.schema is None else found.schema.columns
+    text = {feature.name for feature in features if _is_text(feature.categories)}
+    text |= {column} if isinstance(column, str) and _is_text(found.tasks) else set()
+    text |= {str(how.label)} if _is_text(found.labels) else set()
+    frame: pl.DataFrame = open_table(how.data, how, text).whole()
+    for name, option in ((how.label, "--label"), (how.task, "--task")):
+        if name is not None and name not in frame.columns:
+            raise ValueError(f"{option} {name!r}: {how.data} has no such column; it has {', '.join(frame.columns)}")
+    return {"data": frame, "y": how.label, "task": how.task}
+
+
+def _is_text(values: Sequence[Any] | None) -> bool:
+    return bool(values) and all(isinstance(value, str) for value in values or ())
+
+
+def _called(path: Path, paths: list[Path]) -> str:
+    """A model by its file's name, with its folder where two have the same."""
+    return path.name if [other.name for other in paths].count(path.name) == 1 else str(path)
+
+
+def _command(how: ReportOptions) -> str:
+    """The command that makes the page again, files by their names."""
+    import shlex
+
+    parts = ["kinfolk", "report", how.models[0].name]
+    if how.data is not None:
+        parts += ["--data", how.data.name, "--label", str(how.label)]
+    for option, value, default in (("--task", how.task, None), ("--folds", how.folds, 5), ("--seed", how.seed, 0)):
+        parts += [] if value == default else [option, str(value)]
+    for code in how.ignore or ():
+        parts += ["--ignore", code]
+    return shlex.join([*parts, *([] if how.examples else ["--no-examples"]), "-o", how.output.name])
+
+
+def _hash(path: Path) -> str:
+    from hashlib import file_digest
+
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,122 @@
+"""Sections of a page that only one family of models has: sources, arcs, states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kinfolk.reporting import drawing
+from kinfolk.reporting.account import Account
+from kinfolk.reporting.layout import Section, number, some, sortable
+from kinfolk.reporting.markup import element, joined
+
+_MOST_SOURCES = 12
+_MOST_ROWS = 60
+_MOST_ARCS = 300
+
+
+def sections(account: Account) -> list[Section]:
+    """The sections of the model's family; none for naive Bayes, of which clusters tell all."""
+    family = account.findings.family
+    if family == "linear":
+        return [_sources(account)]
+    if family == "networks":
+        return [_arcs(account), _networks(account)]
+    return [_states(account)] if family == "sequences" else []
+
+
+def _sources(account: Account) -> Section:
+    """Tasks by sources, and the features that weigh most in each."""
+    findings = account.findings
+    sources, spread = findings.details["sources"], findings.details["spread"]
+    shown = np.argsort(-spread, kind="stable")[:_MOST_SOURCES]
+    if not len(shown):
+        said = "The model has no sources: every task has weights of its own."
+        return Section("sources", "Sources", element("p", said))
+    tasks = np.arange(len(sources))
+    if len(tasks) > _MOST_ROWS:
+        tasks = np.sort(np.argsort(-np.abs(sources).max(axis=1), kind="stable")[:_MOST_ROWS])
+    names = [str(findings.tasks[place]) for place in tasks]
+    heads = [f"source {place}" for place in shown]
+    title = "How much of each source every task has"
+    drawn = drawing.heat_table(sources[np.ix_(tasks, shown)], names, heads, title)
+    caption = f"{title}, blue above zero and orange below; the sources that tasks differ in most come first."
+    if len(tasks) < len(sources):
+        caption += f" Of {len(sources):,} tasks the {_MOST_ROWS} that have most of any source."
+    cards = []
+    for place in shown:
+        top = findings.details["top_features"].get(int(place), [])
+        items = [element("li", f"{entry['feature']} ", element("b", f"{entry['weight']:+.3g}")) for entry in top]
+        cards.append(element("div", element("h3", f"Source {place}"), element("ul", *items), class_="card"))
+    figure = element("figure", drawn, element("figcaption", caption))
+    more = element("p", "The features that weigh most in each source:")
+    return Section("sources", "Sources", joined(figure, more, element("div", *cards, class_="cards")))
+
+
+def _arcs(account: Account) -> Section:
+    """Every arc with the tasks that have it."""
+    arcs = account.findings.details["arcs"]
+    sure = any(arc["confidence"] is not None for arc in arcs)
+    heads = ["parent", "child", "tasks", *(["confidence"] if sure else []), "who"]
+    rows: list[list[Any]] = []
+    for arc in arcs[:_MOST_ARCS]:
+        who = "all" if arc["n_tasks"] == arc["of"] else some([str(task) for task in arc["tasks"]], 8)
+        share = arc["confidence"]
+        told = [number(share or 0.0, "" if share is None else f"{share:.0%}")] if sure else []
+        rows.append(
+            [arc["parent"], arc["child"], number(arc["n_tasks"], f"{arc['n_tasks']:,} of {arc['of']:,}"), *told, who]
+        )
+    differing = len(arcs) - account.findings.details["n_common"]
+    common = account.findings.details["n_common"]
+    said = f"Arcs that all tasks have which have both variables: {common:,}. Others: {differing:,}."
+    parts: list[Any] = [element("p", said)]
+    if sure:
+        parts.append(
+            element("p", "Confidence: the share of resamples of the rows in which the arc was found.", class_="small")
+        )
+    if rows:
+        parts.append(sortable("arc-table", heads, rows))
+    if len(arcs) > _MOST_ARCS:
+        parts.append(element("p", f"{len(arcs) - _MOST_ARCS:,} rarer arcs are left out; --json has them."))
+    return Section("arcs", "Arcs, shared and differing", joined(*parts))
+
+
+def _networks(account: Account) -> Section:
+    findings = account.findings
+    rows = [
+        [
+            element("td", str(task), class_="name"),
+            number(own["arcs"], f"{own['arcs']:,}"),
+            number(own["own"], f"{own['own']:,}"),
+        ]
+        for task, own in zip(findings.tasks, findings.details["by_task"], strict=True)
+    ]
+    ids = [f"task-{place}" for place in range(min(len(rows), _MOST_ARCS))]
+    table = sortable("network-table", ["task", "arcs", "arcs of its own"], rows[:_MOST_ARCS], ids=ids)
+    return Section("networks", "Networks", table)
+
+
+def _states(account: Account) -> Section:
+    """How many hidden states tasks have."""
+    findings = account.findings
+    of_all = findings.details["of_all"]
+    there = np.flatnonzero(of_all > 0.005)
+    title = "Posterior of the number of states, tasks averaged"
+    drawn = drawing.columns_of_counts([(str(k), float(of_all[k])) for k in there], title)
+    rows: list[list[Any]] = []
+    for place, task in enumerate(findings.tasks[:_MOST_ARCS]):
+        own = findings.details["n_states"][place]
+        likeliest = int(own.argmax())
+        mean = float(findings.details["mean_states"][place])
+        rows.append(
+            [
+                element("td", str(task), class_="name"),
+                number(likeliest, f"{likeliest}"),
+                number(float(own[likeliest]), f"{own[likeliest]:.0%}"),
+                number(mean, f"{mean:.2f}"),
+            ]
+        )
+    figure = element("figure", drawn, element("figcaption", f"{title}."))
+    heads = ["task", "likeliest number of states", "its probability", "mean"]
+    return Section("states", "Hidden states", joined(figure, sortable("state-table", heads, rows)))

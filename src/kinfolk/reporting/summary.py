@@ -1,0 +1,141 @@
+"""The first screen of a report: did sharing help, who is kin, what to look at next; in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kinfolk.reporting.account import Account
+from kinfolk.reporting.held_out import PLAIN
+from kinfolk.reporting.markup import Html, element, joined
+from kinfolk.tasks.answering import some_names
+from kinfolk.transfer.comparison import mean_and_error
+
+
+def did_sharing_help(account: Account) -> Html:
+    """The answer with its error, or what would give it."""
+    held_out = account.held_out
+    if held_out is None:
+        said = "This page was made from the model alone, which holds no rows. With rows (--data TABLE, or data=) "
+        if account.findings.family in ("networks", "sequences"):
+            return element(
+                "p", "This is answered for models of labels and numbers; of others the page shows what was found."
+            )
+        return element(
+            "p", said, "it compares the model with every task alone, all tasks pooled, and pooled with intercepts."
+        )
+    found = held_out.comparison
+    helps, _ = account.verdict
+    losses = {name: loss for name, loss in found.losses.items() if name != "logistic-pooled"}
+    sharing = [name for name in losses if found.ways[name] == "sharing"]
+    others = [name for name in losses if found.ways[name] != "sharing"]
+    if not sharing or not others:
+        return element(
+            "p", "No model without sharing could learn from these rows, so that there is nothing to compare."
+        )
+    mean = {name: mean_and_error(losses[name])[0] for name in losses}
+    best, rival = min(sharing, key=mean.__getitem__), min(others, key=mean.__getitem__)
+    gain, error = mean_and_error(losses[rival] - losses[best])
+    word, kind = {True: ("Yes.", "yes"), False: ("No.", "no"), None: ("It is not shown.", "open")}[helps]
+    model = "this model" if best == held_out.own else PLAIN.get(best, best)
+    of_this = mean_and_error(found.losses[held_out.own])
+    return joined(
+        element(
+            "p",
+            element("strong", word, class_=kind),
+            " On rows held out, ",
+            model,
+            "’s ",
+            found.measure,
+            " is ",
+            f"{mean[best]:.3f}, {'lower' if gain > 0 else 'higher'} by {abs(gain):.3f} ± {error:.3f} than that of ",
+            "the best model without sharing (",
+            PLAIN.get(rival, rival),
+            ")",
+            "." if helps is not None else ", which may be chance.",
+        ),
+        element(
+            "p",
+            f"This model: {of_this[0]:.3f} ± {of_this[1]:.3f}. ",
+            element("a", "All models", href="#sharing"),
+            class_="small",
+        ),
+    )
+
+
+def who_is_kin(account: Account, linked: bool = True) -> Html:
+    """Clusters in a sentence, the largest by name."""
+    findings = account.findings
+    clusters, n_tasks = findings.clusters, len(findings.tasks)
+    if not clusters:
+        return element("p", _without_clusters(account))
+    several = [own for own in clusters if len(own) > 1]
+    n_alone = len(clusters) - len(several)
+    if not several:
+        return element("p", f"Nobody: each of the {n_tasks:,} tasks is for itself.")
+    if len(clusters) == 1:
+        return element("p", f"All {n_tasks:,} tasks share everything: they are one cluster.")
+    alone = f", and {n_alone:,} {'tasks have' if n_alone > 1 else 'task has'} no kin" if n_alone else ""
+    lines: list[Any] = [
+        element(
+            "p",
+            f"{n_tasks:,} tasks fall into {len(several):,} cluster{'s' * (len(several) > 1)} of kin{alone}.",
+        ),
+    ]
+    names = [str(findings.tasks[place]) for place in several[0]]
+    lines.append(
+        element(
+            "p",
+            f"The largest, of {len(names):,}: {_some(names)}. ",
+            element("a", "All clusters", href="#clusters") if linked else None,
+            class_="small",
+        )
+    )
+    certainty = findings.certainty()
+    if certainty is not None and (unsure := int((certainty < 0.8).sum())):
+        lines.append(
+            element(
+                "p",
+                f"Where {unsure:,} {'tasks belong' if unsure > 1 else 'task belongs'} is not sure (below 80 %).",
+                class_="small",
+            )
+        )
+    return joined(*lines)
+
+
+def _without_clusters(account: Account) -> str:
+    findings = account.findings
+    if findings.family == "linear":
+        n = findings.details.get("n_sources")
+        return (
+            f"The model has no clusters: the {len(findings.tasks):,} tasks mix their weights from {n} learnt sources."
+        )
+    if findings.family == "networks":
+        found = findings.details
+        common = f"{found['n_common']:,} of {found['n_arcs']:,} arcs"
+        return f"{common} are common to all of the {len(findings.tasks):,} tasks that have their variables."
+    return f"The model has {len(findings.tasks):,} tasks and no clusters."
+
+
+def what_next(account: Account) -> Html:
+    """The gravest findings of the checks."""
+    if not account.alerts:
+        return element(
+            "p",
+            "No check found anything." + ("" if account.given is not None else " Those that need rows were not run."),
+        )
+    items = []
+    codes: dict[str, list[Any]] = {}
+    for alert in account.alerts:
+        codes.setdefault(alert.code, []).append(alert)
+    for code, alerts in list(codes.items())[:4]:
+        where = alerts[0].where if len(alerts) == 1 else some_names([alert.where for alert in alerts])
+        items.append(
+            element("li", element("a", code, href=f"#{code}"), f" {alerts[0].title}: ", where.replace("'", ""))
+        )
+    more = len(codes) - 4
+    rest = element("p", element("a", f"{more} more", href="#checks"), class_="small") if more > 0 else None
+    return joined(element("ul", *items), rest)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 8 else f"{', '.join(names[:7])} and {len(names) - 7:,} more"

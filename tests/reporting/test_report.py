@@ -1,0 +1,209 @@
+"""A report tells what the model holds, and its numbers are those of rows held out."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kinfolk
+from tests.reporting.examples import HOSTILE, kin
+
+
+@pytest.fixture(scope="module")
+def team():
+    X, y, task = kin(40, 6)
+    model = kinfolk.ClusteredNB(random_state=0).fit(X, y, task=task)
+    return model, (X, y, task)
+
+
+@pytest.fixture(scope="module")
+def held_out(team):
+    model, (X, y, task) = team
+    return model.report(data=X, y=y, task=task)
+
+
+def test_the_first_screen_says_whether_sharing_helped_and_who_is_kin(held_out):
+    first = held_out.html.partition('id="summary"')[2].partition("</section>")[0]
+    assert "Did sharing help?" in first
+    assert "Yes." in first
+    assert "40 tasks fall into 2 clusters of kin" in first
+    assert held_out.document["comparison"]["sharing_helps"] is True
+    ways = {entry["way"] for entry in held_out.document["comparison"]["models"]}
+    assert ways == {"sharing", "alone", "pooled", "task as a feature"}
+
+
+def test_losses_of_tasks_are_those_of_copies_that_have_not_seen_the_rows(team, held_out):
+    _, (X, y, task) = team
+    own = np.zeros(len(y))
+    for train, test in kinfolk.TaskKFold(5, random_state=0).split(X, y, task=task):
+        fold = kinfolk.ClusteredNB(random_state=0).fit(X.iloc[train], y[train], task=task[train])
+        proba = fold.predict_proba(X.iloc[test], task=task[test])
+        own[test] = -np.log(proba[np.arange(len(test)), fold.classes_.searchsorted(y[test])])
+    for entry in held_out.document["tasks"]:
+        mine = own[task == entry["task"]]
+        assert entry["loss"] == pytest.approx(mine.mean())
+        assert entry["loss_error"] == pytest.approx(mine.std(ddof=1) / np.sqrt(len(mine)))
+
+
+def test_shares_are_those_of_the_counts_behind_a_tasks_rates():
+    X, y, task = kin(4, 100)
+    model = kinfolk.ClusteredNB(random_state=0).fit(X, y, task=task)
+    cluster = dict(zip(model.tasks_, model.partition_, strict=True))
+    of_row = np.array([cluster[name] for name in task])
+    rates = model.label_rates().set_index(["task", "label"])["probability"]
+    for entry in model.report().document["tasks"]:
+        shares, name = entry["rests_on"], entry["task"]
+        assert sum(shares.values()) == pytest.approx(1.0)
+        expected = sum(
+            rates[name, label]
+            * ((task == name) & (y == label)).sum()
+            / ((of_row == cluster[name]) & (y == label)).sum()
+            for label in ("go", "stop")
+        )
+        # What the prior has differs a little between labels.
+        assert shares["own"] / (1.0 - shares["prior"]) == pytest.approx(expected, rel=0.02)
+
+
+def test_without_rows_the_page_says_what_they_would_add(team):
+    page = team[0].report()
+    assert page.document["comparison"] is None
+    assert "--data TABLE" in page.html
+    assert "Examples of rows" not in page.html
+
+
+def test_examples_can_be_turned_off(team, held_out):
+    model, (X, y, task) = team
+    assert "Examples of rows" in held_out.html
+    assert "Examples of rows" not in model.report(data=X, y=y, task=task, examples=False).html
+
+
+def test_labels_and_tasks_may_be_columns_of_the_table(team, held_out):
+    model, (X, y, task) = team
+    table = X.assign(answer=y, who=task, stray=1.0)
+    found = model.report(data=table, y="answer", task="who")
+    assert found.document["comparison"]["models"] == held_out.document["comparison"]["models"]
+    with pytest.raises(ValueError, match="needs the task of each"):
+        model.report(data=X, y=y)
+    with pytest.raises(ValueError, match="needs what is to be predicted"):
+        model.report(data=X, task=task)
+
+
+def test_a_page_is_written_and_needs_nothing_else(team, tmp_path):
+    model, _ = team
+    page = model.report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text == page.html
+    assert not re.search(r"(src|href)=\"(?!#)", text)
+    assert "url(" not in text
+    assert str(tmp_path) not in text
+    assert json.loads(json.dumps(page.document)) == page.document
+
+
+def test_names_that_are_markup_are_shown_as_text():
+    X, y, task = kin(4, name=lambda t: f"{HOSTILE}{t}")
+    X = X.rename(columns={"a": '"><img src=x onerror=alert(1)>'})
+    model = kinfolk.ClusteredNB(random_state=0).fit(X, y, task=task)
+    html = model.report(data=X, y=y, task=task).html
+    assert HOSTILE not in html
+    assert "<img" not in html
+    assert html.count("<script>") == 1
+
+
+@pytest.mark.parametrize("n_tasks", [201, 2500])
+def test_a_page_of_many_tasks_stays_small(n_tasks):
+    X, y, task = kin(n_tasks, 4)
+    model = kinfolk.ClusteredNB(random_state=0, inference="bhc" if n_tasks < 1000 else "randomised-bhc")
+    model = model.fit(X, y, task=task)
+    page = model.report()
+    assert len(page.html.encode()) < 1_000_000
+    assert page.html.count('<tr id="task-') == 200
+    assert len(page.document["tasks"]) == n_tasks
+
+
+def test_estimators_that_are_fitted_show_a_summary_in_notebooks(team):
+    model, _ = team
+    assert "40 tasks fall into 2 clusters" in model._repr_html_()
+    assert "clusters of kin" not in kinfolk.ClusteredNB()._repr_html_()
+
+
+def test_a_model_that_is_not_fitted_has_no_report():
+    with pytest.raises(Exception, match="not fitted"):
+        kinfolk.ClusteredNB().report()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        kinfolk.NoSharingNB(random_state=0),
+        kinfolk.CompleteSharingNB(random_state=0),
+        kinfolk.PrototypeNB(random_state=0, n_chains=2, n_burn_in=10, n_draws=10),
+        kinfolk.ClusteredNB(random_state=0, inference="gibbs", n_chains=2, n_burn_in=5, n_draws=5),
+        kinfolk.ClusteredNB(random_state=0, inference="variational"),
+        kinfolk.ClusteredNB(random_state=0, inference="exact"),
+    ],
+    ids=lambda model: f"{type(model).__name__} {getattr(model, 'inference', '')}",
+)
+def test_every_naive_bayes_model_has_a_report_that_is_the_same_after_loading(model, tmp_path):
+    X, y, task = kin(6, 10)
+    model.fit(X, y, task=task)
+    kinfolk.save(model, tmp_path / "model.kin")
+    loaded = kinfolk.load(tmp_path / "model.kin", estimator=True)
+    page, again = model.report(), loaded.report()
+    assert page.html == again.html
+    assert f"<h1>{type(model).__name__}, 6 tasks</h1>" in page.html
+
+
+def test_an_average_says_how_far_each_member_is_believed():
+    X, y, task = kin(6, 10)
+    model = kinfolk.AveragedNB(random_state=0).fit(X, y, task=task)
+    assert "believed: " in model.report().html
+
+
+def test_linear_models_show_their_sources_and_are_compared_with_linear_ones():
+    rng = np.random.default_rng(0)
+    X, task = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc")), np.repeat(["x", "y", "z"], 40)
+    y = X["a"].to_numpy() * np.where(task == "x", -2.0, 2.0) + 0.1 * rng.normal(size=120)
+    page = kinfolk.LICARegressor(random_state=0).fit(X, y, task=task).report(data=X, y=y, task=task)
+    assert "Source 0" in page.html
+    assert {entry["model"] for entry in page.document["comparison"]["models"]} == {
+        "LICARegressor",
+        "ridge-alone",
+        "ridge-pooled",
+        "ridge-task-feature",
+    }
+    assert page.document["calibration"] is None
+
+
+def test_networks_tell_which_arcs_are_shared_and_refuse_rows():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 300)
+    X = pd.DataFrame({"a": a, "b": a ^ (rng.random(300) < 0.05), "c": rng.integers(0, 2, 300)}).astype(str)
+    model = kinfolk.BayesNets(random_state=0).fit(X, task=np.repeat(["x", "y"], 150))
+    page = model.report()
+    arcs = page.document["details"]["arcs"]
+    assert [sorted([arc["parent"], arc["child"]]) for arc in arcs] == [["a", "b"]]
+    assert arcs[0]["n_tasks"] == arcs[0]["of"] == 2
+    with pytest.raises(ValueError, match="leave the rows out"):
+        model.report(data=X, y="a", task=np.repeat(["x", "y"], 150))
+
+
+def test_sequences_tell_how_many_states_tasks_have():
+    rng = np.random.default_rng(0)
+    model = kinfolk.SharedIHMM(random_state=0, n_chains=2, n_burn_in=5, n_draws=6)
+    model.fit([rng.normal(size=(20, 1)) for _ in range(3)], task=["x", "y", "z"])
+    page = model.report()
+    assert "Hidden states" in page.html
+    np.testing.assert_allclose(np.sum(page.document["details"]["n_states"], axis=1), 1.0)
+
+
+def test_two_models_are_held_against_each_other(team):
+    model, (X, y, task) = team
+    alone = kinfolk.NoSharingNB(random_state=0).fit(X, y, task=task)
+    page = kinfolk.reporting.compare({"shared": model, "apart": alone}, data=X, y=y, task=task)
+    assert page.document["agreement"] == [("shared", "apart", 0.0)]
+    assert "Take &#x27;shared&#x27;" in page.html
+    assert "nobody" in page.html
+    with pytest.raises(ValueError, match="at least two"):
+        kinfolk.reporting.compare({"one": model})
