@@ -21,13 +21,14 @@ _free = Lock()
 
 
 @contextmanager
-def progress_bar(what: str, total: int | None, shown: bool) -> Iterator[Callable[[int], None]]:
+def progress_bar(what: str, total: int | None, verbose: bool | None) -> Iterator[Callable[[int], None]]:
     """Give a function to call with the number of steps just done; it may be called from any thread.
 
-    ``total`` is None where nobody knows how many steps there will be. On a terminal a bar waits until the work has
-    taken a second, and within work that has a bar there is no other.
+    ``total`` is None where nobody knows how many steps there will be, ``verbose`` where nobody said whether to
+    show it (:func:`progress_wanted`). On a terminal a bar waits until the work has taken a second, and within work that
+    has a bar there is no other.
     """
-    if not shown or not _free.acquire(blocking=False):
+    if not progress_wanted(verbose) or not _free.acquire(blocking=False):
         yield no_progress
         return
     from rich.console import Console

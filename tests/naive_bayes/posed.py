@@ -55,4 +55,4 @@ def pose(statistics: Statistics, unlabelled: Rows, label_prior: Any, feature_pri
 
 def posed_to(model: Any) -> Posed:
     """What a fitted estimator inferred from."""
-    return Posed(model._prepared(model._result.data), model._result.hyper)
+    return Posed(model._sharing().prepared(model._result.data), model._result.hyper)

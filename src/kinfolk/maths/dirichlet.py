@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.maths.conjugate import N_CELLS, NumberGroups, log_marginal_of_number, number_groups, prior_of
+from kinfolk.maths.conjugate import N_CELLS, NumberGroups, log_marginal_of_number, prior_of
 
 # Beyond this many table entries the tables leave the processor's caches and a call of lgamma is as fast.
 _MAX_TABLE = 1 << 20
@@ -64,7 +64,7 @@ def dirichlet_product(
         index[: len(prior)].astype(np.int64),
         index[len(prior) :].astype(np.int64),
         np.ascontiguousarray(tables.reshape(len(distinct), width)),
-        number_groups(len(prior), np.zeros(0, dtype=np.int64), np.zeros((0, 4))) if numbers is None else numbers,
+        NumberGroups(len(prior), np.zeros(0, dtype=np.int64), np.zeros((0, 5))) if numbers is None else numbers,
     )
 
 

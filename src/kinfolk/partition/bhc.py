@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 # Partners that a cluster remembers. More of them save few comparisons: with 4, tasks without any structure need a
 # quarter more than the n² that are needed at least, with 8 a fifth; clustered tasks need next to none with either.
 _N_REMEMBERED = 4
+# Merges are made in stretches, so that a caller sees progress and can interrupt; shorter ones would cost more than the
+# merges.
+FEWEST_MERGES = 256
 # Columns taken at a time, so that the sums under way stay in the processor's first cache.
 _N_TOGETHER = 1024
 # Share of the places that clusters fill at least, where there are more than a few; a gap is compared with like a
@@ -115,8 +118,7 @@ def join_greedily(
         np.full(n, np.inf),
     )
     merges = Merges(np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1), np.empty(n - 1))
-    # In stretches, so that a caller sees progress and can interrupt; short ones would cost more than the merges.
-    stretch = max(256, n // 50)
+    stretch = max(FEWEST_MERGES, n // 50)
     width, done = n, 0
     while done < n - 1:
         before = done

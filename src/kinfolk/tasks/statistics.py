@@ -8,13 +8,14 @@ In the papers: Roy (2006), eq. 2.1–2.7, A.1–A.2.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.maths.conjugate import COUNT, GAUSSIAN, N_CELLS, number_groups, third_cell
+from kinfolk.maths.conjugate import COUNT, GAUSSIAN, N_CELLS, NumberGroups, number_groups, third_cell
 from kinfolk.tasks.columns import as_ids, sort_values
 from kinfolk.tasks.schema import Number, Schema
 
@@ -38,8 +39,8 @@ class Layout:
         Number of counts of one label, of counts of all labels, and of cells: all counts, then the sums of numbers.
     group_start : array
         First cell of every group of counts, and the number of counts at the end.
-    families, number_groups
-        Family of every column of numbers, by the names of ``maths.conjugate``; their groups with their priors.
+    families : array
+        Family of every column of numbers, by the names of ``maths.conjugate``.
     """
 
     def __init__(
@@ -61,10 +62,12 @@ class Layout:
         self.group_start = np.concatenate([starts, [self.n_counts]]).astype(np.int64)
         families = [GAUSSIAN if number.family == "gaussian" else COUNT for number in numbers]
         self.families = np.array(families, dtype=np.int64)
-        prior = np.array([number.prior for number in numbers], dtype=np.float64).reshape(-1, 4)
-        self.number_groups = number_groups(
-            self.n_counts, np.tile(self.families, n_labels), np.tile(prior, (n_labels, 1))
-        )
+
+    @cached_property
+    def number_groups(self) -> NumberGroups:
+        """The groups of the columns of numbers, with their priors."""
+        prior = np.array([number.prior for number in self.numbers], dtype=np.float64).reshape(-1, 4)
+        return number_groups(self.n_counts, np.tile(self.families, self.n_labels), np.tile(prior, (self.n_labels, 1)))
 
     def sums_of_numbers(self, statistics: NDArray[Any]) -> NDArray[np.float64]:
         """The sums of numbers out of rows of cells (rows, labels, columns of numbers, 3)."""

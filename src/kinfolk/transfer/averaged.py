@@ -27,7 +27,7 @@ from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.naive_bayes.estimators.parameters import is_learn
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
 from kinfolk.posterior import Archive, plain, schema_about, unplain
-from kinfolk.progress import progress_bar, progress_wanted
+from kinfolk.progress import progress_bar
 from kinfolk.tasks.answering import tell
 from kinfolk.tasks.keywords import task_by_keyword, third_by_keyword
 from kinfolk.tasks.schema import encode
@@ -177,7 +177,7 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
             unlabelled=self.unlabelled,
         )
         n_fits = len(members) * (1 + (self.n_folds if self.weigh_by == "held-out" else 0))
-        with all_or_nothing(self), progress_bar("Fitting models", n_fits, progress_wanted(self.verbose)) as advance:
+        with all_or_nothing(self), progress_bar("Fitting models", n_fits, self.verbose) as advance:
 
             def fitted(member: SharingNB, training: Training) -> SharingNB:
                 known = training.known._replace(model=type(member).__name__)
@@ -266,7 +266,7 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         members = self._chosen_members(seed)
         with (
             all_or_nothing(self),
-            progress_bar("Fitting models", len(members), progress_wanted(self.verbose)) as advance,
+            progress_bar("Fitting models", len(members), self.verbose) as advance,
         ):
 
             def fitted(member: SharingNB) -> SharingNB:

@@ -24,7 +24,6 @@ from kinfolk.naive_bayes.inference.fitting import LeftOut, Sharing
 from kinfolk.naive_bayes.inference.options import Effort, Options, Schedule
 from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, NaiveBayesFit, TrainingData
 from kinfolk.posterior import Archive, names_from, schema_from, unplain
-from kinfolk.progress import progress_wanted
 from kinfolk.tasks.answering import Known
 from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.keywords import third_by_keyword
@@ -98,7 +97,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
     def _options(self) -> Options:
         """What the parameters that all estimators have say of how inference is to go about it."""
         schedule = Schedule(self.n_chains, self.n_burn_in, self.n_draws)
-        return Options(schedule=schedule, n_jobs=self.n_jobs, verbose=progress_wanted(self.verbose))
+        return Options(schedule=schedule, n_jobs=self.n_jobs, verbose=self.verbose)
 
     def _uses_unlabelled(self) -> bool:
         """Whether rows without a label are learnt from."""
@@ -195,9 +194,9 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         if n_unlabelled and not sharing.uses_unlabelled:
             self._tell_of_rows_left_out(n_unlabelled)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        prepared, temper_before = self._prepared(data), None if before is None else before.hyper.temper
         hyper = self._hyper_parameters(training.schema, training.classes, data.statistics.layout)
-        hyper, posterior = sharing.fit(prepared, labelled, hyper, seed, temper_before)
+        temper_before = None if before is None else before.hyper.temper
+        hyper, posterior = sharing.fit(data, labelled, hyper, seed, temper_before)
         if posterior.convergence is not None and not posterior.convergence.converged:
             warnings.warn(posterior.convergence.advice(), ConvergenceWarning, stacklevel=4)
         return NaiveBayesFit(
@@ -217,21 +216,6 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
     def _hyper_parameters(self, schema: Schema, classes: NDArray[Any], layout: Layout) -> HyperParameters:
         """Hyper-parameters as the parameters give them."""
         return hyper_parameters({name: getattr(self, name) for name in self._hyper_names}, schema, classes, layout)
-
-    def _prepared(self, data: TrainingData) -> TrainingData:
-        """Data in types that inference can add up in."""
-        statistics, weights = data.statistics, data.unlabelled.weights
-        if weights is not None and (weights != np.floor(weights)).any():
-            statistics = statistics._replace(
-                feature_counts=statistics.feature_counts.astype(np.float64),
-                label_counts=statistics.label_counts.astype(np.float64),
-            )
-        elif not self._sharing().narrow:
-            n_rows, counts = statistics.label_counts.sum(), (statistics.feature_counts, statistics.label_counts)
-            whole = [part.dtype for part in counts if part.dtype.kind in "iu"]
-            if any(dtype.itemsize < 4 or n_rows > np.iinfo(dtype).max for dtype in whole):
-                statistics = statistics.widened()
-        return TrainingData(statistics, data.unlabelled)
 
     def _tell_of_rows_left_out(self, n_unlabelled: int) -> None:
         """Warn where rows without a label are not learnt from."""
@@ -337,14 +321,15 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         if fit.posterior.evidence is not None:
             return fit.posterior.evidence
         if self._evidence_found is None:
-            sharing, data = self._sharing(), self._prepared(fit.data)
+            sharing = self._sharing()
+            data = sharing.prepared(fit.data)
             self._evidence_found = sharing.model.evidence(data, fit.hyper, sharing.options, fit.seed)
         return self._evidence_found
 
     def _leave_out(self, rows: Rows) -> LeftOut:
         """What the model says of each of these training rows without it."""
         fit, sharing = self._result, self._sharing()
-        data = self._prepared(fit.data)
+        data = sharing.prepared(fit.data)
         return sharing.model.leave_out(data, fit.hyper, fit.posterior, rows, sharing.options)
 
     def conditional_evidence(
@@ -392,7 +377,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
             raise ValueError(f"n_runs={n_runs!r}: a standard error needs at least 2 runs")
         fit, sharing = self._result, self._sharing()
         seed = fit.seed if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
-        data, rows = training_rows(self._prepared(fit.data), fit.rows, sharing.uses_unlabelled)
+        data, rows = training_rows(sharing.prepared(fit.data), fit.rows, sharing.uses_unlabelled)
         effort = Effort(n_runs, target_error, max_powers, seed, self.n_jobs)
         return sharing.model.labels_given_features(data, fit.hyper, fit.posterior, rows, sharing.options, effort)
 

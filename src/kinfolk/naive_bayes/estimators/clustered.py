@@ -299,7 +299,7 @@ class ClusteredNB(SharingNB):
         if method == "search" and not self._is_plain():
             raise ValueError('method="search" knows one partition for all features, the same rates within clusters')
         fit, sharing = self._result, self._sharing()
-        data = self._prepared(fit.data)
+        data = sharing.prepared(fit.data)
         if not sharing.uses_unlabelled:
             data = data.labelled_only()
         if method == "annealed":

@@ -20,7 +20,7 @@ from kinfolk.naive_bayes.model.values import (
     make_blocks,
     prune,
 )
-from kinfolk.partition.bhc import cluster_hierarchically
+from kinfolk.partition.bhc import FEWEST_MERGES, cluster_hierarchically
 from kinfolk.partition.crp import joining_weights
 from kinfolk.partition.randomised_bhc import cluster_in_random_parts
 from kinfolk.partition.tree import Nodes
@@ -36,7 +36,9 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
     """
     statistics, order, product = data.statistics, data.canonical_order, feature_product(data, hyper)
     n_tasks, arranged = len(order), statistics.feature_counts[order]
-    with progress_bar("Joining tasks", n_tasks - 1, True) if options.verbose else nullcontext() as advance:
+    # Of fewer tasks nothing is heard before all are joined.
+    tells = n_tasks > FEWEST_MERGES
+    with progress_bar("Joining tasks", n_tasks - 1, options.verbose) if tells else nullcontext() as advance:
         if options.inference == "randomised-bhc":
             tree = cluster_in_random_parts(
                 arranged, product, hyper.concentration, seed, n_jobs=options.n_jobs, progress=advance

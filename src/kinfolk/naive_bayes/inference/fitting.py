@@ -89,6 +89,7 @@ class Sharing(NamedTuple):
         Powers are learnt from the labelled ``rows``; where these are too few beside what is counted, they stay as they
         were before, or one.
         """
+        data = self.prepared(data)
         if "label_prior" in hyper.learns:
             of_tasks = data.statistics.label_counts
             shared = of_tasks.sum(axis=0, keepdims=True) if self.options.share_labels else of_tasks
@@ -101,6 +102,21 @@ class Sharing(NamedTuple):
             left_out = self.model.leave_out(data, hyper, fitted, some, self.options)
             return hyper._replace(temper=learn_temper(left_out, self.averaged)), fitted
         return hyper if temper_before is None else hyper._replace(temper=np.asarray(temper_before)), fitted
+
+    def prepared(self, data: TrainingData) -> TrainingData:
+        """Data in types that inference can add up in."""
+        statistics, weights = data.statistics, data.unlabelled.weights
+        if weights is not None and (weights != np.floor(weights)).any():
+            statistics = statistics._replace(
+                feature_counts=statistics.feature_counts.astype(np.float64),
+                label_counts=statistics.label_counts.astype(np.float64),
+            )
+        elif not self.narrow:
+            n_rows, counts = statistics.label_counts.sum(), (statistics.feature_counts, statistics.label_counts)
+            whole = [part.dtype for part in counts if part.dtype.kind in "iu"]
+            if any(dtype.itemsize < 4 or n_rows > np.iinfo(dtype).max for dtype in whole):
+                statistics = statistics.widened()
+        return TrainingData(statistics, data.unlabelled)
 
 
 def learn_label_prior(label_counts: NDArray[Any]) -> Floats:

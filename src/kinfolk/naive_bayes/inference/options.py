@@ -54,7 +54,7 @@ class Options(NamedTuple):
     batch_size: int | None = None
     device: str | None = None
     n_jobs: int | None = None
-    verbose: bool = False
+    verbose: bool | None = False
 
 
 class Effort(NamedTuple):

@@ -141,7 +141,8 @@ def feature_product(data: TrainingData, hyper: HyperParameters) -> DirichletProd
     # Beside numbers all cells are floats.
     if (statistics.label_counts if layout.numbers else statistics.feature_counts).dtype.kind in "iu":
         largest = int(statistics.label_counts.sum()) + len(data.unlabelled.labels)
-    return dirichlet_product(hyper.feature_prior, layout.group_start, largest, layout.number_groups)
+    numbers = layout.number_groups if layout.numbers else None
+    return dirichlet_product(hyper.feature_prior, layout.group_start, largest, numbers)
 
 
 class Blocks(NamedTuple):
