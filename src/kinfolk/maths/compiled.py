@@ -10,6 +10,8 @@ wait until it has returned, unless it is being compiled.
 
 from __future__ import annotations
 
+# What ``signal`` wraps to give handlers names, which takes longer than a small kernel.
+import _signal  # type: ignore[import-not-found]
 import signal
 import threading
 from collections.abc import Callable
@@ -74,17 +76,17 @@ class _KernelOfGenerator(CPUDispatcher):
     usual: Callable[[int, Any], Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        usual: Any = signal.getsignal(signal.SIGINT)
+        usual: Any = _signal.getsignal(signal.SIGINT)
         if threading.current_thread() is not threading.main_thread() or not callable(usual):
             return super().__call__(*args, **kwargs)
         waiting: list[Any] = []
-        signal.signal(signal.SIGINT, lambda number, frame: waiting.append((number, frame)))
+        _signal.signal(signal.SIGINT, lambda number, frame: waiting.append((number, frame)))
         _KernelOfGenerator.usual = usual
         try:
             return super().__call__(*args, **kwargs)
         finally:
             _KernelOfGenerator.usual = None
-            signal.signal(signal.SIGINT, usual)
+            _signal.signal(signal.SIGINT, usual)
             if waiting:
                 usual(*waiting[0])
 

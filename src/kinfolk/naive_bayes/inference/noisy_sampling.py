@@ -89,6 +89,7 @@ class NoisyChain:
         self.seating = Seating(self.counts.astype(np.float64) if annealed else self.counts, product, float(start))
         self.seating.place(np.zeros(len(counts), dtype=np.int64))
         self.votes = self.counts.copy()
+        self.cluster = np.full(len(counts), -1)
         widths = np.ones(model.n_groups), np.ones(len(model.prototype_prior))
         self.copies = State(np.zeros(model.n_groups), np.zeros((1, len(model.prototype_prior))), *widths)
 
@@ -155,17 +156,19 @@ class NoisyChain:
 
     def redraw_prototypes(self, rng: np.random.Generator) -> None:
         """Redraw the prototypes of all clusters given votes and seats."""
-        taken = self.follow_seats()
+        taken, cluster = np.unique(self.seating.seat, return_inverse=True)
+        # Often nobody has moved.
+        if not np.array_equal(cluster, self.cluster):
+            self.follow_seats()
         drawn = log_gamma_draws(self.seating.cluster_counts[taken] + self.model.prototype_prior, rng)
         starts, widths = self.model.group_start[:-1], np.diff(self.model.group_start)
         log_prototype = drawn - np.repeat(np.logaddexp.reduceat(drawn, starts, axis=1), widths, axis=1)
         self.copies = self.copies._replace(log_prototype=log_prototype)
 
-    def follow_seats(self) -> NDArray[np.int64]:
-        """Number the clusters that are taken, and tally their tasks' counts; returns their seats."""
+    def follow_seats(self) -> None:
+        """Number the clusters that are taken, and tally their tasks' counts."""
         taken, self.cluster = np.unique(self.seating.seat, return_inverse=True)
         self.tallies = tally_by_cluster(self.counts, self.model.group_start, self.cluster, len(taken))
-        return taken
 
     @property
     def log_joint(self) -> float:

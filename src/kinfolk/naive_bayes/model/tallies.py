@@ -23,6 +23,8 @@ from kinfolk.maths.rising import log_rising
 
 # Points of log a in tables: from one to the next, cubics are right to about 1e−9 of what is summed.
 _FIRST_POINT, _STEP, _N_POINTS = -12.0, 0.05, 481
+# A product of factors is turned into a logarithm once it is this large.
+_LARGE = 1e100
 # Levels are used up to this many times as many of them as tasks: a logarithm costs a third of an lgamma.
 _LEVELS_PER_COUNT = 3
 
@@ -168,9 +170,13 @@ def _tabulate(tallies, table):  # type: ignore[no-untyped-def]
             table[row, point, 1] = slope * _STEP
 
 
-@compiled
+# Inlined by force: a call hands all arrays of the tallies on and counts a reference for each.
+@compiled(forceinline=True)
 def log_risings(tallies, row, log_a):  # type: ignore[no-untyped-def]
     """Σ_u log a↑n_u of one row of tallies, from the table where that reaches."""
+    first, last = tallies.start[row], tallies.start[row + 1]
+    if first == last:
+        return 0.0
     table, place = tallies.table, (log_a - _FIRST_POINT) / _STEP
     if 0.0 <= place < table.shape[1] - 1.0:
         point = int(place)
@@ -187,11 +193,19 @@ def log_risings(tallies, row, log_a):  # type: ignore[no-untyped-def]
         return left + t * (slope + t * bent)
     a = np.exp(log_a)
     total = 0.0
-    for i in range(tallies.start[row], tallies.start[row + 1]):
-        if not tallies.is_level[i]:
-            total += tallies.weight[i] * log_rising(a, log_a, tallies.at[i])
-        elif tallies.at[i] > 0.0:
-            total += tallies.weight[i] * np.log(a + tallies.at[i])
+    # By names of their own, because taking an array out of a tuple in a loop counts a reference each time.
+    ats, weights, is_level = tallies.at, tallies.weight, tallies.is_level
+    # Levels that weigh the same are multiplied first, and have one logarithm together.
+    factors, power = 1.0, 0.0
+    for i in range(first, last):
+        at, weight = ats[i], weights[i]
+        if not is_level[i]:
+            total += weight * log_rising(a, log_a, at)
+        elif at > 0.0:
+            if weight != power or factors > _LARGE:
+                total += power * np.log(factors)
+                factors, power = 1.0, weight
+            factors *= a + at
         else:
-            total += tallies.weight[i] * log_a
-    return total
+            total += weight * log_a
+    return total + power * np.log(factors)
