@@ -319,9 +319,13 @@ def test_columns_of_numbers_are_taken_as_the_command_line_says(run: Run, meeting
     write(meetings, Path("train.csv"))
     assert run("fit", "train.csv", *ROLES, "--numeric", "gaussian", "-o", "team.kin").exit_code == 0
     assert kinfolk.load("team.kin", estimator=True).numeric == "gaussian"
-    refused = run("fit", "train.csv", *ROLES, "--model", "prototype", "--numeric", "auto", "-o", "team.kin")
+    refused = run("fit", "train.csv", *ROLES, "--model", "prototype", "--numeric", "gaussian", "-o", "team.kin")
     assert refused.exit_code == 2
-    assert "--numeric belongs to --model clustered, no-sharing or complete-sharing" in refused.stderr
+    assert "PrototypeNB takes no columns of numbers" in refused.stderr
+    refused = run("fit", "train.csv", "--task", "who", "--model", "bayesnets", "--numeric", "auto", "-o", "team.kin")
+    assert refused.exit_code == 2
+    models = "clustered, no-sharing, complete-sharing, prototype or averaged"
+    assert f"--numeric belongs to --model {models}" in refused.stderr
 
 
 def test_a_linear_model_fitted_in_python_predicts_and_decides(run: Run, meetings: pd.DataFrame) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
+from sklearn.base import clone
 
 import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
@@ -471,17 +472,40 @@ def test_a_column_that_is_not_there_is_named():
         ClusteredNB(**PLAIN, numeric={"weight": "gaussian"}).fit(ROWS, LABELS, task=TASKS)
 
 
-def test_variational_inference_says_that_it_takes_no_numbers():
-    with pytest.raises(ValueError, match='inference="variational" takes no columns of numbers'):
-        ClusteredNB(**PLAIN, inference="variational", numeric=FAMILIES).fit(ROWS, LABELS, task=TASKS)
+WITHOUT_DENSITIES = {
+    'partition_per="feature"': ClusteredNB(partition_per="feature"),
+    'within="noisy"': ClusteredNB(within="noisy", **FEW),
+    'inference="variational"': ClusteredNB(inference="variational"),
+    "PrototypeNB": PrototypeNB(**FEW),
+}
 
 
-@pytest.mark.parametrize("option", [{"partition_per": "feature"}, {"within": "noisy"}])
-def test_other_ways_of_sharing_say_that_they_take_no_numbers(option):
-    with pytest.raises(ValueError, match="take no columns of numbers"):
-        ClusteredNB(numeric=FAMILIES, **option).fit(ROWS, LABELS, task=TASKS)
+@pytest.mark.parametrize("name", WITHOUT_DENSITIES)
+@pytest.mark.parametrize("numeric", [FAMILIES, {"visits": "count"}])
+def test_models_of_rates_alone_say_that_they_take_no_numbers(name, numeric):
+    column = "height" if "height" in numeric else "visits"
+    with pytest.raises(ValueError, match=f"{name} takes no columns of numbers, as column '{column}' is to be"):
+        clone(WITHOUT_DENSITIES[name]).set_params(numeric=numeric).fit(ROWS, LABELS, task=TASKS)
 
 
-def test_the_prototype_model_goes_on_binning():
-    assert "numeric" not in PrototypeNB().get_params()
-    assert PrototypeNB().numeric == "bin"
+def test_numbers_that_came_before_are_refused_by_a_model_of_rates_alone():
+    model = ClusteredNB(**PLAIN, numeric=FAMILIES).fit(ROWS, LABELS, task=TASKS)
+    with pytest.raises(ValueError, match='within="noisy" takes no columns of numbers'):
+        model.set_params(within="noisy").partial_fit(ROWS, LABELS, task=TASKS)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", WITHOUT_DENSITIES)
+def test_auto_chooses_between_bins_and_categories_for_models_of_rates_alone(name):
+    rng = np.random.default_rng(0)
+    y, task = rng.integers(0, 2, 80), rng.integers(0, 3, 80)
+    # Of whole numbers, smooth ones that go with the label are best in bins, and round ones best as categories.
+    columns = {
+        "height": rng.normal(size=80),
+        "age": np.round(30.0 + 4.0 * rng.normal(size=80) + 10.0 * y).astype(int),
+        "price": np.where(rng.random(80) < 0.8, 5 * rng.integers(0, 12, 80), rng.integers(0, 60, 80)),
+    }
+    model = clone(WITHOUT_DENSITIES[name]).set_params(numeric="auto", random_state=0)
+    found = model.fit(pd.DataFrame(columns), y, task=task)._result.schema.columns
+    assert [column.number is None for column in found] == [True] * 3
+    assert [column.edges is None for column in found] == [False, False, True]

@@ -57,8 +57,8 @@ MODELS: dict[Model, Kind] = {
     Model.clustered: Kind("ClusteredNB", "naive_bayes", _ALONE | {"inference", "concentration", "numeric"}),
     Model.no_sharing: Kind("NoSharingNB", "naive_bayes", _ALONE | {"numeric"}),
     Model.complete_sharing: Kind("CompleteSharingNB", "naive_bayes", _ALONE | {"numeric", "share_labels"}),
-    Model.prototype: Kind("PrototypeNB", "naive_bayes", _ALONE),
-    Model.averaged: Kind("AveragedNB", "naive_bayes", _LABELLED),
+    Model.prototype: Kind("PrototypeNB", "naive_bayes", _ALONE | {"numeric"}),
+    Model.averaged: Kind("AveragedNB", "naive_bayes", _LABELLED | {"numeric"}),
     Model.bayesnets: Kind("BayesNets", "networks", _NETWORKS),
 }
 

@@ -41,11 +41,13 @@ def learn_schema(
     declared: Mapping[int, Sequence[Any]],
     numeric: str | Mapping[Any, str] = "bin",
     labels: NDArray[np.int32] | None = None,
+    densities: bool = True,
 ) -> Schema:
     """Learn categories, bin edges and units from a table whose rows of weight zero are already gone.
 
     ``declared`` holds the categories that categorical columns declare, by the columns' places; ``numeric`` says what to
-    do with numbers, and ``labels`` (codes, −1 unlabelled) help where it says "auto".
+    do with numbers, and ``labels`` (codes, −1 unlabelled) help where it says "auto", which takes none of the
+    ``densities`` of numbers where a model has none.
     """
     chosen = _chosen_columns(table, categorical_features)
     own_bins = {table.position(key): value for key, value in bins.items()} if isinstance(bins, Mapping) else {}
@@ -69,7 +71,7 @@ def learn_schema(
         if i not in own_bins:
             categorical = _is_categorical(i, values, place in declared, chosen)
             certain = place in declared or chosen is not None
-            kinds = _kinds(values, categorical, certain, wanted, i in named)
+            kinds = _kinds(values, categorical, certain, wanted, i in named, densities)
         if kinds != ["category"] and values.dtype == object and any(value is not None for value in values):
             wish = "it has no bins" if kinds == ["bin"] else f"numeric={wanted!r} is for numbers"
             raise ValueError(f"{label} holds text: {wish}, name it in categorical_features")
@@ -104,17 +106,20 @@ def _check_numeric(numeric: Any) -> None:
             raise ValueError(f"numeric={numeric!r}: give one of {known}, or a mapping from columns to these")
 
 
-def _kinds(values: NDArray[Any], categorical: bool, certain: bool, wanted: str, named: bool) -> list[str]:
+def _kinds(
+    values: NDArray[Any], categorical: bool, certain: bool, wanted: str, named: bool, densities: bool
+) -> list[str]:
     """What a column may be taken as, of which the most probable will be chosen.
 
     ``certain`` says that the user, not the values, made it categorical or not; ``named`` that ``wanted`` was asked for
     this very column.
     """
     if wanted == "auto" and values.dtype.kind in "iuf":
+        kinds = ["bin", "gaussian", "count"] if densities else ["bin"]
         if not categorical:
-            return ["bin", "gaussian", "count"]
+            return kinds
         if not certain and _n_distinct(values) > FEW_CATEGORIES:
-            return ["category", "bin", "gaussian", "count"]
+            return ["category", *kinds]
     if categorical and (not named or wanted == "auto"):
         return ["category"]
     return ["bin" if wanted == "auto" else wanted]

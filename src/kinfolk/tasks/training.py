@@ -44,11 +44,15 @@ _ROWS_OF_A_GROUP = 5
 
 
 class Columns(NamedTuple):
-    """How an estimator wants columns read; the words are those of its parameters."""
+    """How an estimator wants columns read; the words are those of its parameters.
+
+    ``counts_alone`` is what its model is called where it has no densities of numbers, else None.
+    """
 
     categorical_features: str | Sequence[Any] = "auto"
     bins: int | Mapping[Any, Any] = 8
     numeric: str | Mapping[Any, str] = "bin"
+    counts_alone: str | None = None
 
 
 class Arrival(NamedTuple):
@@ -133,11 +137,18 @@ class Labelled(NamedTuple):
                 self.declared,
                 columns.numeric,
                 self.labels.codes[counted],
+                columns.counts_alone is None,
             )
             if isinstance(columns.categorical_features, str):
                 schema = _without_identifiers(schema, kept, self.declared)
         else:
             schema, backend = before.schema, before.backend
+        if columns.counts_alone is not None and schema.numbers:
+            name = next(column.name for column in schema.columns if column.number is not None)
+            raise ValueError(
+                f"{columns.counts_alone} takes no columns of numbers, as column {name!r} is to be: it has rates of "
+                'values and no densities; give numeric="bin", or "auto", which then chooses between bins and categories'
+            )
         rows = Rows(schema.encode(table), self.labels.codes, place, weights, schema.encode_numbers(table))
         return Training(known, schema, self.labels.classes, rows, counted, backend)
 

@@ -77,7 +77,8 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
     n_folds : int, default=5
         Parts that are held out in turn.
     task_column, new_tasks, categorical_features, bins, numeric, unlabelled
-        As in the models that are averaged by default, to which they are passed on.
+        As in the models that are averaged by default, to which they are passed on. The prototype model, which has no
+        densities of numbers, has bins where others take a column as Gaussian or as counts.
     random_state : int, RandomState or None
         Seed of the folds and of the members that sample.
     n_jobs : int or None
@@ -311,6 +312,7 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
             for member in default.values():
                 taken = member.get_params()
                 member.set_params(**{name: value for name, value in common.items() if name in taken})
+            default["prototype"].set_params(numeric=_in_bins(self.numeric))
             return default
         given = self.members
         if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
@@ -571,6 +573,19 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
 _MEMBERS: dict[str, type[SharingNB]] = {
     each.__name__: each for each in (NoSharingNB, CompleteSharingNB, PrototypeNB, ClusteredNB)
 }
+
+
+def _in_bins(numeric: Any) -> Any:
+    """The same for a model without densities of numbers.
+
+    Examples
+    --------
+    >>> _in_bins("gaussian"), _in_bins("auto"), _in_bins({"size": "count", "age": "auto"})
+    ('bin', 'auto', {'size': 'bin', 'age': 'auto'})
+    """
+    if isinstance(numeric, Mapping):
+        return {column: _in_bins(kind) for column, kind in numeric.items()}
+    return "bin" if isinstance(numeric, str) and numeric in ("gaussian", "count") else numeric
 
 
 def _name(i: int, member: Any) -> str:

@@ -88,7 +88,11 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
 
     def _columns(self) -> Columns:
         """How the parameters want columns read."""
-        return Columns(self.categorical_features, self.bins, self.numeric)
+        return Columns(self.categorical_features, self.bins, self.numeric, self._counts_alone())
+
+    def _counts_alone(self) -> str | None:
+        """What has no densities of numbers, if something has none: a model or a choice."""
+        return None
 
     def _sharing(self) -> Sharing:
         """How tasks share, and what the parameters say of how inference is to go about it."""

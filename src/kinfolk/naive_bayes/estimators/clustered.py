@@ -242,15 +242,19 @@ class ClusteredNB(SharingNB):
     def _is_plain(self) -> bool:
         return (self.partition_per, self.within) == _PLAIN
 
-    def _tell_of_rows_left_out(self, n_unlabelled: int) -> None:
-        way = f'inference="{self.inference}"'
+    def _way(self) -> str:
+        """What tells the model from that of the papers or, if nothing does, how it is inferred."""
         if self.partition_per == "feature":
-            way = 'partition_per="feature"'
-        elif self.within == "noisy":
-            way = 'within="noisy"'
+            return 'partition_per="feature"'
+        return 'within="noisy"' if self.within == "noisy" else f'inference="{self.inference}"'
+
+    def _counts_alone(self) -> str | None:
+        return None if self._is_plain() and self.inference != "variational" else self._way()
+
+    def _tell_of_rows_left_out(self, n_unlabelled: int) -> None:
         instead = 'inference="gibbs"' if self._is_plain() else 'inference="gibbs" without it'
         warnings.warn(
-            f"{n_unlabelled} unlabelled row{'s are' if n_unlabelled > 1 else ' is'} left out by {way}; "
+            f"{n_unlabelled} unlabelled row{'s are' if n_unlabelled > 1 else ' is'} left out by {self._way()}; "
             f"{instead} learns from such rows too",
             UserWarning,
             stacklevel=5,

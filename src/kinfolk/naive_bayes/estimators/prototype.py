@@ -52,6 +52,11 @@ class PrototypeNB(SharingNB):
         different values; other numbers are binned.
     bins : int or mapping, default=8
         Number of quantile bins of numeric columns, or for named columns a number or the inner edges.
+    numeric : {"bin", "auto"} or mapping, default="bin"
+        What to do with numeric columns that are not categories: put them into bins. "auto" weighs whole numbers of 17
+        to 64 values as categories and as bins, and takes what makes the training rows most probable, all tasks pooled.
+        A mapping says so for named columns. "gaussian" and "count", which other models take, are refused: noise is
+        that of the rates of values here, and a density of numbers has none.
     unlabelled : optional
         A value of ``y`` that marks a row without a label, beside ``None`` and NaN.
     n_chains, n_burn_in, n_draws : int, default=4, 100, 200
@@ -119,6 +124,7 @@ class PrototypeNB(SharingNB):
         new_tasks: str = "warn",
         categorical_features: str | Sequence[Any] = "auto",
         bins: int | Mapping[Any, Any] = 8,
+        numeric: str | Mapping[Any, str] = "bin",
         unlabelled: Any = None,
         n_chains: int = 4,
         n_burn_in: int = 100,
@@ -135,6 +141,7 @@ class PrototypeNB(SharingNB):
             new_tasks=new_tasks,
             categorical_features=categorical_features,
             bins=bins,
+            numeric=numeric,
             unlabelled=unlabelled,
             n_chains=n_chains,
             n_burn_in=n_burn_in,
@@ -148,6 +155,9 @@ class PrototypeNB(SharingNB):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_strength_prior(self.strength_prior)
+
+    def _counts_alone(self) -> str:
+        return type(self).__name__
 
     def _sharing(self) -> Sharing:
         shape, rate = self.strength_prior

@@ -46,7 +46,6 @@ _N_POINTS = 1000
 
 def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> tuple[HyperParameters, Fitted]:
     """Sample partitions, strengths and prototypes, whatever algorithm the options name."""
-    data.refuse_numbers()
     hyper, _ = learn_from_blocks(data, hyper, options._replace(inference="gibbs"), seed)
     return noisy_sampling.infer(data, hyper, options, seed)
 

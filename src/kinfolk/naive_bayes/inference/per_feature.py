@@ -47,7 +47,6 @@ class PerFeature(NamedTuple):
         in number, whoever the tasks are); ``partition`` is the features' partition that agrees best with those of the
         others. Evidence adds up, with the labels' own counted once; it is None if any feature's is.
         """
-        data.refuse_numbers()
         hyper, _ = learn_from_blocks(data, hyper, options, seed)
         learns = frozenset() if hyper.concentration_prior is None else frozenset({"concentration"})
         n_features = len(data.statistics.layout.n_values)

@@ -33,8 +33,6 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
     there and torch goes through them.
     """
     statistics, concentration = data.statistics, hyper.concentration
-    if statistics.layout.numbers:
-        raise ValueError('inference="variational" takes no columns of numbers: use "bhc" or "gibbs", or bins')
     counts = statistics.feature_counts
     n_tasks = len(counts)
     product = dirichlet_product(hyper.feature_prior, statistics.layout.group_start, 0)

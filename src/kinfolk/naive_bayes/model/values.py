@@ -51,13 +51,6 @@ class TrainingData:
         rows = self.unlabelled
         return TrainingData(self.statistics.pooled(), rows._replace(task=np.zeros_like(rows.task)))
 
-    def refuse_numbers(self) -> None:
-        """Say so where there are columns of numbers, for the models of clusters that know counts alone."""
-        if self.statistics.layout.numbers:
-            raise ValueError(
-                'partition_per="feature" and within="noisy" take no columns of numbers: give numeric="bin"'
-            )
-
     @cached_property
     def canonical_order(self) -> NDArray[np.int64]:
         """Tasks in an order that depends on what they hold, so that results depend on neither names nor order."""
