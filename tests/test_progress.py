@@ -1,10 +1,12 @@
 """Long work shows progress on a terminal without being asked, once, and can be told not to."""
 
+import inspect
 import io
 
 import numpy as np
 import pytest
 
+import kinfolk
 from kinfolk import AveragedNB, progress
 from kinfolk.progress import progress_bar, progress_wanted
 
@@ -27,6 +29,14 @@ def watched(monkeypatch):
         return seen
 
     return look_on
+
+
+def test_no_estimator_shows_or_hides_progress_without_being_asked():
+    """Each leaves it to whether somebody looks on."""
+    for name in kinfolk.__all__:
+        parameters = getattr(getattr(kinfolk, name), "_get_param_names", list)()
+        if "verbose" in parameters:
+            assert inspect.signature(getattr(kinfolk, name)).parameters["verbose"].default is None, name
 
 
 def test_work_of_less_than_a_second_has_no_bar(watched):

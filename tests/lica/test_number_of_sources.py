@@ -43,6 +43,10 @@ def test_one_task_has_one_source():
     assert choose_n_sources(problem, "logistic", n_jobs=1).n_sources == 1
 
 
+def test_no_more_sources_than_half_the_tasks_are_tried():
+    assert choose_n_sources(tasks(1, seed=0).of_tasks([0, 1, 2]), "logistic", n_jobs=1).tried == (1,)
+
+
 def test_the_choice_does_not_hang_on_the_number_of_threads():
     problem = tasks(1, seed=1, n_tasks=8, n_rows=20)
     first, second = (choose_n_sources(problem, "logistic", candidates=[1, 2], n_jobs=n) for n in (1, 2))

@@ -87,6 +87,7 @@ def test_pooled_rows_that_lack_a_variable():
 
 
 def test_contradictory_required_arcs():
+    says(refusal(required=["ab"]), "required", "'ab' is not an arc")
     says(refusal(required=[("a", "b"), ("b", "a")]), "required", "cycle", "a → b")
     says(refusal(required=[("a", "b"), ("b", "c"), ("c", "a")]), "required", "cycle", "a → b", "b → c")
     says(refusal(required=[("a", "b")], forbidden=[("a", "b")]), "'a' → 'b'", "both required and forbidden")

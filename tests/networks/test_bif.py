@@ -148,6 +148,10 @@ def test_a_written_network_comes_back_to_the_last_bit(small, tmp_path, ending):
     assert path.read_bytes() == before
 
 
+def test_a_written_network_begins_with_the_block_that_other_readers_ask_for(small):
+    assert bif_text(small).startswith("network ")
+
+
 def test_probabilities_of_every_size_come_back():
     rng = np.random.default_rng(0)
     for seed in range(30):

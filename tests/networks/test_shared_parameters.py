@@ -223,3 +223,9 @@ def test_a_table_too_large_is_refused_by_the_variables_name():
     parents = [[] for _ in range(39)] + [list(range(39))]
     with pytest.raises(ValueError, match=r"^variable 'last': with its 39 parents"):
         learn_shared_tables([np.zeros((3, 40), dtype=int)] * 2, [parents] * 2, cards, variables=["x"] * 39 + ["last"])
+
+
+def test_tasks_that_say_nothing_of_kinship_leave_the_strength_at_the_median_of_its_prior():
+    """One row each of a variable without parents: whatever the strength is, hardly anything changes."""
+    rows = [np.zeros((1, 1), dtype=np.int32)] * 2
+    assert learn_shared_tables(rows, [[[]]] * 2, np.array([1])).strengths == pytest.approx([10.0], rel=0.01)

@@ -178,6 +178,7 @@ def test_an_array_that_is_too_short_is_refused(file, name):
         ("draws.cluster", lambda a: a - 1, "clusters that it does not have"),
         ("draws.ends", lambda a: a[::-1].copy(), "is damaged"),
         ("draws.alpha", lambda a: 0 * a, "not above zero"),
+        ("draws.log_joint", lambda a: a[:0], "has no draws"),
         ("draws.stickiness", lambda a: a - 1.0, "below zero"),
         ("draws.parameters", lambda a: a[..., :-1], "has shape"),
         ("empty.base_weights", lambda a: a + 1.0, "add up to one"),

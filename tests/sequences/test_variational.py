@@ -159,6 +159,19 @@ def test_slopes_of_log_rising_are_its_derivatives():
         assert slopes[s] == pytest.approx(difference / 2e-5, rel=1e-6)
 
 
+def test_log_rising_is_that_of_gamma_functions_for_parts_of_a_visit_too():
+    counts, base, prior = (
+        np.random.default_rng(1).uniform(0.05, 0.3, (1, 4, 3)),
+        np.array([0.5, 0.2, 0.1]),
+        ClusterPrior(1.0, 1.3, 0.4),
+    )
+    x = prior.alpha * np.tile(base, (4, 1)) + prior.stickiness * np.eye(4, 3, k=-1)
+    total = prior.alpha + prior.stickiness * (np.arange(4) > 0)
+    rising = np.sum(special.gammaln(x + counts[0]) - special.gammaln(x))
+    rising -= np.sum(special.gammaln(total + counts[0].sum(axis=1)) - special.gammaln(total))
+    assert log_rising(counts, np.ones(1), base, prior)[0] == pytest.approx(rising, rel=1e-10)
+
+
 def test_base_weights_settle_at_prior_plus_tables():
     rng = np.random.default_rng(0)
     counts = rng.gamma(5.0, size=(3, 4, 3))
