@@ -1,4 +1,4 @@
-"""What the pictures of experiments share: lines with error bars, quiet axes, and a key."""
+"""What the pictures of experiments share: lines with error bars."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def draw_methods(
         lines: dict[str, Any] = {"markersize": 5, "linewidth": 1.6, "elinewidth": 1.0, "capsize": 2.5}
         ax.errorbar(x, mean, yerr=error, color=colour, marker=marker, label=str(method), **lines)
     dress_examples_axis(ax, sorted(averages["examples"].unique().to_list()))
-    name_axes(ax, across, up)
+    style.name_axes(ax, across, up)
 
 
 def dress_examples_axis(ax: Axes, sizes: Sequence[int]) -> None:
@@ -42,26 +42,4 @@ def dress_examples_axis(ax: Axes, sizes: Sequence[int]) -> None:
     ax.set_xscale("log", base=2)
     ax.set_xticks(sizes, [str(size) for size in sizes])
     ax.minorticks_off()
-    quieten(ax)
-
-
-def name_axes(ax: Axes, across: str, up: str) -> None:
-    """Name the axes in small grey letters."""
-    ax.set_xlabel(across, fontsize=9, color=style.ALONE)
-    ax.set_ylabel(up, fontsize=9, color=style.ALONE)
-
-
-def quieten(ax: Axes) -> None:
-    """Leave of the frame two grey lines, and guides across."""
-    ax.tick_params(labelsize=8, colors=style.ALONE)
-    ax.grid(axis="y", color=style.GUIDE, linewidth=0.7)
-    ax.set_axisbelow(True)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(style.APART)
-
-
-def write_key(ax: Axes, **where: Any) -> None:
-    """Write the key without a frame."""
-    ax.legend(frameon=False, fontsize=8, labelcolor=style.INK, **where)
+    style.quieten(ax)

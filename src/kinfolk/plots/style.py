@@ -119,3 +119,53 @@ def size_in_inches(ax: Axes) -> tuple[float, float]:
     """Measure axes as they stand now."""
     box = ax.get_window_extent()
     return box.width / ax.figure.dpi, box.height / ax.figure.dpi
+
+
+def quieten(ax: Axes) -> None:
+    """Leave of the frame two grey lines, and guides across."""
+    ax.tick_params(labelsize=8, colors=ALONE)
+    ax.grid(axis="y", color=GUIDE, linewidth=0.7)
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(APART)
+
+
+def name_axes(ax: Axes, across: str, up: str) -> None:
+    """Name the axes in small grey letters."""
+    ax.set_xlabel(across, fontsize=9, color=ALONE)
+    ax.set_ylabel(up, fontsize=9, color=ALONE)
+
+
+def write_key(ax: Axes, **where: Any) -> None:
+    """Write the key without a frame."""
+    ax.legend(frameon=False, fontsize=8, labelcolor=INK, **where)
+
+
+def write_rows(ax: Axes, names: Sequence[str]) -> None:
+    """Write names beside rows from the top, thinned out evenly where there are too many to read."""
+    places = range(0, len(names), -(-len(names) // MOST_NAMES))
+    inches = size_in_inches(ax)[1]
+    size = float(np.clip(0.8 * 72 * inches / max(len(places), 1), SMALLEST_TYPE, 8.0))
+    shown = [_within(names[place]) for place in places]
+    ax.set_yticks(list(places), shown, fontsize=size, color=INK, parse_math=False)
+    ax.tick_params(axis="y", length=0, pad=3)
+
+
+def _within(name: str, longest: int = 28) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+
+
+# Lines are told apart in black and white by their dashes and markers.
+DASHES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# Orange below zero and blue above: told apart with any colour vision, and the darker the farther from zero.
+DIVERGING = ("#8A3B00", "#D55E00", "#F7D9C4", "#FFFFFF", "#CFE3F1", "#0072B2", "#003F63")
+
+
+def diverging() -> Any:
+    """A colour map from orange through white to blue."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("kinfolk", DIVERGING)

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
+from scipy.stats import chi2
 
 from kinfolk.maths.arrays import Floats
+from kinfolk.plots.reliability_diagram import calibration_bins
 from kinfolk.reporting.findings import Findings
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.table import as_column, read_table, unlabelled_rows
@@ -33,7 +34,6 @@ PLAIN = {
     "ridge-pooled": "all tasks pooled (ridge regression)",
     "ridge-task-feature": "pooled, with an intercept for each task (ridge regression)",
 }
-_BINS = 10
 # A calibration is called bad where chance would so seldom make it, and it is off by more than this on average.
 _LEVEL = 0.001
 _LEAST_GAP = 0.03
@@ -219,25 +219,9 @@ def calibrate(held_out: HeldOut, given: Given) -> Calibration | None:
     else:
         label, predicted = None, proba.max(axis=1)
         came = proba.argmax(axis=1) == codes
-    # Bins of equal numbers of rows, so that none is nearly empty.
-    edges = np.unique(np.quantile(predicted, np.linspace(0.0, 1.0, _BINS + 1))[1:-1])
-    at = np.searchsorted(edges, predicted, side="right")
-    n = np.bincount(at, minlength=len(edges) + 1)
-    there = n > 0
-    mean = np.bincount(at, predicted, len(n))[there] / n[there]
-    rate = np.bincount(at, came, len(n))[there] / n[there]
-    variance = np.bincount(at, predicted * (1.0 - predicted), len(n))[there] / n[there] ** 2
-    n = n[there]
-    low, high = _wilson(rate, n)
-    gap = float((n * np.abs(mean - rate)).sum() / n.sum())
-    distance = float(((mean - rate) ** 2 / np.maximum(variance, 1e-12)).sum())
-    bad = gap > _LEAST_GAP and bool(chi2.sf(distance, len(n)) < _LEVEL)
-    return Calibration(label, mean, rate, low, high, n, gap, bad)
-
-
-def _wilson(rate: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Bounds of a rate within which it lies with probability 95 % (Wilson 1927)."""
-    z = float(norm.ppf(0.975))
-    middle = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
-    reach = z * np.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return middle - reach, middle + reach
+    bins = calibration_bins(predicted, came)
+    gap = float((bins.n * np.abs(bins.predicted - bins.observed)).sum() / bins.n.sum())
+    variance = np.maximum(bins.predicted * (1.0 - bins.predicted) / bins.n, 1e-12)
+    distance = float(((bins.predicted - bins.observed) ** 2 / variance).sum())
+    bad = gap > _LEAST_GAP and bool(chi2.sf(distance, len(bins.n)) < _LEVEL)
+    return Calibration(label, *bins, gap, bad)

@@ -10,7 +10,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kinfolk.experiments.drawing import draw_methods, write_key
+from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.lica.methods import (
     LOOKS,
     METHODS,
@@ -27,6 +27,7 @@ from kinfolk.experiments.lica.methods import (
 from kinfolk.experiments.measuring import area_under_curve, average, tabulate
 from kinfolk.experiments.publishing import About, Study
 from kinfolk.plots import style
+from kinfolk.plots.style import write_key
 from kinfolk.progress import progress_bar
 
 Numbers = NDArray[np.float64]

@@ -16,11 +16,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import ortho_group
 
 from kinfolk import datasets
-from kinfolk.experiments.drawing import dress_examples_axis, write_key
+from kinfolk.experiments.drawing import dress_examples_axis
 from kinfolk.experiments.lica.methods import BAYES, METHODS, PAPER, POINT, Build, classifier
 from kinfolk.experiments.measuring import average
 from kinfolk.experiments.publishing import About, Study
 from kinfolk.plots import style
+from kinfolk.plots.style import write_key
 from kinfolk.progress import progress_bar
 
 KINDS: tuple[Literal["laplace", "gaussian"], ...] = ("laplace", "gaussian")

@@ -10,10 +10,11 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kinfolk.experiments.drawing import draw_methods, write_key
+from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.lica.methods import AS_PRINTED, LOOKS, OURS, POINT, Build
 from kinfolk.experiments.measuring import area_under_curve, average
 from kinfolk.plots import style
+from kinfolk.plots.style import write_key
 
 FEW_SOURCES = 5
 MEASURES = ("macro_f1", "micro_f1", "macro_f1_tuned", "micro_f1_tuned", "auc", "log_loss")

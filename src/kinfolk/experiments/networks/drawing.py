@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from kinfolk.experiments.drawing import name_axes, quieten
 from kinfolk.plots import style
+from kinfolk.plots.style import name_axes, quieten
 
 MARKERS = "osD^v"
 # Where 1 − δ = 0 stands on an axis of powers of ten.

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from kinfolk.experiments.drawing import write_key
 from kinfolk.experiments.measuring import mean_and_error
 from kinfolk.experiments.networks.drawing import draw_line, dress
 from kinfolk.experiments.networks.problems import (
@@ -27,6 +26,7 @@ from kinfolk.networks.estimators.reading import receive_data
 from kinfolk.networks.model.data import lay_out
 from kinfolk.networks.model.priors import strength
 from kinfolk.plots import style
+from kinfolk.plots.style import write_key
 
 PENALTIES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 IN_ORDER, BEST_FIRST = "pairs in the table's order", "most promising pair first"

@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kinfolk.experiments.drawing import dress_examples_axis, write_key
+from kinfolk.experiments.drawing import dress_examples_axis
 from kinfolk.experiments.measuring import mean_and_error
 from kinfolk.experiments.networks.drawing import draw_line, dress
 from kinfolk.experiments.networks.problems import (
@@ -33,6 +33,7 @@ from kinfolk.experiments.networks.problems import (
 )
 from kinfolk.experiments.publishing import About, Study
 from kinfolk.plots import style
+from kinfolk.plots.style import write_key
 
 SIZES = (250, 500, 1000, 2000, 4000, 8000, 16000)
 SMALL = 2000

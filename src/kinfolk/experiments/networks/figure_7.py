@@ -10,13 +10,13 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from kinfolk.datasets.feederwatch import load_feederwatch
-from kinfolk.experiments.drawing import write_key
 from kinfolk.experiments.measuring import mean_and_error
 from kinfolk.experiments.networks.birds import FEEDERS, first_rows, mean_log_likelihood, split_by_site
 from kinfolk.experiments.networks.drawing import draw_line, dress, dress_penalty_axis, penalty_at, penalty_places
 from kinfolk.experiments.networks.problems import PAPER, SEARCH, learn, over_draws, plus_minus
 from kinfolk.experiments.publishing import About, Study
 from kinfolk.plots import style
+from kinfolk.plots.style import write_key
 
 EXPONENTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, math.inf)
 PRIORS = ("edit", "paired")

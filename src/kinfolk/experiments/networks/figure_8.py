@@ -8,7 +8,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from kinfolk.datasets.feederwatch import load_feederwatch
-from kinfolk.experiments.drawing import dress_examples_axis, write_key
+from kinfolk.experiments.drawing import dress_examples_axis
 from kinfolk.experiments.measuring import mean_and_error
 from kinfolk.experiments.networks.birds import FEEDERS, first_rows, mean_log_likelihood, split_by_site
 from kinfolk.experiments.networks.drawing import draw_line, dress
@@ -25,6 +25,7 @@ from kinfolk.experiments.networks.problems import (
 )
 from kinfolk.experiments.publishing import About, Study
 from kinfolk.plots import style
+from kinfolk.plots.style import write_key
 
 SIZES = (125, 250, 500, 1000, 2000)
 COMPARED = (SEPARATE, VALIDATED, LEARNT)

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from kinfolk.experiments.drawing import write_key
 from kinfolk.experiments.measuring import mean_and_error
 from kinfolk.experiments.networks.drawing import draw_line, dress, dress_penalty_axis, penalty_at, penalty_places
 from kinfolk.experiments.networks.problems import (
@@ -28,6 +27,7 @@ from kinfolk.experiments.networks.problems import (
 )
 from kinfolk.experiments.publishing import About, Study
 from kinfolk.plots import style
+from kinfolk.plots.style import write_key
 
 EXPONENTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, math.inf)
 P_DELETE = (0.0, 0.05, 0.1, 0.2)

@@ -10,7 +10,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kinfolk.experiments.drawing import draw_methods, write_key
+from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.measuring import average, tabulate, write_gain
 from kinfolk.experiments.publishing import About, Study
 from kinfolk.experiments.sequences.models import (
@@ -30,6 +30,7 @@ from kinfolk.experiments.sequences.models import (
 )
 from kinfolk.maths.arrays import Floats
 from kinfolk.plots import hinton
+from kinfolk.plots.style import write_key
 from kinfolk.progress import progress_bar
 from kinfolk.sequences.answers.distances import distances, similarities
 

@@ -15,7 +15,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kinfolk.experiments.drawing import draw_methods, write_key
+from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.measuring import average, tabulate, write_gain
 from kinfolk.experiments.publishing import About, Study
 from kinfolk.experiments.sequences.models import (
@@ -32,6 +32,7 @@ from kinfolk.experiments.sequences.models import (
     steps_of,
 )
 from kinfolk.plots import style
+from kinfolk.plots.style import write_key
 from kinfolk.progress import progress_bar
 
 SIZES = (1, 2, 4, 8, 15, 30)

@@ -1,0 +1,85 @@
+"""Sequences cut into segments by their most probable hidden states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kinfolk.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["state_sequences"]
+
+_MOST_SEQUENCES = 60
+
+
+def state_sequences(
+    model: Any,
+    X: Any,
+    lengths: Any = None,
+    *,
+    task: Any = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw a row for each sequence, in the colour of the hidden state that each observation most probably has.
+
+    States are numbered in the order in which they appear in each task; their colours mean the same within a task.
+
+    Parameters
+    ----------
+    model : fitted model of sequences
+    X, lengths, task
+        Sequences, as in the model's ``predict``.
+    ax : Axes, optional
+        Where to draw; by default on a new figure.
+    title : str, optional
+        The title.
+
+    Returns
+    -------
+    Axes
+        With the first 60 sequences, if there are more.
+
+    See Also
+    --------
+    kinfolk.NestedIHMM.predict : The states.
+    number_of : How many states there are.
+    """
+    from matplotlib.colors import ListedColormap
+
+    style.asked_of(model, "n_states_", "a model of sequences, such as NestedIHMM, has states")
+    states = np.asarray(model.predict(X, lengths, task=task))
+    if lengths is None:
+        several = isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) > 0
+        lengths = [len(own) for own in X] if several else [len(states)]
+    lengths = np.asarray(lengths)[:_MOST_SEQUENCES]
+    names = (
+        [str(place) for place in range(len(lengths))] if task is None else [str(own) for own in task][: len(lengths)]
+    )
+    table = np.full((len(lengths), int(lengths.max())), np.nan)
+    start = 0
+    for row, length in enumerate(lengths):
+        table[row, :length] = states[start : start + length]
+        start += int(length)
+    if ax is None:
+        ax = style.new_axes(8.0, float(np.clip(1.0 + 0.26 * len(lengths), 1.8, 10.0)))
+    n_colours = int(np.nanmax(table)) + 1
+    colours = ListedColormap([style.PALETTE[place % len(style.PALETTE)] for place in range(n_colours)])
+    look: dict[str, Any] = {"vmin": -0.5, "vmax": n_colours - 0.5, "aspect": "auto", "interpolation": "nearest"}
+    ax.imshow(table, cmap=colours, **look)
+    # Where a segment ends is seen without colours too.
+    for row, own in enumerate(table):
+        ends = np.flatnonzero(np.diff(own[~np.isnan(own)]) != 0) + 0.5
+        ax.vlines(ends, row - 0.5, row + 0.5, colors="black", linewidth=0.7)
+    ax.hlines(np.arange(1, len(lengths)) - 0.5, -0.5, table.shape[1] - 0.5, colors="white", linewidth=1.5)
+    style.write_rows(ax, names)
+    ax.tick_params(axis="x", labelsize=8, colors=style.ALONE)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    style.name_axes(ax, "observation", "")
+    style.write_title(ax, title)
+    return ax
