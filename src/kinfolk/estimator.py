@@ -15,8 +15,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.predictor import LabelAnswers
 from kinfolk.tasks.answering import Known, divided_tables, expect_new
-from kinfolk.tasks.keywords import task_by_keyword
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.training import check_labels, check_weights, flat_labels
 
@@ -159,80 +159,17 @@ class TaskRouting:
             self.feature_names_in_ = np.array(known.columns, dtype=object)
 
 
-class TaskClassifier(TaskRouting):
-    """Answers of a classifier, all of them its predictor's, and its score."""
+class TaskClassifier(TaskRouting, LabelAnswers):
+    """A classifier, whose answers are its predictor's, and its score."""
 
-    classes_: NDArray[Any]
     unlabelled: Any = None
 
     def _predictor(self) -> Any:
         """The object that answers; an error where the estimator is not fitted."""
         raise NotImplementedError  # abstract
 
-    @task_by_keyword
-    def predict_log_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
-        """Log probability of each label.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one, or a column holds it.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-
-        See Also
-        --------
-        predict_proba : The probabilities themselves.
-        """
+    def _log_proba(self, X: Any, task: Any) -> NDArray[np.float64]:
         found: NDArray[np.float64] = self._predictor().predict_log_proba(X, task=task)
-        return found
-
-    @task_by_keyword
-    def predict_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
-        """Probability of each label, in the order of ``classes_``.
-
-        A task never seen gets the model's prediction for a new one; a category never seen, or a missing value, is left
-        out.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one, or a column holds it.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-
-        See Also
-        --------
-        predict : The most probable label alone.
-        """
-        found: NDArray[np.float64] = self._predictor().predict_proba(X, task=task)
-        return found
-
-    @task_by_keyword
-    def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
-        """The most probable label of each row.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one, or a column holds it.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-
-        See Also
-        --------
-        predict_proba : How probable each label is.
-        """
-        found: NDArray[Any] = self._predictor().predict(X, task=task)
         return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:

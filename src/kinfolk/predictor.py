@@ -25,8 +25,8 @@ class Predictor:
         return f"<{known.model}, ready to answer: {tasks}, {columns}{of_labels}>"
 
 
-class LabelPredictor(Predictor):
-    """Base class of classifiers; a subclass says how probable each label is, by ``_log_proba``."""
+class LabelAnswers:
+    """What a classifier answers, loaded or not; a subclass says how probable each label is, by ``_log_proba``."""
 
     classes_: NDArray[Any]
 
@@ -56,6 +56,9 @@ class LabelPredictor(Predictor):
     @task_by_keyword
     def predict_proba(self, X: Any, *, task: Any = None) -> NDArray[np.float64]:
         """Probability of each label, in the order of ``classes_``.
+
+        A task never seen gets the model's prediction for a new one; a category never seen, or a missing value, is left
+        out.
 
         Parameters
         ----------
@@ -91,4 +94,9 @@ class LabelPredictor(Predictor):
         --------
         predict_proba : How probable each label is.
         """
-        return np.asarray(self.classes_[self._log_proba(X, task).argmax(axis=1)])
+        log_proba = self._log_proba(X, task)
+        return np.asarray(self.classes_[log_proba.argmax(axis=1)])
+
+
+class LabelPredictor(LabelAnswers, Predictor):
+    """Base class of loaded classifiers."""

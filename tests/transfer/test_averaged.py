@@ -312,3 +312,14 @@ def test_numbers_are_read_as_the_members_read_them(numeric):
         model.members_["no sharing"].predict_proba(X, task=task), alone.predict_proba(X, task=task), rtol=1e-10
     )
     assert model.members_["clustered"].numeric == numeric
+
+
+def test_members_that_read_columns_alike_are_given_the_same_rows(monkeypatch):
+    read, coded = [], training.Labelled.coded
+    monkeypatch.setattr(training.Labelled, "coded", lambda table, how: read.append(how) or coded(table, how))
+    X, y, task = made_up_tasks(9, n_tasks=3, n_rows=20)
+    AveragedNB(weigh_by="leave-one-out", random_state=0).fit(X, y, task=task)
+    assert len(read) == 1
+    # Numbers may become densities, which the prototype model does not have.
+    AveragedNB(weigh_by="leave-one-out", random_state=0, numeric="auto").fit(X, y, task=task)
+    assert len(read) == 3

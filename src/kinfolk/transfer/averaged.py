@@ -20,40 +20,20 @@ from kinfolk.evidence import Evidence
 from kinfolk.explanation import Explanation
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.estimators.base import SharingNB
-from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
-from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.estimators.fitted_attributes import MAX_SIMILARITY_TASKS
-from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
-from kinfolk.naive_bayes.estimators.parameters import is_learn
-from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
 from kinfolk.posterior import Archive, plain, schema_about, unplain
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.answering import tell
 from kinfolk.tasks.keywords import task_by_keyword, third_by_keyword
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.streaming.counts import Counts
-from kinfolk.tasks.training import Labelled, Training, receive_labelled
+from kinfolk.tasks.training import Columns, Labelled, Training, receive_labelled
 from kinfolk.tasks.whole_fits import all_or_nothing
+from kinfolk.transfer.members import BELIEVED, MEMBERS, default_members, own_members
 from kinfolk.transfer.predictor import AveragedPredictor, member_archives
-from kinfolk.transfer.weights import by_evidence, by_stacking
+from kinfolk.transfer.weights import by_evidence, by_stacking, make_folds
 
 WEIGH_BY = ("held-out", "leave-one-out", "evidence", "conditional-evidence")
-# How far the default members are believed before any row is seen. With up to four rows of a task (18 sizes of the six
-# real sets of `kinfolk reproduce sharing-real`), complete sharing was best 10 times and prototypes and clusters 4 times
-# each; where it was not the best it lost little, and where it was the others lost much. Where tasks are of other kinds,
-# a few dozen rows show it.
-_BELIEVED = {"no sharing": 0.01, "complete sharing": 0.87, "prototype": 0.10, "clustered": 0.02}
-# Parameters that members share with the average, unless they were given with members of the user's own.
-_COMMON = (
-    "task_column",
-    "new_tasks",
-    "categorical_features",
-    "bins",
-    "numeric",
-    "unlabelled",
-    "random_state",
-    "verbose",
-)
 
 
 class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
@@ -221,11 +201,11 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
 
     def _codings(self, members: Mapping[str, SharingNB], table: Labelled) -> list[Training]:
         """Rows coded as each member wants them; the default members, given the same values, want them alike."""
-        codings: dict[tuple[int, ...], Training] = {}
+        codings: dict[tuple[Any, ...], Training] = {}
         for columns in (member._columns() for member in members.values()):
-            same = tuple(map(id, columns))
+            same = _named(columns)
             codings[same] = codings[same] if same in codings else table.coded(columns)
-        return [codings[tuple(map(id, member._columns()))] for member in members.values()]
+        return [codings[_named(member._columns())] for member in members.values()]
 
     def fit_statistics(
         self,
@@ -300,63 +280,24 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
             raise ValueError(f"n_folds={self.n_folds!r}: a whole number of at least 2 is needed")
         plain_only = self.weigh_by in ("evidence", "conditional-evidence")
         if self.members is None:
-            # Learnt priors have seen the labels whose evidence they are to be weighed by.
-            plain_ones = {"label_prior": 1.0, "feature_prior": 1.0, "temper": 1.0} if plain_only else {}
-            common = {name: getattr(self, name) for name in _COMMON} | {"random_state": seed} | plain_ones
-            default: dict[str, SharingNB] = {
-                "no sharing": NoSharingNB(),
-                "complete sharing": CompleteSharingNB(share_labels=False),
-                "prototype": PrototypeNB(),
-                "clustered": ClusteredNB(),
-            }
-            for member in default.values():
-                taken = member.get_params()
-                member.set_params(**{name: value for name, value in common.items() if name in taken})
-            default["prototype"].set_params(numeric=_in_bins(self.numeric))
-            return default
-        given = self.members
-        if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
-            raise ValueError(f"members={given!r}: a list or a mapping of naive Bayes models is needed")
+            return default_members(self, seed, plain_only)
         if self.bins != 8 or self.categorical_features != "auto" or self.numeric != "bin":
             raise ValueError(
                 "bins, numeric and categorical_features belong to the default members: give yours their own"
             )
-        named = dict(given) if isinstance(given, Mapping) else {_name(i, m): m for i, m in enumerate(given)}
-        if not named:
-            raise ValueError("members is empty: at least one model is needed")
-        for name, member in named.items():
-            if not isinstance(member, SharingNB):
-                raise ValueError(f"member {name!r} is a {type(member).__name__}, not a naive Bayes model of kinfolk")
-            learns = [key for key in ("label_prior", "feature_prior") if is_learn(getattr(member, key))]
-            if plain_only and learns:
-                raise ValueError(
-                    f'member {name!r} has {learns[0]}="learn": what was learnt has seen the labels whose evidence is '
-                    'to weigh it, so give numbers, or weigh by "held-out"'
-                )
-            if plain_only and not (isinstance(member.temper, int | float | np.number) and member.temper == 1.0):
-                raise ValueError(
-                    f"member {name!r} has temper={member.temper!r}: evidence knows no tempering, so weigh by "
-                    '"held-out" or "leave-one-out"'
-                )
-        for_all = {name: getattr(self, name) for name in ("task_column", "new_tasks", "unlabelled")}
-        return {
-            name: clone(member).set_params(
-                **for_all, random_state=seed if member.random_state is None else member.random_state
-            )
-            for name, member in named.items()
-        }
+        return own_members(self.members, self, seed, plain_only)
 
     def _shares(self, members: Mapping[str, SharingNB]) -> Floats:
         """How far members are believed before any row is seen: a user's own, all alike."""
         if self.members is not None:
             return np.full(len(members), 1.0 / len(members))
-        return np.array([_BELIEVED[name] for name in members])
+        return np.array([BELIEVED[name] for name in members])
 
     def _by_folds(self, members: dict[str, SharingNB], fitted: Any, table: Labelled) -> Floats:
         """Hold rows out in parts, and stack what members fitted to the others say of them."""
         code, weights = table.labels.codes, table.arrival.weights
         counts = np.ones(len(code)) if weights is None else weights
-        fold = _make_folds(code, counts, self.n_folds, np.random.default_rng(self._seed))
+        fold = make_folds(code, counts, self.n_folds, np.random.default_rng(self._seed))
         held = [fold == part for part in range(self.n_folds) if (fold == part).any()]
         kept = [part for part in held if len(np.unique(code[~part & (code >= 0) & (counts > 0)])) > 1]
         if not kept:
@@ -551,7 +492,7 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         about = archive.about
         model = cls(**{name: unplain(value) for name, value in about["params"].items()})
         parts, weights = member_archives(archive)
-        fitted = [_MEMBERS[part.about["estimator"]]._from_archive(part) for part in parts]
+        fitted = [MEMBERS[part.about["estimator"]]._from_archive(part) for part in parts]
         model._keep(dict(zip(about["names"], fitted, strict=True)), int(about["seed"]))
         model.weights_ = dict(zip(about["names"], weights.tolist(), strict=True))
         if about["own_members"]:
@@ -570,32 +511,7 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         return hasattr(self, "weights_")
 
 
-_MEMBERS: dict[str, type[SharingNB]] = {
-    each.__name__: each for each in (NoSharingNB, CompleteSharingNB, PrototypeNB, ClusteredNB)
-}
-
-
-def _in_bins(numeric: Any) -> Any:
-    """The same for a model without densities of numbers.
-
-    Examples
-    --------
-    >>> _in_bins("gaussian"), _in_bins("auto"), _in_bins({"size": "count", "age": "auto"})
-    ('bin', 'auto', {'size': 'bin', 'age': 'auto'})
-    """
-    if isinstance(numeric, Mapping):
-        return {column: _in_bins(kind) for column, kind in numeric.items()}
-    return "bin" if isinstance(numeric, str) and numeric in ("gaussian", "count") else numeric
-
-
-def _name(i: int, member: Any) -> str:
-    return f"{i + 1}: {type(member).__name__}"
-
-
-def _make_folds(code: NDArray[Any], counts: Floats, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The part that holds each row out, the labels spread evenly; −1 for rows that have no label or do not count."""
-    fold = np.full(len(code), -1)
-    for label in np.unique(code[code >= 0]):
-        rows = rng.permutation(np.flatnonzero((code == label) & (counts > 0)))
-        fold[rows] = (np.arange(len(rows)) + rng.integers(n_folds)) % n_folds
-    return fold
+def _named(columns: Columns) -> tuple[Any, ...]:
+    """What tells a way to read columns from another: bins are the same whether or not a model has densities."""
+    *given, counts_alone = columns
+    return *map(id, given), columns.numeric != "bin" and counts_alone is not None

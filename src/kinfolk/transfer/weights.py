@@ -7,7 +7,10 @@ Yao, Vehtari, Simpson and Gelman 2018).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from kinfolk.maths.arrays import Floats
@@ -90,3 +93,12 @@ def by_stacking(log_probability: Floats, weights: Floats, shares: Floats | None 
         believed = believed + length * step
         believed /= believed.sum()
     return np.asarray(believed)
+
+
+def make_folds(code: NDArray[Any], counts: Floats, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The part that holds each row out, the labels spread evenly; −1 for rows that have no label or do not count."""
+    fold = np.full(len(code), -1)
+    for label in np.unique(code[code >= 0]):
+        rows = rng.permutation(np.flatnonzero((code == label) & (counts > 0)))
+        fold[rows] = (np.arange(len(rows)) + rng.integers(n_folds)) % n_folds
+    return fold

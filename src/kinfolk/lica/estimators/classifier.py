@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from kinfolk.estimator import TaskClassifier
 from kinfolk.lica.answers.predictor import LICAPredictor
 from kinfolk.lica.estimators.base import SharedWeights
 from kinfolk.maths.arrays import Floats
+from kinfolk.tasks.keywords import task_by_keyword
 
 
 class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
@@ -189,6 +191,27 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         predict : The likelier label.
         """
         return self._predictor().predict_proba(X, task=task)
+
+    @task_by_keyword
+    def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
+        """The likelier label.
+
+        Parameters
+        ----------
+        X : frame, array or scipy sparse matrix
+        task : array-like of shape (n_rows,), optional
+            A task never seen gets what the prior says of one.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or (n_rows, n_tasks) where ``y`` was a matrix
+
+        See Also
+        --------
+        predict_proba : Probabilities of the labels.
+        """
+        found: NDArray[Any] = self._predictor().predict(X, task=task)
+        return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
         """Share of labels that are predicted right.
