@@ -108,6 +108,13 @@ def test_weights_of_unlabelled_rows_are_kept(path):
     assert loaded.log_evidence_ == model.log_evidence_
 
 
+def test_rows_without_a_label_have_none_once_loaded(path):
+    model = ClusteredNB(inference="exact").fit(X, SOME_UNLABELLED, task=TASK)
+    rows = kinfolk.load(saved(model, path), estimator=True)._result.data.unlabelled
+    for loaded, kept in zip(rows, model._result.data.unlabelled, strict=True):
+        np.testing.assert_array_equal(loaded, kept)
+
+
 def test_a_model_that_was_loaded_can_be_saved_again_byte_for_byte(fitted, path, tmp_path):
     loaded = kinfolk.load(saved(fitted, path), estimator=True)
     again = saved(loaded, tmp_path / "again.kin")

@@ -7,6 +7,7 @@ from scipy.stats import dirichlet_multinomial
 
 import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
+from kinfolk.naive_bayes.inference import clustered
 from kinfolk.naive_bayes.inference.empirical_bayes import learn_feature_prior
 from kinfolk.naive_bayes.inference.fitting import learn_label_prior
 from kinfolk.tasks.statistics import Layout
@@ -171,3 +172,23 @@ def test_the_marginal_that_scipy_gives_is_ours_without_the_multinomial_coefficie
     n, prior = np.array([3, 2]), np.array([1.5, 2.5])
     ours = gammaln(prior + n).sum() - gammaln(prior.sum() + 5) - gammaln(prior).sum() + gammaln(prior.sum())
     assert dirichlet_multinomial.logpmf(n, prior, 5) - ours == pytest.approx(np.log(10.0))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("inference", "learns_by"), [("gibbs", "bhc"), ("exact", "exact"), ("bhc", "bhc")])
+def test_a_sampler_learns_from_a_quicker_algorithm_and_others_from_themselves(monkeypatch, inference, learns_by):
+    ran = []
+    for name, algorithm in clustered.ALGORITHMS.items():
+        monkeypatch.setitem(
+            clustered.ALGORITHMS, name, lambda *given, _name=name, _run=algorithm: ran.append(_name) or _run(*given)
+        )
+    X, y, task = np.tile([["a"], ["b"]], (20, 1)), ["yes", "no"] * 20, np.repeat(["ann", "bob", "cid", "eve"], 10)
+    ClusteredNB(inference=inference, feature_prior="learn", n_chains=1, n_draws=5, random_state=0).fit(X, y, task=task)
+    assert ran[-1] == inference
+    assert set(ran[:-1]) == {learns_by}
+
+
+def test_learning_that_settles_says_nothing_and_stops(recwarn):
+    X, y, task = np.tile([["a"], ["b"]], (60, 1)), ["yes", "no"] * 60, np.repeat(np.arange(6), 20)
+    ClusteredNB(feature_prior="learn", concentration="learn").fit(X, y, task=task)
+    assert [str(warning.message) for warning in recwarn] == []
