@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
+DOCS_READY := $(VENV)/.docs-ready
 # Two workers begin at the two halves of the tests, and who is done takes over from the other. Bytecode is kept even
 # where the environment forbids it: the tests start many programs.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist worksteal --durations 25
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-lowest mutants lint bench constraints clean
+.PHONY: help demo test test-slow test-lowest mutants lint bench docs constraints clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -23,6 +24,10 @@ $(READY): pyproject.toml constraints.txt
 
 $(BENCH_READY): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,assistant,postgresql,text,audio,bench]'
+	@touch $@
+
+$(DOCS_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,assistant,postgresql,text,audio,docs]'
 	@touch $@
 
 demo: $(READY) ## Fit the sharing models to a made-up team of 21 people; prints tables, writes a picture
@@ -58,6 +63,10 @@ lint: $(READY) ## Check style, types and the direction of imports
 bench: $(BENCH_READY) ## Compare speed with named peers; writes bench/RESULTS.md
 	$(BIN)/python -m bench
 
+docs: $(DOCS_READY) ## Build the documentation in docs/_build/html; warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .venv-lowest .mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-lowest .mutants docs/_build docs/api docs/pictures .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
+import kinfolk
+
 ROOT = Path(__file__).parent.parent
 PAPERS = (
     "Roy (2006)",
@@ -118,12 +120,20 @@ def test_every_equation_has_a_function_whose_module_cites_it(entry):
     assert not entry.references or re.search(NAMES[entry.paper], text)
 
 
+def blocks_of(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+WRITTEN = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)]
+# Every block of these stands for itself; the blocks of other pages follow from each other.
+SINGLE = (ROOT / "README.md", ROOT / "docs" / "guide.md")
 EXAMPLES = [
-    pytest.param(block, id=f"{page.name}-{number}")
-    for page in (ROOT / "README.md", ROOT / "docs" / "guide.md")
-    for number, block in enumerate(
-        re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    )
+    *(pytest.param(block, id=f"{page.name}-{at}") for page in SINGLE for at, block in enumerate(blocks_of(page))),
+    *(
+        pytest.param("\n".join(blocks_of(page)), id=page.stem)
+        for page in WRITTEN
+        if page not in SINGLE and blocks_of(page)
+    ),
 ]
 
 
@@ -141,3 +151,27 @@ def test_the_readme_names_the_two_commands_and_its_picture_is_there():
     assert pictures
     for picture in pictures:
         assert (ROOT / picture).is_file()
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_links_within_the_documentation_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    made = {"pictures/index.rst"}
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if not target.startswith(("http:", "https:", "mailto:")):
+            assert (page.parent / target).exists() or target in made, f"{page.name}: {target}"
+    for listed in re.findall(r"```{toctree}(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+        for entry in (line for line in listed.splitlines() if line and not line.startswith(":")):
+            assert (page.parent / f"{entry}.md").exists() or f"{entry}.rst" in made, f"{page.name}: {entry}"
+
+
+@pytest.mark.parametrize("name", sorted(set(kinfolk.plots.__all__)))
+def test_every_picture_has_a_page_of_the_gallery_and_a_line_in_the_reference(name):
+    shown = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "gallery").glob("plot_*.py"))
+    assert f"plots.{name}(" in shown
+    assert f"   plots.{name}\n" in (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [name for name in kinfolk.__all__ if name != "UnseenWarning"])
+def test_every_public_name_is_in_the_reference(name):
+    assert f"   {name}\n" in (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")

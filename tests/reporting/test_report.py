@@ -176,7 +176,7 @@ def test_linear_models_show_their_sources_and_are_compared_with_linear_ones():
     assert page.document["calibration"] is None
 
 
-def test_networks_tell_which_arcs_are_shared_and_refuse_rows():
+def test_networks_tell_which_arcs_are_shared():
     rng = np.random.default_rng(0)
     a = rng.integers(0, 2, 300)
     X = pd.DataFrame({"a": a, "b": a ^ (rng.random(300) < 0.05), "c": rng.integers(0, 2, 300)}).astype(str)
@@ -185,8 +185,26 @@ def test_networks_tell_which_arcs_are_shared_and_refuse_rows():
     arcs = page.document["details"]["arcs"]
     assert [sorted([arc["parent"], arc["child"]]) for arc in arcs] == [["a", "b"]]
     assert arcs[0]["n_tasks"] == arcs[0]["of"] == 2
-    with pytest.raises(ValueError, match="leave the rows out"):
-        model.report(data=X, y="a", task=np.repeat(["x", "y"], 150))
+
+
+def test_networks_are_compared_on_rows_held_out_by_their_probability():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 120)
+    X = pd.DataFrame({"a": a, "b": a ^ (rng.random(120) < 0.1)}).astype(str)
+    task = np.repeat(["x", "y", "z"], 40)
+    model = kinfolk.BayesNets(random_state=0).fit(X, task=task)
+    page = model.report(data=X, task=task, n_folds=3)
+    found = {entry["model"]: entry["loss"] for entry in page.document["comparison"]["models"]}
+    alone = [
+        -kinfolk.BayesNets(sharing="none", random_state=0)
+        .fit(X.iloc[train], task=task[train])
+        .score_samples(X.iloc[test], task=task[test])
+        .mean()
+        for train, test in kinfolk.TaskKFold(3, random_state=0).split(X, task=task)
+    ]
+    assert found["alone"] == pytest.approx(np.mean(alone))
+    assert set(found) == {"BayesNets", "alone", "pooled"}
+    assert "gain over alone" in page.html
 
 
 def test_sequences_tell_how_many_states_tasks_have():

@@ -39,7 +39,7 @@ class ReportOptions(CsvOptions):
         ),
     ] = None
     label: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of TABLE that the model predicts; needed with --data.")
+        str | None, typer.Option(metavar="COL", help="Column of TABLE that the model predicts; Bayes nets have none.")
     ] = None
     task: Annotated[
         str | None,
@@ -75,10 +75,10 @@ def report(how: ReportOptions) -> None:
         check_target(how.output)
     if len(set(how.models)) < len(how.models):
         raise ValueError("the same model was named twice: there is nothing to compare")
-    if how.data is not None and how.label is None:
-        raise ValueError("--label is needed with --data, the column that the model predicts")
     estimators = {path: kinfolk.load(path, estimator=True) for path in how.models}
     first = next(iter(estimators.values()))
+    if how.data is not None and how.label is None and not hasattr(first, "networks_"):
+        raise ValueError("--label is needed with --data, the column that the model predicts")
     rows = _rows(how, first)
     shared: dict[str, Any] = {**rows, "ignore": how.ignore or (), "n_folds": how.folds, "random_state": how.seed}
     if len(how.models) > 1:
@@ -131,7 +131,7 @@ def _command(how: ReportOptions) -> str:
 
     parts = ["kinfolk", "report", how.models[0].name]
     if how.data is not None:
-        parts += ["--data", how.data.name, "--label", str(how.label)]
+        parts += ["--data", how.data.name, *([] if how.label is None else ["--label", how.label])]
     for option, value, default in (("--task", how.task, None), ("--folds", how.folds, 5), ("--seed", how.seed, 0)):
         parts += [] if value == default else [option, str(value)]
     for code in how.ignore or ():

@@ -13,6 +13,7 @@ import numpy as np
 from kinfolk.parameters import check_whole
 from kinfolk.reporting.findings import SOURCES, Findings, findings_of
 from kinfolk.reporting.held_out import PLAIN, Calibration, Given, HeldOut, calibrate, hold_out, receive
+from kinfolk.reporting.held_out_networks import hold_out_networks
 from kinfolk.reporting.numbered_checks import Alert, Seen, look
 from kinfolk.transfer.comparison import judge, mean_and_error
 
@@ -76,13 +77,14 @@ def account_for(
     findings = findings_of(estimator)
     given = held_out = calibration = None
     if data is not None:
-        if findings.family in ("networks", "sequences"):
+        if findings.family == "sequences":
             raise ValueError(
-                f"{findings.model} has nothing to predict that models could be compared by: leave the rows out, and "
-                "the page shows what the model holds"
+                f"{findings.model} is not compared on rows yet: leave the data out, and the page shows what the model "
+                "holds"
             )
         given = receive(findings, data, y, task)
-        held_out = hold_out(findings, given, n_folds, seed)
+        compare = hold_out_networks if findings.family == "networks" else hold_out
+        held_out = compare(findings, given, n_folds, seed)
         calibration = calibrate(held_out, given)
     alerts = look(Seen(findings, given, held_out, calibration), ignore)
     facts = {**(again or {}), **_made_of(estimator, given, seed, n_folds)}

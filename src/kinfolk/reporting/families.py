@@ -8,7 +8,7 @@ import numpy as np
 
 from kinfolk.reporting import drawing
 from kinfolk.reporting.account import Account
-from kinfolk.reporting.layout import Section, number, some, sortable
+from kinfolk.reporting.layout import Section, number, some, sortable, with_error
 from kinfolk.reporting.markup import element, joined
 
 _MOST_SOURCES = 12
@@ -84,6 +84,7 @@ def _arcs(account: Account) -> Section:
 
 def _networks(account: Account) -> Section:
     findings = account.findings
+    gains = None if account.held_out is None else account.held_out.by_task(len(findings.tasks))
     rows = [
         [
             element("td", str(task), class_="name"),
@@ -93,7 +94,13 @@ def _networks(account: Account) -> Section:
         for task, own in zip(findings.tasks, findings.details["by_task"], strict=True)
     ]
     ids = [f"task-{place}" for place in range(min(len(rows), _MOST_ARCS))]
-    table = sortable("network-table", ["task", "arcs", "arcs of its own"], rows[:_MOST_ARCS], ids=ids)
+    heads = ["task", "arcs", "arcs of its own"]
+    if gains is not None:
+        heads += ["loss held out", "gain over alone"]
+        for place, cells in enumerate(rows):
+            loss, gain = with_error(gains[0][place], gains[1][place]), with_error(gains[2][place], gains[3][place], "+")
+            cells += [loss, gain]
+    table = sortable("network-table", heads, rows[:_MOST_ARCS], ids=ids)
     return Section("networks", "Networks", table)
 
 

@@ -27,6 +27,7 @@ PLAIN = {
     "pooled": "all tasks pooled",
     "task-feature": "pooled, with an intercept for each task",
     "clustered": "kin share (ClusteredNB)",
+    "joint": "structures learnt jointly",
     "logistic-alone": "every task alone (logistic regression)",
     "logistic-pooled": "all tasks pooled (logistic regression)",
     "logistic-task-feature": "pooled, with an intercept for each task (logistic regression)",

@@ -10,6 +10,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
+from math import isnan
 from typing import Any, NamedTuple
 
 from kinfolk.reporting.drawing import shortened
@@ -89,6 +90,14 @@ def sortable(
 def number(value: float, text: str) -> Html:
     """A cell that sorts by its value."""
     return element("td", text, class_="n", data_v=f"{value:.6g}")
+
+
+def with_error(value: float, error: float, sign: str = "") -> Html:
+    """A cell of a number with its standard error, either of which may be unknown."""
+    if isnan(value):
+        return element("td", "not tested", class_="n", data_v="")
+    tail = "" if isnan(error) else f" ± {error:.3f}"
+    return number(float(value), f"{value:{sign}.3f}{tail}")
 
 
 def swatch(cluster: int) -> Html:

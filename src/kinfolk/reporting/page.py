@@ -12,7 +12,7 @@ from kinfolk.reporting import drawing, families, summary
 from kinfolk.reporting.account import Account
 from kinfolk.reporting.findings import SOURCES
 from kinfolk.reporting.held_out import PLAIN
-from kinfolk.reporting.layout import Section, frame, number, short, some, sortable, swatch
+from kinfolk.reporting.layout import Section, frame, number, short, some, sortable, swatch, with_error
 from kinfolk.reporting.markup import Html, element, joined
 from kinfolk.reporting.numbered_checks import CHECKS
 from kinfolk.transfer.comparison import mean_and_error
@@ -261,8 +261,8 @@ def _tasks(account: Account) -> Section:
             cells.append(element("td", drawing.share_bar(shares, SOURCES), data_v=f"{shares[0]:.4f}"))
         if losses is not None:
             cells += [
-                _with_error(losses[0][place], losses[1][place]),
-                _with_error(losses[2][place], losses[3][place], "+"),
+                with_error(losses[0][place], losses[1][place]),
+                with_error(losses[2][place], losses[3][place], "+"),
             ]
         cells.append(element("td", [[element("a", code, href=f"#{code}"), " "] for code in flags.get(task, ())]))
         rows.append(cells)
@@ -278,13 +278,6 @@ def _tasks(account: Account) -> Section:
             class_="small",
         )
     return Section("tasks", "Tasks", joined(said, table, legend))
-
-
-def _with_error(value: float, error: float, sign: str = "") -> Html:
-    if np.isnan(value):
-        return element("td", "not tested", class_="n", data_v="")
-    tail = "" if np.isnan(error) else f" ± {error:.3f}"
-    return number(float(value), f"{value:{sign}.3f}{tail}")
 
 
 def _calibration(account: Account) -> Section | None:

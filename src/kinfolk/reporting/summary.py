@@ -16,12 +16,10 @@ def did_sharing_help(account: Account) -> Html:
     held_out = account.held_out
     if held_out is None:
         said = "This page was made from the model alone, which holds no rows. With rows (--data TABLE, or data=) "
-        if account.findings.family in ("networks", "sequences"):
-            return element(
-                "p", "This is answered for models of labels and numbers; of others the page shows what was found."
-            )
+        if account.findings.family == "sequences":
+            return element("p", "This is not answered for sequences yet: the page shows what was found.")
         return element(
-            "p", said, "it compares the model with every task alone, all tasks pooled, and pooled with intercepts."
+            "p", said, "it compares the model with models that do not share: every task alone, and all tasks pooled."
         )
     found = held_out.comparison
     helps, _ = account.verdict
