@@ -71,12 +71,14 @@ def decide(
     kept = [] if calendar is None else _calendar(calendar)
     past = None if calendar is None else Past([SeenObject(one) for one in kept], address, clock)
     known = People() if people is None else People.read(people)
-    model = None if ledger is None else _model(ledger, address)
+    model, too_few = (None, False) if ledger is None else _model(ledger, address)
     found = [
         _judged(message, meeting, address, clock, tuple(place or ()), past, known, model, costs, now)
         for message in messages
         for meeting in message.object.meetings
     ]
+    if too_few:
+        found = [_without_kin(one) for one in found]
     if as_json:
         typer.echo(json_text({"user": address, "requests": found}), nl=False)
     else:
@@ -101,12 +103,25 @@ def _zone_of(messages: list[Received]) -> ZoneInfo:
     return next((zone for zone in zones if isinstance(zone, ZoneInfo)), ZoneInfo("UTC"))
 
 
-def _model(path: Path, address: str) -> TeamModel | None:
+def _model(path: Path, address: str) -> tuple[TeamModel | None, bool]:
+    """Give what was learnt, and whether it comes from too few to be told of."""
     from kinfolk_assistant.cli.options import open_ledger
+    from kinfolk_assistant.service.kin import too_few_kin
     from kinfolk_assistant.service.models import Models
 
     with open_ledger(None, path, new=False) as book, book.read() as session:
-        return Models().of(session, address).model
+        model = Models().of(session, address).model
+        return model, too_few_kin(session, model, address)
+
+
+def _without_kin(found: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what would tell how one of a few others answers."""
+    from kinfolk_assistant.service.kin import LEAST
+
+    if not found.get("kin") and not found.get("reasons"):
+        return found
+    why = f"reasons and names are not shown while fewer than {LEAST} other people have agreed to help"
+    return found | {"reasons": [], "kin": [], "not_shown": why}
 
 
 def _judged(
@@ -174,6 +189,8 @@ def _in_words(found: dict[str, Any]) -> str:
         losses = ", ".join(f"{action} {loss:.3f}" for action, loss in found["expected_losses"].items())
         lines.append(f"Decision: {found['decision']}. The user would accept with probability {probability:.2f}.")
         lines.append(f"Expected losses: {losses}.")
+    if found.get("not_shown"):
+        lines.append(f"Note: {found['not_shown']}.")
     if found["reasons"]:
         weighed = [
             f"{one['feature']} = {one['value']} ({one['log_ratio']:+.2f} {_towards(one['log_ratio'])})"

@@ -24,7 +24,18 @@ from kinfolk_assistant.ledger.users import NotYours, find_user, lock_user, make_
 from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.origin import Origin
 from kinfolk_assistant.reading.trust import Trust
-from kinfolk_assistant.service import answering, consent, deciding, intake, outbox, retraining, rules, settings, views
+from kinfolk_assistant.service import (
+    answering,
+    consent,
+    deciding,
+    intake,
+    kin,
+    outbox,
+    retraining,
+    rules,
+    settings,
+    views,
+)
 from kinfolk_assistant.service.background import Repeating
 from kinfolk_assistant.service.calendar import Kept, take_calendar
 from kinfolk_assistant.service.learner import Learner
@@ -241,6 +252,12 @@ class Assistant:
         """Give the model that decides for the user; None where nothing is learnt."""
         with self.ledger.read() as session:
             return self.models.of(session, find_user(session, user).address).model
+
+    def too_few_kin(self, user: str) -> bool:
+        """Say whether so few others agreed that what was learnt from them would tell what one of them answers."""
+        with self.ledger.read() as session:
+            address = find_user(session, user).address
+            return kin.too_few_kin(session, self.models.of(session, address).model, address)
 
     def agree(self, user: str) -> None:
         """Let the user's history help others."""

@@ -17,13 +17,12 @@ from kinfolk_assistant.learning.costs import ANSWERS
 from kinfolk_assistant.ledger.calendar_read import cannot_decide
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import User
+from kinfolk_assistant.service import kin
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.values import Detail
 from kinfolk_assistant.service.weighing import costs_of
-from kinfolk_assistant.web import kin
 from kinfolk_assistant.web.automatic import to_undo
 from kinfolk_assistant.web.forms import Choice, Number, Whole
-from kinfolk_assistant.web.kin import too_few_kin
 from kinfolk_assistant.web.limits import limits
 from kinfolk_assistant.web.pages import go_to, show, wants_fragment
 from kinfolk_assistant.web.sessions import Visitor
@@ -66,7 +65,7 @@ def request_page(request: Request, assistant: Served, visitor: Reader, number: N
         helpers=_names(assistant.ledger, [one["user"] for one in detail.kin]),
         features=[_Told.of(name, detail) for name in MEETING_FEATURES],
         undoable=number in to_undo(assistant.ledger, visitor.address, [number]),
-        too_few=too_few_kin(assistant, visitor.address),
+        too_few=assistant.too_few_kin(visitor.address),
         least_kin=kin.LEAST,
         notice=NOTICES.get(did, ""),
     )

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kinfolk_assistant.ledger.tables import Model, User
+from kinfolk_assistant.service import kin
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.models import InUse
-from kinfolk_assistant.web import kin
 from kinfolk_assistant.web.kin_drawing import draw_kin
 from kinfolk_assistant.web.pages import show
 from kinfolk_assistant.web.visitors import Reader, Served
@@ -42,10 +42,11 @@ def people_page(request: Request, assistant: Served, visitor: Reader) -> Respons
     """Show who answers like the user."""
     with assistant.ledger.read() as session:
         using = assistant.models.of(session, visitor.address)
+        too_few = kin.too_few_kin(session, using.model, visitor.address)
         made = session.execute(select(Model.made_at, Model.n_rows).where(Model.id == using.id)).first()
     if using.model is None or made is None or not using.model.users:
         return show(request, "people.html", visitor, picture=None, nothing=NOTHING_LEARNT)
-    if kin.too_few_kin(assistant, visitor.address):
+    if too_few:
         return show(request, "people.html", visitor, picture=None, nothing=TOO_FEW.format(kin.LEAST))
     team = _team(assistant, using, visitor.address)
     if team.addresses in ([], [visitor.address]):

@@ -110,7 +110,19 @@ def test_without_a_zone_it_is_the_invitations(run: Run) -> None:
     assert decided(run, "plans.ics")["start"] == "2024-03-05T09:00:00+09:00"
 
 
-def test_what_the_team_has_learnt_decides_with_reasons(run: Run, team: Path) -> None:
+def test_of_fewer_than_five_who_agreed_neither_names_nor_reasons_are_told(run: Run, team: Path) -> None:
+    Path("plans.ics").write_text(calendar(event(attendee=MEMBER)), newline="")
+    found = decided(run, "plans.ics", "--ledger", team, user=MEMBER)
+    assert 0.0 < found["probability_of_accepting"] < 1.0
+    assert (found["reasons"], found["kin"]) == ([], [])
+    text = worked(run, "decide", "plans.ics", "--ledger", team, "--user", MEMBER)
+    assert "not shown while fewer than 5 other people have agreed" in text
+    assert "Whose answers helped" not in text
+    assert "What weighed most" not in text
+
+
+def test_what_the_team_has_learnt_decides_with_reasons(run: Run, team: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kinfolk_assistant.service.kin.LEAST", 1)
     Path("plans.ics").write_text(calendar(event(attendee=MEMBER)), newline="")
     costs = ("--false-accept", 2, "--false-decline", 3, "--ask", 0.7)
     found = decided(run, "plans.ics", "--ledger", team, *costs, user=MEMBER)

@@ -11,8 +11,8 @@ from fastapi import FastAPI
 from tests.assistant.web.client import Client
 from tests.assistant.web.team import ANN, BOB, StillClock, make_assistant, make_team
 
+from kinfolk_assistant.service import kin
 from kinfolk_assistant.service.assistant import Assistant
-from kinfolk_assistant.web import kin
 from kinfolk_assistant.web.app import make_app
 
 LEAST_AGREED = kin.LEAST

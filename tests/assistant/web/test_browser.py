@@ -88,7 +88,7 @@ def test_sign_in_read_override_and_undo(visit: Visit, assistant: Assistant, scri
 
     page.goto("/")
     page.locator(f"#request-{number}").get_by_role("button", name="Undo").click()
-    page.get_by_text("Taken back.").first.wait_for()
+    page.get_by_text("Taken back before it was sent.").first.wait_for()
     assert assistant.request(ANN, number).state == "open"
     assert [one.answer for one in assistant.deliver.sent] == ["DECLINED", "ACCEPTED"]
 
@@ -177,7 +177,7 @@ def test_the_keyboard_alone_signs_in_walks_answers_opens_and_undoes(visit: Visit
 
     page.goto(f"/requests/{number}")
     keys.press("u")
-    page.get_by_text("Taken back.").wait_for()
+    page.get_by_text("Taken back before it was sent.").wait_for()
     assert assistant.request(ANN, number).state == "open"
 
 
@@ -266,6 +266,7 @@ def test_every_page_has_contrast_fits_its_width_and_labels_its_fields(
         ("automatic", f"/requests/{number}"),
         ("people", "/people"),
         ("settings", "/settings"),
+        ("rules", "/rules"),
         ("ledger", "/ledger"),
         ("score", "/score"),
         ("about", "/about"),

@@ -13,8 +13,8 @@ from tests.assistant.web.team import ANN, ClosedOutbox, StillClock, calendar, in
 from kinfolk_assistant.ledger.requests import MOST_ATTEMPTS
 from kinfolk_assistant.ledger.tables import Reply
 from kinfolk_assistant.reading.calendars import read_calendar
+from kinfolk_assistant.service import kin
 from kinfolk_assistant.service.assistant import Assistant
-from kinfolk_assistant.web import kin
 
 FRAGMENT = {"X-Fragment": "yes"}
 LUNCH = datetime(2026, 11, 19, 11, tzinfo=UTC)
