@@ -20,6 +20,7 @@ class Attendee:
     address: str
     name: str = ""
     answer: str = "NEEDS-ACTION"
+    role: str = ""  # RFC 5545 3.2.16; "" stands for a required participant
 
 
 @dataclass(frozen=True, slots=True)

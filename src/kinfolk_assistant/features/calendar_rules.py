@@ -37,11 +37,11 @@ def invitee_recent(case: Case) -> Finding:
     names = MEETING_FEATURES["invitee_recent"]
 
     def tell(engagements: Engagements) -> str:
-        ends = [one.end for one in engagements if _met(one, other, case.when)]
+        ends = [one.end for one in engagements if met(one, other, case.when)]
         # One that ends at midnight was a meeting of the day before.
         return in_days(names, (today - case.day_of(max(ends) - _INSTANT)).days) if ends else names[-1]
 
-    return _settle(case.standing.between(case.clock(today - timedelta(days=7), time()), case.when, case.meeting), tell)
+    return settle(case.standing.between(case.clock(today - timedelta(days=7), time()), case.when, case.meeting), tell)
 
 
 def busy_fday(case: Case) -> Finding:
@@ -69,12 +69,12 @@ def free_slot_time(case: Case) -> Finding:
         free = (case.start - max(before, begin)) + (min(after, close) - case.end)
         return at_most((0, 15, 30, 60, 90, 135), MEETING_FEATURES["free_slot_time"], free / _MINUTE)
 
-    return _settle(case.near, tell)
+    return settle(case.near, tell)
 
 
 def conflict(case: Case) -> Finding:
     """Tell whether an engagement overlaps the requested time."""
-    return _settle(case.near, lambda engagements: "yes" if _overlapping(case, engagements) else "no")
+    return settle(case.near, lambda engagements: "yes" if _overlapping(case, engagements) else "no")
 
 
 def conflict_importance(case: Case) -> Finding:
@@ -85,7 +85,7 @@ def conflict_importance(case: Case) -> Finding:
         levels = (case.people.importance_of(topic_words(one.meeting)) for one in overlapping)
         return max(levels, key=_LEVELS.index, default="other")
 
-    return _settle(case.near, tell)
+    return settle(case.near, tell)
 
 
 def conflict_frequency(case: Case) -> Finding:
@@ -99,7 +99,7 @@ def conflict_frequency(case: Case) -> Finding:
         return max(often, key=_FREQUENCIES.index, default="other")
 
     earliest = max(min(one.start for one in overlapping), case.start - _LATELY) - _LATELY
-    return _settle(case.standing.between(earliest, case.end, case.meeting), tell)
+    return settle(case.standing.between(earliest, case.end, case.meeting), tell)
 
 
 def location(case: Case) -> Finding:
@@ -117,13 +117,13 @@ def location(case: Case) -> Finding:
         return f"{here}-{'away' if 'away' in beside else 'local' if beside else 'none'}"
 
     # An engagement at an unnamed place is near or away; only if it does not matter which, the feature is told.
-    near, away = (_settle(case.near, partial(tell, unnamed=unnamed)) for unnamed in ("local", "away"))
+    near, away = (settle(case.near, partial(tell, unnamed=unnamed)) for unnamed in ("local", "away"))
     if near.value is None or near == away:
         return near
     return Finding(None, away.why_not or "the place of an engagement beside it is not known")
 
 
-def _settle(found: Found, tell: Callable[[Engagements], str]) -> Finding:
+def settle(found: Found, tell: Callable[[Engagements], str]) -> Finding:
     """Tell a value if those of which it is not known whether they stood do not change it, else what is not known."""
     value = tell(found.known)
     if not found.unknown or tell(found.all()) == value:
@@ -136,7 +136,7 @@ def _overlapping(case: Case, engagements: Engagements) -> list[Engagement]:
     return [one for one in engagements if one.start < case.end and one.end > case.start]
 
 
-def _met(one: Engagement, other: str, when: datetime) -> bool:
+def met(one: Engagement, other: str, when: datetime) -> bool:
     """Whether an engagement that was over by then had brought the owner and someone together."""
     # What the owner declined or the organiser cancelled, be it after the request came, did not.
     if one.end > when or one.given_up:
@@ -154,7 +154,7 @@ def _busyness(case: Case, begin: datetime, close: datetime) -> Finding:
         left = _gaps([*spans, (case.start, case.end)], begin, close)
         return f"{level}-{'free' if max(left, default=timedelta()) >= _HOUR else 'busy'}"
 
-    return _settle(case.near, tell)
+    return settle(case.near, tell)
 
 
 def _gaps(spans: Sequence[tuple[datetime, datetime]], begin: datetime, close: datetime) -> list[timedelta]:

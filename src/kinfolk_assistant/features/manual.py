@@ -6,11 +6,13 @@ from kinfolk_assistant.features.past import CHANGED, ENTERED, GIVEN_UP
 from kinfolk_assistant.features.rules import RULES, Rule
 
 _ABOUT = f"""\
-# The fifteen features of a meeting request
+# The features of a meeting request
 
-Names and values are those of appendix B of the thesis "Clustered Naive Bayes" (Roy, 2006), which defines none of them;
-the rules are this project's reading. The same code computes them for invitations of the past, from which the assistant
-learns, and for those that come in. This page is made from the rules in the code.
+Names and values of the first fifteen are those of appendix B of the thesis "Clustered Naive Bayes" (Roy, 2006), which
+defines none of them; the rules are this project's reading. Seven more tell what offices run on beside them. Organiser,
+domain and words of the title are looked at too, by how often the owner, and others, accept what bears them. The same
+code computes all of it for invitations of the past, from which the assistant learns, and for those that come in. This
+page is made from the rules in the code.
 
 ## What is looked at
 

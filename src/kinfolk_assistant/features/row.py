@@ -1,4 +1,4 @@
-"""The fifteen features of a request, from the calendar as it stood when it came: for training and live alike.
+"""The features of a request, from the calendar as it stood when it came: for training and live alike.
 
 In the papers: Roy (2006), appendix B.
 """
@@ -12,6 +12,7 @@ from icalendar import Event
 from icalendar.prop import vRecur
 
 from kinfolk_assistant.features.case import Owner, make_case
+from kinfolk_assistant.features.office import FROM_CALENDAR, names_of
 from kinfolk_assistant.features.past import Past
 from kinfolk_assistant.features.people import People
 from kinfolk_assistant.features.rules import RULES
@@ -30,6 +31,7 @@ CALENDAR_FEATURES = (
     "conflict_importance",
     "conflict_frequency",
     "location",
+    *FROM_CALENDAR,
 )
 """What hangs on the owner's calendar: a calendar that is not known is not an empty one."""
 
@@ -44,14 +46,14 @@ _AHEAD = tuple(timedelta(days=n) for n in (8, 40, 400))
 
 
 class FeatureRow(NamedTuple):
-    """The features in the order of `MEETING_FEATURES`; for each None, ``unknown`` says why it is not known."""
+    """The features in the order of `RULES`, then what the request names; ``unknown`` says why a feature is None."""
 
     values: dict[str, str | None]
     unknown: dict[str, str]
 
 
 def feature_row(meeting: Meeting, owner: Owner, past: Past, people: People, when: datetime) -> FeatureRow:
-    """Compute the fifteen features of a request.
+    """Compute the features of a request.
 
     Parameters
     ----------
@@ -90,7 +92,7 @@ def feature_row(meeting: Meeting, owner: Owner, past: Past, people: People, when
     case = make_case(meeting, start, end, owner, people, past.at(when), when)
     found = {name: rule.find(case) for name, rule in RULES.items()}
     return FeatureRow(
-        {name: one.value for name, one in found.items()},
+        {name: one.value for name, one in found.items()} | names_of(case),
         {name: one.why_not for name, one in found.items() if one.value is None},
     )
 

@@ -1,7 +1,7 @@
-"""The fifteen features of a request, each with the rule for every one of its values, in words and as a function.
+"""The features of a request, each with the rule for every one of its values, in words and as a function.
 
-Names and values are those of Roy (2006), "Clustered Naive Bayes", appendix B, which defines none of them. The
-meanings are those of `kinfolk.datasets.meetings`; these rules say how each is read off a request and a calendar.
+Names and values of fifteen are those of Roy (2006), "Clustered Naive Bayes", appendix B, which defines none of them.
+Their meanings are those of `kinfolk.datasets.meetings`; these rules say how each is read off a request and a calendar.
 """
 
 from __future__ import annotations
@@ -10,8 +10,21 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kinfolk.datasets.meetings import MEETING_FEATURES, MEETING_MEANINGS
-from kinfolk_assistant.features import calendar_rules, request_rules
+from kinfolk_assistant.features import calendar_rules, office, request_rules
 from kinfolk_assistant.features.case import Case, Finding
+
+ALL_FEATURES: Mapping[str, tuple[str, ...]] = {**MEETING_FEATURES, **office.OFFICE_FEATURES}
+"""From each feature's name to its values, in order: the fifteen, then what offices run on beside them."""
+
+_OFFICE_MEANINGS = {
+    "weekday": "the day of the week",
+    "hour": "the hour in which it starts",
+    "outsider": "whether the organiser is of the owner's own domain",
+    "invited": "how many are invited: at most so many, or more",
+    "part": "whether the owner is required",
+    "series": "whether it repeats",
+    "acquaintance": "how well owner and organiser know each other, as the calendar shows",
+}
 
 
 class Rule(NamedTuple):
@@ -22,7 +35,7 @@ class Rule(NamedTuple):
     feature : str
         Its name.
     meaning : str
-        What it means, as `MEETING_MEANINGS` has it.
+        What it means; of the fifteen as `MEETING_MEANINGS` has it.
     how : str
         How it is read off the request, the people-and-topics table or the calendar.
     values : mapping of str to str
@@ -47,8 +60,8 @@ def _rule(
     """Put a rule together; ``doubt`` if it hangs on engagements of which it may not be known whether they stood."""
     name = find.__name__
     reasons = "; or ".join(reason for reason in (missing, _DOUBT if doubt else "") if reason)
-    in_order = {value: values[value] for value in MEETING_FEATURES[name]}
-    return Rule(name, MEETING_MEANINGS[name], how, in_order, reasons, find)
+    in_order = {value: values[value] for value in ALL_FEATURES[name]}
+    return Rule(name, MEETING_MEANINGS.get(name) or _OFFICE_MEANINGS[name], how, in_order, reasons, find)
 
 
 _DOUBT = "an engagement would change it of which it is not known whether it stood there when the request came"
@@ -224,5 +237,72 @@ _IN_ORDER = (
     ),
 )
 
-RULES: Mapping[str, Rule] = {rule.feature: rule for rule in _IN_ORDER}
-"""From each feature's name, in the order of `MEETING_FEATURES`, to its rule."""
+_OFFICE_IN_ORDER = (
+    _rule(
+        office.weekday,
+        "The day on which the meeting starts, in the owner's time zone.",
+        {day: f"on a {day}" for day in office.OFFICE_FEATURES["weekday"]},
+    ),
+    _rule(
+        office.hour,
+        "The hour of the clock in which the meeting starts, in the owner's time zone.",
+        {
+            "before 8": "before 8:00",
+            **{str(hour): f"from {hour}:00 to before {hour + 1}:00" for hour in range(8, 19)},
+            "19 or later": "from 19:00 on",
+        },
+        missing="the meeting takes whole days, and so starts at no hour",
+    ),
+    _rule(
+        office.outsider,
+        "The domain of the organiser's address beside that of the owner's.",
+        {
+            "inside": "it is the same, or one below it",
+            "outside": "it is another",
+            "private": "it is one of those where anybody has a mailbox",
+        },
+        missing="the request names no organiser",
+    ),
+    _rule(
+        office.invited,
+        "How many addresses the request names, the owner's and the organiser's among them.",
+        {
+            "two": "two",
+            "five": "three to five",
+            "nine": "six to nine",
+            "fifteen": "ten to fifteen",
+            "more": "more than fifteen",
+        },
+    ),
+    _rule(
+        office.part,
+        "ROLE of the owner among those invited (RFC 5545, section 3.2.16).",
+        {
+            "required": "the owner is required, or ROLE says nothing",
+            "optional": "the owner may stay away, or is only told of it",
+            "not named": "the owner is not named: it came to a list or was passed on",
+        },
+    ),
+    _rule(
+        office.series,
+        "Whether the request is a series, or one occurrence of one.",
+        {"no": "it is neither", "yes": "it is one of them"},
+    ),
+    _rule(
+        office.acquaintance,
+        "The engagements of the eight weeks before the request that brought the owner and the organiser together, as "
+        "invitee_recent finds them.",
+        {
+            "never": "there was none",
+            "once": "there was one",
+            "sometimes": "there were two to four",
+            "often": "there were five or more",
+            "one-to-one": "two or more were occurrences of a series with nobody else",
+        },
+        missing="the request names no organiser",
+        doubt=True,
+    ),
+)
+
+RULES: Mapping[str, Rule] = {rule.feature: rule for rule in (*_IN_ORDER, *_OFFICE_IN_ORDER)}
+"""From each feature's name, in the order of `ALL_FEATURES`, to its rule."""

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk_assistant.features.past import Past, SeenObject
 from kinfolk_assistant.features.people import People
 from kinfolk_assistant.features.row import FeatureRow, Owner, feature_row, without_calendar
+from kinfolk_assistant.features.rules import ALL_FEATURES
 from kinfolk_assistant.importing.report import ImportReport
 from kinfolk_assistant.importing.versions import Thread, Version, export_stamps, gather, seen_objects, versions
 from kinfolk_assistant.ledger.calendar_read import mark_read
@@ -42,6 +42,7 @@ DATED_FEATURES = (
     "conflict_importance",
     "conflict_frequency",
     "location",
+    "acquaintance",
 )
 _MAX_LINE = 1000
 _MAX_UID = 1000
@@ -248,7 +249,7 @@ def _report(user: str, rows: list[Row], **counts: int) -> ImportReport:
     labels = Counter(row.version.label for row in rows)
     unknown = {
         name: dict(Counter(row.features.unknown[name] for row in rows if name in row.features.unknown))
-        for name in MEETING_FEATURES
+        for name in ALL_FEATURES
     }
     return ImportReport(
         user,

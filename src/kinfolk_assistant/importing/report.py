@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kinfolk.datasets.meetings import MEETING_FEATURES
+from kinfolk_assistant.features.rules import ALL_FEATURES
 
 NO_DECLINES = (
     "No declined invitation was found. Many servers and mail programs remove an invitation from the calendar once it "
@@ -102,7 +102,7 @@ class ImportReport:
         lines += ["When they came is known:", *came] if came else []
         gaps = [
             f"  {name.replace('_', ' ')}: {n / self.rows:.0%} ({n} rows: {why})"
-            for name in MEETING_FEATURES
+            for name in ALL_FEATURES
             for why, n in sorted(self.unknown.get(name, {}).items(), key=lambda pair: (-pair[1], pair[0]))
         ]
         lines += ["Could not be known:", *gaps] if gaps else []

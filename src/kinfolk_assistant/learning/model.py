@@ -1,64 +1,29 @@
-"""What a team's answers teach: clustered naive Bayes over its members (Roy 2006, sections 2.5 and A.1.3).
+"""What a team's answers teach: who is kin, and how likely each is to accept.
 
-To learn loads scikit-learn, numba and polars; a model that comes from its archive answers with numpy alone.
+Who is kin is told by clustered naive Bayes over the fifteen features of the thesis; how likely a yes is by linear
+models over these and what offices run on beside them, where there is enough to fit them. To learn loads scikit-learn,
+numba and polars; a model that comes from its archive answers with numpy alone.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.naive_bayes.answers.predictor import mixture_from
-from kinfolk.naive_bayes.model.mixture import Mixture
-from kinfolk.posterior import Archive, names_from, read_archive, save, schema_from
-from kinfolk_assistant.learning.costs import ANSWERS
-from kinfolk_assistant.learning.tempering import temper_after
+from kinfolk_assistant.learning.kinship import Kin, Kinship, Reason
+from kinfolk_assistant.learning.linear import LinearModel
 
 if TYPE_CHECKING:
     import polars as pl
 
-# Below this probability of sharing, two people's answers hardly touch each other's predictions.
-_LEAST_SIMILARITY = 0.05
-_MOST_KIN = 10
-# What a stored model begins with where the rates of some users are not those of all their answers.
-_TOTALS = b"kinfolk team 1 "
+__all__ = ["Kin", "Reason", "TeamModel"]
 
-
-class Reason(NamedTuple):
-    """What one feature of a request added to the log odds of "accept": above zero it speaks for accepting."""
-
-    feature: str
-    value: str
-    log_ratio: float
-
-
-class Kin(NamedTuple):
-    """Someone whose answers help to predict another's, and the probability that the two share feature rates."""
-
-    user: str
-    similarity: float
-
-
-class _Learnt(NamedTuple):
-    """What an archive holds that predictions need."""
-
-    values_of: dict[str, tuple[str, ...]]
-    mixture: Mixture
-    tempers: NDArray[np.float64]  # (users + 1,), the last for a newcomer
-    partitions: NDArray[np.int64]  # (draws, users)
-
-
-class _Parts(NamedTuple):
-    """One prediction taken apart: the log odds of "accept" that each feature added, and those of all together."""
-
-    features: NDArray[np.float64]
-    log_odds: float
+# What a stored model of both parts begins with; one of an earlier version is that of kinship alone.
+_BOTH = b"kinfolk team 2 "
 
 
 class TeamModel:
@@ -80,27 +45,28 @@ class TeamModel:
     >>> request = meetings.data.row(0, named=True)
     >>> 0.0 < model.probability(request, "1") < 1.0
     True
-    >>> TeamModel.from_bytes(model.to_bytes()).probability(request, "1") == model.probability(request, "1")
-    True
+    >>> round(TeamModel.from_bytes(model.to_bytes()).probability(request, "1") - model.probability(request, "1"), 9)
+    0.0
     """
 
-    def __init__(self, users: list[str], learnt: _Learnt | None, archive: bytes) -> None:
-        self.users = users
-        self._learnt = learnt
-        self._archive = archive
-        self._place_of = {user: place for place, user in enumerate(users)}
+    def __init__(self, kinship: Kinship, linear: LinearModel | None) -> None:
+        self._kinship = kinship
+        self._linear = linear
+        self.users = kinship.users
 
     @classmethod
     def fit(cls, rows: pl.DataFrame, *, seed: int = 0, verbose: bool = False) -> TeamModel:
         """Learn from the rows of all who help each other.
 
-        The same rows with the same seed give the same model, whatever the order in which they come.
+        The same rows with the same seed give the same model.
 
         Parameters
         ----------
         rows : polars.DataFrame
             The fifteen features, null where a value is not known; ``user``; ``answer``, "accept", "decline" or null;
-            where it is there, ``censored``, true for answers that say nothing of how often such an answer is given.
+            where they are there, the features of `kinfolk_assistant.features.office`, ``organiser``, ``domain`` and
+            ``title``, and ``censored``, true for answers that say nothing of how often such an answer is given. Of
+            each user in the order they came.
         seed : int
             Seed of the sampler.
         verbose : bool
@@ -112,16 +78,12 @@ class TeamModel:
             One that has learnt nothing, and says so, where no row has an answer.
         """
         # Loaded here, so that a process which only serves answers starts without them.
-        from kinfolk_assistant.learning.fitting import fit_team, label_totals
+        from kinfolk_assistant.learning.fitting_linear import fit_linear
         from kinfolk_assistant.learning.rows import checked_rows
 
         checked = checked_rows(rows)
-        if checked["answer"].is_null().all():
-            return cls([], None, b"")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model"
-            save(fit_team(checked, seed, verbose), path)
-            return cls.from_bytes(_packed(label_totals(checked), path.read_bytes()))
+        kinship = Kinship.fit(checked, seed=seed, verbose=verbose)
+        return cls(kinship, fit_linear(checked, seed) if kinship.users else None)
 
     @classmethod
     def from_bytes(cls, archive: bytes) -> TeamModel:
@@ -132,27 +94,21 @@ class TeamModel:
         ValueError
             If it is not the archive of such a model, or is damaged.
         """
-        if not archive:
-            return cls([], None, archive)
-        totals, inside = _unpacked(archive)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model"
-            path.write_bytes(inside)
-            try:
-                parts = read_archive(path)
-            except ValueError as error:
-                raise ValueError(str(error).replace(str(path), "The stored model")) from None
+        if not archive.startswith(_BOTH):
+            return cls(Kinship.from_bytes(archive), None)
+        head, _, rest = archive.removeprefix(_BOTH).partition(b"\n")
         try:
-            return cls(*_learnt_from(parts, totals), archive)
+            size = int(json.loads(head)["kinship"])
+            return cls(Kinship.from_bytes(rest[:size]), LinearModel.from_bytes(rest[size:]))
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
             raise ValueError(f"The stored model is damaged or not one of a team: {error}") from None
 
     def to_bytes(self) -> bytes:
-        """Give the model as a file of :func:`kinfolk.save`, plain arrays and JSON; empty where nothing is learnt.
-
-        Where somebody's past is censored, a line of JSON with the totals behind their rates stands before the file.
-        """
-        return self._archive
+        """Give the model as plain arrays and JSON; empty where nothing is learnt."""
+        kinship = self._kinship.to_bytes()
+        if self._linear is None:
+            return kinship
+        return _BOTH + json.dumps({"kinship": len(kinship)}).encode() + b"\n" + kinship + self._linear.to_bytes()
 
     def probability(self, values: Mapping[str, str | None], user: str) -> float | None:
         """Probability that the user accepts a request.
@@ -160,7 +116,7 @@ class TeamModel:
         Parameters
         ----------
         values : mapping
-            The request's features; one that is None or not there is left out of the product.
+            The request's features and what it names; what is None or not there is not known.
         user : str
             The person asked. Someone whom the model does not know gets its prediction for a newcomer.
 
@@ -169,142 +125,40 @@ class TeamModel:
         float or None
             None where nothing is learnt.
         """
-        if self._learnt is None:
-            return None
-        return float(1.0 / (1.0 + np.exp(-self._parts(self._learnt, values, user).log_odds)))
+        linear = self._linear_for(user)
+        if linear is None:
+            return self._kinship.probability(_fifteen(values), user)
+        return float(1.0 / (1.0 + np.exp(-linear.log_odds(values, user))))
 
     def reasons(self, values: Mapping[str, str | None], user: str, n: int = 3) -> list[Reason]:
-        """Give the features that weighed most, the weightiest first (log ratios as in figure 4-2 of the thesis).
-
-        A log ratio is log P(x_f | accept) / P(x_f | decline) as it enters the prediction: times the power to which the
-        features are believed, and averaged over the clusters that the user may belong to, by their probabilities given
-        the request. Where only one cluster is possible, the log ratios of all features and the log odds of the user's
-        habit add up to the log odds of the probability; else they do so up to a small rest.
+        """Give what weighed most, the weightiest first: by how much the log odds of "accept" would change if the
+        feature, or what is named, were not known.
         """
-        if self._learnt is None:
-            return []
-        added = self._parts(self._learnt, values, user).features
-        known = [
-            Reason(name, value, float(log_ratio))
-            for name, log_ratio in zip(self._learnt.values_of, added, strict=True)
-            if (value := values.get(name)) is not None and log_ratio != 0.0
-        ]
+        linear = self._linear_for(user)
+        if linear is None:
+            return self._kinship.reasons(_fifteen(values), user, n)
+        parts = linear.parts(values, user)
+        known = [Reason(name, str(values[name]), one) for name, one in parts.items() if one != 0.0]
         return sorted(known, key=lambda reason: -abs(reason.log_ratio))[:n]
 
-    def kin(self, user: str, n: int = _MOST_KIN) -> list[Kin]:
-        """Give those whose answers help this user's predictions, the nearest first; nobody for a newcomer."""
-        place = self._place_of.get(user)
-        if self._learnt is None or place is None:
-            return []
-        draws = self._learnt.partitions
-        shared = (draws == draws[:, [place]]).mean(axis=0).tolist()
-        near = [
-            Kin(other, similarity)
-            for other, similarity in zip(self.users, shared, strict=True)
-            if other != user and similarity >= _LEAST_SIMILARITY
-        ]
-        return sorted(near, key=lambda one: (-one.similarity, one.user))[:n]
+    def _linear_for(self, user: str) -> LinearModel | None:
+        """Give the linear models; None where naive Bayes knows more, which learns from a one-sided past too."""
+        return None if self._linear is None or user in self._linear.one_sided else self._linear
+
+    def kin(self, user: str, n: int = 10) -> list[Kin]:
+        """Give those whose answers are most like this user's, the nearest first; nobody for a newcomer."""
+        return self._kinship.kin(user, n)
 
     def similarity(self) -> tuple[list[str], NDArray[np.float64]]:
         """Give the users, and for every two of them the probability that they share feature rates."""
-        together = np.zeros((len(self.users), len(self.users)))
-        if self._learnt is not None:
-            for seats in self._learnt.partitions:
-                together += seats[:, None] == seats[None, :]
-            together /= len(self._learnt.partitions)
-        return list(self.users), together
+        return self._kinship.similarity()
 
     def tree(self) -> NDArray[np.float64] | None:
-        """Give an average-linkage tree of the users, as ``kinfolk.plots.tree`` draws it; None for fewer than two.
-
-        The height of a merge is −log of the mean similarity between its two parts: nats against their being kin. Where
-        no draw has put them together it is that of one draw in the next.
-        """
-        if self._learnt is None or len(self.users) < 2:
-            return None
-        from scipy.cluster.hierarchy import linkage
-        from scipy.spatial.distance import squareform
-
-        _, similarity = self.similarity()
-        merges = np.array(linkage(squareform(1.0 - similarity, checks=False), "average"))
-        rarest = 1.0 / (len(self._learnt.partitions) + 1)
-        merges[:, 2] = np.abs(np.log(np.clip(1.0 - merges[:, 2], rarest, 1.0)))
-        return merges
-
-    def _parts(self, learnt: _Learnt, values: Mapping[str, str | None], user: str) -> _Parts:
-        mixture = learnt.mixture
-        place = self._place_of.get(user, len(self.users))
-        entries = mixture.entries(place)
-        cells = mixture.cells(_codes(learnt.values_of, values))[0]
-        log_theta = mixture.log_theta[mixture.block[entries][:, None], cells]  # (clusters, features, labels)
-        fits = learnt.tempers[place] * log_theta
-        rates = mixture.log_rates[entries]
-        log_joint = fits.sum(axis=1) + rates + mixture.log_weight[entries, None]
-        joint = np.exp(log_joint - log_joint.max())
-        accept, decline = np.log(joint.sum(axis=0))
-        weight = joint.sum(axis=1) / joint.sum()
-        return _Parts(
-            np.asarray(weight @ (fits[:, :, 0] - fits[:, :, 1])),
-            float(accept - decline),
-        )
+        """Give an average-linkage tree of the users, as ``kinfolk.plots.tree`` draws it; None for fewer than two."""
+        return self._kinship.tree()
 
 
-def _packed(totals: Mapping[str, list[float]], archive: bytes) -> bytes:
-    return archive if not totals else _TOTALS + json.dumps(totals).encode() + b"\n" + archive
+def _fifteen(values: Mapping[str, str | None]) -> dict[str, str | None]:
+    from kinfolk.datasets.meetings import MEETING_FEATURES
 
-
-def _unpacked(archive: bytes) -> tuple[dict[str, list[float]], bytes]:
-    if not archive.startswith(_TOTALS):
-        return {}, archive
-    head, _, inside = archive.removeprefix(_TOTALS).partition(b"\n")
-    try:
-        totals = {str(user): [float(n) for n in both] for user, both in json.loads(head).items()}
-    except (ValueError, TypeError, AttributeError):
-        raise ValueError("The stored model is damaged or not one of a team: its rates cannot be read") from None
-    if not all(len(both) == len(ANSWERS) and min(both) > 0 for both in totals.values()):
-        raise ValueError("The stored model is damaged or not one of a team: its rates are none")
-    return totals, inside
-
-
-def _with_totals(mixture: Mixture, users: list[str], totals: Mapping[str, list[float]]) -> Mixture:
-    """Put other label rates in the place of those of some users."""
-    rates = mixture.log_rates.copy()
-    for user, both in totals.items():
-        rates[mixture.entries(users.index(user))] = np.log(np.array(both) / sum(both))
-    return mixture._replace(log_rates=rates)
-
-
-def _learnt_from(archive: Archive, totals: Mapping[str, list[float]]) -> tuple[list[str], _Learnt]:
-    """Users, and what predictions need, of an archive whose parts fit together."""
-    users = names_from(archive.about["tasks"], "users")
-    if not users or not all(isinstance(user, str) for user in users):
-        raise ValueError("its users are not named by text")
-    if archive.about["classes"] != list(ANSWERS):
-        raise ValueError(f"its answers are not {' and '.join(ANSWERS)}")
-    values_of = {column.name: tuple(column.categories or ()) for column in schema_from(archive).columns}
-    partitions = archive.array("partitions", "i", (None, None, len(users)))
-    if not partitions.size:
-        raise ValueError("it has no draws")
-    given = archive.array("label_counts", "f", (len(users), len(ANSWERS)))
-    tempers = temper_after(np.append(given.sum(axis=1), 0.0))
-    if not given.any(axis=0).all():
-        # Nobody has ever given one of the answers: features cannot tell what it would depend on.
-        tempers[:] = 0.0
-    mixture = _with_totals(mixture_from(archive), users, totals)
-    return users, _Learnt(values_of, mixture, tempers, partitions.reshape(-1, len(users)))
-
-
-def _codes(values_of: Mapping[str, tuple[str, ...]], values: Mapping[str, str | None]) -> NDArray[np.int32]:
-    """One row of codes, −1 where a value is not known."""
-    for name in values:
-        if name not in values_of:
-            raise ValueError(f"Feature {name!r} is not one of the model's: {', '.join(values_of)}.")
-    codes = []
-    for name, known in values_of.items():
-        value = values.get(name)
-        if value is not None and value not in known:
-            raise ValueError(
-                f"Feature {name!r} is {value!r}; it needs to be one of {', '.join(map(repr, known))}, or None."
-            )
-        codes.append(-1 if value is None else known.index(value))
-    return np.array([codes], dtype=np.int32)
+    return {name: values.get(name) for name in MEETING_FEATURES}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from kinfolk.datasets.meetings import MEETING_FEATURES
+from kinfolk_assistant.features.office import NAMES, OFFICE_FEATURES
 from kinfolk_assistant.learning.costs import ANSWERS
 
 COLUMNS = (*MEETING_FEATURES, "user", "answer")
@@ -20,12 +21,13 @@ def checked_rows(rows: pl.DataFrame) -> pl.DataFrame:
     ----------
     rows : polars.DataFrame
         The fifteen features, null where a value is not known; ``user``; ``answer``, null where there is none; where
-        it is there, ``censored``, true for answers that say nothing of how often such an answer is given.
+        they are there, the features of `kinfolk_assistant.features.office`, what requests name, and ``censored``, true
+        for answers that say nothing of how often such an answer is given.
 
     Returns
     -------
     polars.DataFrame
-        The same rows, each feature as an Enum of all its values, and always with ``censored``.
+        The same rows, each feature as an Enum of all its values, always with all columns that may be there.
 
     Raises
     ------
@@ -49,8 +51,14 @@ def checked_rows(rows: pl.DataFrame) -> pl.DataFrame:
         )
     allowed = {**MEETING_FEATURES, "answer": ANSWERS}
     columns = [_known(rows[name], values) for name, values in allowed.items()]
+    columns += [_known(_or_null(rows, name), values) for name, values in OFFICE_FEATURES.items()]
+    columns += [_or_null(rows, name).cast(pl.String) for name in NAMES]
     censored = rows[CENSORED].cast(pl.Boolean) if CENSORED in rows.columns else pl.Series([False] * rows.height)
     return pl.DataFrame([rows["user"].cast(pl.String), *columns, censored.fill_null(False).alias(CENSORED)])
+
+
+def _or_null(rows: pl.DataFrame, name: str) -> pl.Series:
+    return rows[name] if name in rows.columns else pl.Series(name, [None] * rows.height, dtype=pl.String)
 
 
 def _known(column: pl.Series, values: tuple[str, ...]) -> pl.Series:

@@ -58,7 +58,12 @@ def read_event(event: Component, method: str, uid: str, what: str) -> Meeting:
         organiser_name=_parameter(organiser, "CN"),
         sent_by=_parameter(organiser, "SENT-BY").lower().removeprefix("mailto:").strip(),
         attendees=tuple(
-            Attendee(address_of(one), _parameter(one, "CN"), _parameter(one, "PARTSTAT").upper() or "NEEDS-ACTION")
+            Attendee(
+                address_of(one),
+                _parameter(one, "CN"),
+                _parameter(one, "PARTSTAT").upper() or "NEEDS-ACTION",
+                _parameter(one, "ROLE").upper(),
+            )
             for one in (attendees if isinstance(attendees, list) else [attendees])[:MAX_ATTENDEES]
         ),
         summary=words(event, "SUMMARY", 1000),

@@ -11,7 +11,8 @@ import polars as pl
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from kinfolk.datasets.meetings import MEETING_FEATURES
+from kinfolk_assistant.features.office import NAMES
+from kinfolk_assistant.features.rules import ALL_FEATURES
 from kinfolk_assistant.learning.model import TeamModel
 from kinfolk_assistant.learning.rows import CENSORED
 from kinfolk_assistant.ledger.own_answers import one_sided_pasts
@@ -85,7 +86,7 @@ def make_lessons(session: Session) -> list[Lesson]:
     rows: dict[str, list[dict[str, Any]]] = {}
     for user, features, label, source in session.execute(query.order_by(Request.user, Request.received_at, Request.id)):
         if features:
-            known = {name: features.get(name) for name in MEETING_FEATURES}
+            known = {name: features.get(name) for name in (*ALL_FEATURES, *NAMES)}
             censored = source == "history" and user in one_sided
             rows.setdefault(user, []).append(known | {"user": user, "answer": label, CENSORED: censored})
     answered = [user for user, own in rows.items() if any(one["answer"] for one in own)]
@@ -98,7 +99,8 @@ def make_lessons(session: Session) -> list[Lesson]:
 
 
 def _frame(rows: dict[str, list[dict[str, Any]]], users: tuple[str, ...]) -> pl.DataFrame:
-    schema: dict[str, pl.DataType] = {name: pl.Enum(values) for name, values in MEETING_FEATURES.items()}
+    schema: dict[str, pl.DataType] = {name: pl.Enum(values) for name, values in ALL_FEATURES.items()}
+    schema |= dict.fromkeys(NAMES, pl.String())
     schema |= {"user": pl.String(), "answer": pl.String(), CENSORED: pl.Boolean()}
     return pl.DataFrame([row for user in users for row in rows[user]], schema=schema)
 

@@ -23,7 +23,7 @@ from kinfolk_assistant.reading.reply import with_answer
 # How far the features look: back from a meeting for others like what it overlaps, back from the request for when the
 # two last met, and to both sides for what it borders; of a meeting that goes on for long only its first month counts.
 _LATELY = timedelta(weeks=9)
-_RECENTLY = timedelta(days=9)
+_RECENTLY = timedelta(weeks=8, days=2)
 _BESIDE = timedelta(days=2)
 _LONGEST = timedelta(days=31)
 _MOST_WAITING = 60

@@ -11,7 +11,6 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk_assistant.features.rules import RULES
 from kinfolk_assistant.learning.costs import ANSWERS
 from kinfolk_assistant.ledger.calendar_read import cannot_decide
@@ -63,7 +62,7 @@ def request_page(request: Request, assistant: Served, visitor: Reader, number: N
         limits=limits(costs_of(assistant.settings(visitor.address))),
         bars=_bars(detail.reasons),
         helpers=_names(assistant.ledger, [one["user"] for one in detail.kin]),
-        features=[_Told.of(name, detail) for name in MEETING_FEATURES],
+        features=[_Told.of(name, detail) for name in RULES],
         undoable=number in to_undo(assistant.ledger, visitor.address, [number]),
         too_few=assistant.too_few_kin(visitor.address),
         least_kin=kin.LEAST,

@@ -36,6 +36,16 @@ FEATURE_TITLES = {
     "conflict_importance": "Importance of what it overlaps",
     "conflict_frequency": "What it overlaps recurs",
     "location": "Place",
+    "weekday": "Day of the week",
+    "hour": "Hour",
+    "outsider": "Organiser is from",
+    "invited": "Invited",
+    "part": "You are",
+    "series": "Repeats",
+    "acquaintance": "You and the organiser met",
+    "organiser": "Organiser",
+    "domain": "Organiser's domain",
+    "title": "Title",
 }
 
 _VALUE_WORDS = {
@@ -64,6 +74,24 @@ _VALUE_WORDS = {
     "conflict": {"no": "nothing", "yes": "another engagement"},
     "conflict_importance": {"other": "unknown, or no overlap"},
     "conflict_frequency": {"other": "no overlap", "one time": "once"},
+    "hour": {"before 8": "before 8:00", "19 or later": "19:00 or later"}
+    | {str(hour): f"from {hour}:00" for hour in range(8, 19)},
+    "outsider": {"inside": "your own domain", "outside": "outside", "private": "a private mailbox"},
+    "invited": {
+        "two": "you and one other",
+        "five": "three to five",
+        "nine": "six to nine",
+        "fifteen": "ten to fifteen",
+        "more": "more than fifteen",
+    },
+    "part": {"required": "required", "optional": "optional", "not named": "not named"},
+    "acquaintance": {
+        "never": "never in eight weeks",
+        "once": "once in eight weeks",
+        "sometimes": "two to four times in eight weeks",
+        "often": "often in eight weeks",
+        "one-to-one": "regularly, just you two",
+    },
     "location": {
         f"{place}-{beside}": f"{near}, {words}"
         for place, near in (("local", "near you"), ("away", "away"))

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from kinfolk.datasets.meetings import MEETING_FEATURES
 from kinfolk_assistant.features.manual import page
+from kinfolk_assistant.features.rules import ALL_FEATURES
 
 PAGE = Path(__file__).parents[3] / "docs" / "assistant-features.md"
 
@@ -13,7 +13,7 @@ def test_the_page_in_the_documentation_is_the_one_made_from_the_rules():
 
 def test_the_page_has_a_row_for_every_value_of_every_feature():
     sections = page().split("\n### ")[1:]
-    assert [section.split("`")[1] for section in sections] == list(MEETING_FEATURES)
-    for section, values in zip(sections, MEETING_FEATURES.values(), strict=True):
+    assert [section.split("`")[1] for section in sections] == list(ALL_FEATURES)
+    for section, values in zip(sections, ALL_FEATURES.values(), strict=True):
         rows = [line.split("|")[1].strip(" `") for line in section.splitlines() if line.startswith("| `")]
         assert rows == list(values)

@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinfolk.datasets.meetings import MEETING_FEATURES
+from kinfolk_assistant.features.office import NAMES
 from kinfolk_assistant.features.past import Past
 from kinfolk_assistant.features.row import feature_row
+from kinfolk_assistant.features.rules import ALL_FEATURES
 
 from .calendars import BOB, CAME, EVE, LONG_AGO, ME, OWNER, PEOPLE, at, engagement, invited, request, row, seen, shifted
 
@@ -62,10 +64,11 @@ quick = settings(max_examples=60, deadline=None)
 @given(requests(), any_calendar, times)
 def test_every_value_is_one_of_the_feature_or_missing_with_a_reason(asked, calendar, when):
     found = row(asked, *calendar, when=when)
-    assert list(found.values) == list(MEETING_FEATURES)
-    for feature, one in found.values.items():
-        assert one in MEETING_FEATURES[feature] if one is not None else found.unknown[feature]
-    assert set(found.unknown) == {feature for feature, one in found.values.items() if one is None}
+    assert list(found.values) == [*ALL_FEATURES, *NAMES]
+    for feature, known in ALL_FEATURES.items():
+        one = found.values[feature]
+        assert one in known if one is not None else found.unknown[feature]
+    assert set(found.unknown) == {feature for feature in ALL_FEATURES if found.values[feature] is None}
 
 
 @quick
@@ -97,8 +100,9 @@ def test_an_engagement_far_away_changes_at_most_when_the_two_last_met(asked, cal
     by = timedelta(days=days)
     far = replace(far, start=far.start + by, end=far.end + by, summary="far away")
     with_it, without = row(asked, *calendar, far), row(asked, *calendar)
-    assert {f: v for f, v in with_it.values.items() if f != "invitee_recent"} == {
-        f: v for f, v in without.values.items() if f != "invitee_recent"
+    met = ("invitee_recent", "acquaintance")
+    assert {f: v for f, v in with_it.values.items() if f not in met} == {
+        f: v for f, v in without.values.items() if f not in met
     }
 
 

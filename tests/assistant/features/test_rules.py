@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from kinfolk.datasets.meetings import MEETING_FEATURES, MEETING_MEANINGS
+from kinfolk_assistant.features.office import OFFICE_FEATURES
 from kinfolk_assistant.features.people import Contact, People
 from kinfolk_assistant.features.row import Owner
 from kinfolk_assistant.features.rules import RULES
@@ -233,9 +234,9 @@ def test_every_value_of_every_feature_has_an_example():
 
 
 def test_the_rules_tell_every_value_of_every_feature_in_order():
-    assert {name: tuple(rule.values) for name, rule in RULES.items()} == MEETING_FEATURES
-    assert list(RULES) == list(MEETING_FEATURES)
-    assert {name: rule.meaning for name, rule in RULES.items()} == MEETING_MEANINGS
+    assert {name: tuple(rule.values) for name, rule in RULES.items()} == {**MEETING_FEATURES, **OFFICE_FEATURES}
+    assert list(RULES) == [*MEETING_FEATURES, *OFFICE_FEATURES]
+    assert {name: RULES[name].meaning for name in MEETING_FEATURES} == MEETING_MEANINGS
     assert all(words for rule in RULES.values() for words in (rule.how, *rule.values.values()))
 
 
@@ -257,7 +258,7 @@ def test_what_the_request_does_not_say_is_missing_with_the_reason(feature, asked
 
 def test_all_features_are_there_in_order_and_only_missing_ones_have_a_reason():
     found = row(request(location=""))
-    assert list(found.values) == list(MEETING_FEATURES)
+    assert list(found.values) == [*MEETING_FEATURES, *OFFICE_FEATURES, "organiser", "domain", "title"]
     assert list(found.unknown) == [name for name, one in found.values.items() if one is None] == ["location"]
 
 
