@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,9 +121,11 @@ def _fit(table: _Table, seed: int, slope: float, one_sided: frozenset[str]) -> L
 
 
 def _columns(table: _Table) -> Columns:
+    """Give the columns of all features that were ever known: of others nothing can be learnt."""
     shares = {}
     for name, known in ALL_FEATURES.items():
-        seen = [values[name] for values in table.values]
-        counts = np.array([seen.count(value) for value in known], dtype=float) + 1.0 / len(known)
-        shares[name] = (counts / counts.sum()).tolist()
-    return Columns(dict(ALL_FEATURES), shares)
+        seen = Counter(values[name] for values in table.values)
+        counts = np.array([seen[value] for value in known], dtype=float)
+        if counts.any():
+            shares[name] = ((counts + 1.0 / len(known)) / (counts.sum() + 1.0)).tolist()
+    return Columns({name: ALL_FEATURES[name] for name in shares}, shares)

@@ -175,7 +175,8 @@ class Request(Table):
     # Of a mail: who sent it, and all that is known of where it comes from.
     sender: Mapped[str] = mapped_column(String(320), default="", server_default="")
     origin: Mapped[dict[str, Any] | None]
-    # open → answered, cancelled or superseded (a later SEQUENCE came); history is never open.
+    # open → answered, dismissed (put away unanswered), cancelled or superseded (a later SEQUENCE came); history is
+    # never open.
     state: Mapped[str] = mapped_column(String(12), default="open")
     # Whether anything is decided about it yet, and whether it is a series (None: an earlier version did not look).
     decided: Mapped[bool] = mapped_column(default=False, server_default=false())
@@ -249,7 +250,7 @@ class Reply(Table):
     request_id: Mapped[int] = mapped_column(ForeignKey("requests.id", ondelete="CASCADE"), index=True)
     once: Mapped[int | None] = mapped_column(unique=True)  # the request's id where ``by`` is "assistant", else None
     by: Mapped[str] = mapped_column(String(9))  # "assistant" or "user"
-    answer: Mapped[str] = mapped_column(String(12))  # ACCEPTED or DECLINED
+    answer: Mapped[str] = mapped_column(String(12))  # ACCEPTED, DECLINED or TENTATIVE
     text: Mapped[str] = mapped_column(Text)  # the iTIP REPLY, fixed once and for all
     # prepared → sending → sent; withdrawn (undone in time, or cancelled); failed (will be tried again);
     # uncertain (the process died while sending by mail: only the user may send it again)

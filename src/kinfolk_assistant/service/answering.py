@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from kinfolk_assistant.ledger.deeds import ask_for_training, tell
-from kinfolk_assistant.ledger.requests import LEFT, UNSENT, own_request, replies
+from kinfolk_assistant.ledger.requests import LEFT, UNSENT, latest_decision, own_request, replies
 from kinfolk_assistant.ledger.tables import Reply
 from kinfolk_assistant.ledger.users import lock_user
 from kinfolk_assistant.reading.reply import make_reply
@@ -21,14 +21,23 @@ _OVER = {
 }
 
 
-def answer(session: Session, address: str, request_id: int, choice: str, now: datetime) -> None:
+CHOICES = {**ANSWERS, "tentative": "TENTATIVE"}
+"""What a user can answer by hand, and what it is called in iCalendar."""
+
+MOST_NOTE = 2000
+_TOLD = {"accept": "accept", "decline": "decline", "tentative": "tentatively accept"}
+
+
+def answer(session: Session, address: str, request_id: int, choice: str, now: datetime, note: str = "") -> None:
     """Answer a request by hand: a label for the model, and a reply unless the same answer is on its way already.
 
     An answer of the assistant's that agrees is confirmed and waits no longer; one that does not is withdrawn where it
-    has not left, and followed by the user's own where it has.
+    has not left, and followed by the user's own where it has. "Perhaps" is no label: it tells neither a yes nor a no.
+    A note goes to the organiser with the answer.
     """
-    if choice not in ANSWERS:
-        raise ValueError(f"The answer {choice!r} is neither accept nor decline.")
+    if choice not in CHOICES:
+        raise ValueError(f"The answer {choice!r} is neither accept nor decline nor tentative.")
+    note = note.strip()[:MOST_NOTE]
     user = lock_user(session, address)
     request = own_request(session, user.address, request_id)
     if request.state in _OVER:
@@ -37,21 +46,45 @@ def answer(session: Session, address: str, request_id: int, choice: str, now: da
         raise NotNow("This request is part of the imported history; it was answered before.")
     given = [one for one in replies(session, request.id) if one.state in (*UNSENT, *LEFT)]
     last = given[-1] if given else None
-    if last is not None and last.answer == ANSWERS[choice] and last.state != "uncertain":
+    same = last is not None and last.answer == CHOICES[choice] and not note
+    if last is not None and same and last.state != "uncertain":
         if last.state in UNSENT:
             last.due_at = min(last.due_at, now)
-    elif last is not None and last.answer == ANSWERS[choice]:
+    elif same:
         # Nobody knows whether it has left: the label is taken, and sending again is asked for by itself.
         pass
     else:
-        text = make_reply(request.text, request.uid, request.recurrence_id, user.address, ANSWERS[choice], now)
+        said = CHOICES[choice]
+        text = make_reply(request.text, request.uid, request.recurrence_id, user.address, said, now, note)
         withdraw_unsent(session, request, now, "you answered otherwise")
-        session.add(Reply(request_id=request.id, by="user", answer=ANSWERS[choice], text=text, made_at=now, due_at=now))
+        session.add(Reply(request_id=request.id, by="user", answer=said, text=text, made_at=now, due_at=now))
     request.state = "answered"
-    if request.label != choice:
-        request.label = choice
+    label = choice if choice in ANSWERS else None
+    if request.label != label or label is None:
+        tell(session, user.address, now, "user", "answered", f"You {_TOLD[choice]} “{request.summary}”.", request)
+    if request.label != label:
+        request.label = label
         ask_for_training(session, now, "label")
-        tell(session, user.address, now, "user", "answered", f"You {choice} “{request.summary}”.", request)
+
+
+def confirm(session: Session, address: str, request_id: int, choice: str, now: datetime) -> bool:
+    """Answer as it was prepared; whether that is still what is prepared."""
+    request = own_request(session, lock_user(session, address).address, request_id)
+    last = latest_decision(session, request.id)
+    if request.state != "open" or last is None or last.action != choice:
+        return False
+    answer(session, address, request_id, choice, now)
+    return True
+
+
+def dismiss(session: Session, address: str, request_id: int, now: datetime) -> None:
+    """Put an open request away without an answer: the organiser hears nothing, and nothing is learnt from it."""
+    user = lock_user(session, address)
+    request = own_request(session, user.address, request_id)
+    if request.state != "open":
+        raise NotNow(_OVER.get(request.state, "There is nothing open to put away."))
+    request.state = "dismissed"
+    tell(session, user.address, now, "user", "dismissed", f"You put “{request.summary}” away unanswered.", request)
 
 
 def undo(session: Session, address: str, request_id: int, now: datetime) -> None:

@@ -34,14 +34,17 @@ from kinfolk_assistant.service import (
     retraining,
     rules,
     settings,
+    surroundings,
     views,
 )
 from kinfolk_assistant.service.background import Repeating
 from kinfolk_assistant.service.calendar import Kept, take_calendar
+from kinfolk_assistant.service.errors import NotNow
 from kinfolk_assistant.service.learner import Learner
 from kinfolk_assistant.service.models import Models, model_ids
 from kinfolk_assistant.service.rules import Proposal
-from kinfolk_assistant.service.values import Detail, Prepared, Preview, Score
+from kinfolk_assistant.service.surroundings import Around
+from kinfolk_assistant.service.values import Detail, Prepared, Preview, Readiness, Score
 
 _log = logging.getLogger(__name__)
 
@@ -161,7 +164,38 @@ class Assistant:
     def inbox(self, user: str) -> list[Prepared]:
         """Give the requests that wait for the user, and those whose answer is on its way."""
         with self.ledger.read() as session:
-            return views.inbox(session, find_user(session, user).address)
+            return views.inbox(session, find_user(session, user).address, self.clock())
+
+    def search(self, user: str, words: str) -> list[Prepared]:
+        """Give the requests that have all of some words."""
+        with self.ledger.read() as session:
+            return views.search(session, find_user(session, user).address, words)
+
+    def readiness(self, user: str) -> Readiness:
+        """Say how often what was prepared lately was what the user then answered."""
+        with self.ledger.read() as session:
+            return views.readiness(session, find_user(session, user).address)
+
+    def around(self, user: str, request_id: int) -> Around:
+        """Give what stands around a request: its day, what it overlaps, who else is invited, what has changed."""
+        with self.ledger.read() as session:
+            return surroundings.around(session, find_user(session, user), request_id, self.clock())
+
+    def confirm(self, user: str, prepared: Sequence[tuple[int, str]]) -> int:
+        """Give the prepared answers to several requests by the user's hand; how many could still be given.
+
+        Each is named with the answer that the user saw: where another is prepared by now, nothing is done.
+        """
+        done = 0
+        for request_id, choice in prepared:
+            with suppress(NotNow, NotYours), self.ledger.begin() as session:
+                done += answering.confirm(session, user, request_id, choice, self.clock())
+        return done
+
+    def dismiss(self, user: str, request_id: int) -> None:
+        """Put a request away without an answer."""
+        with self.ledger.begin() as session:
+            answering.dismiss(session, user, request_id, self.clock())
 
     def request(self, user: str, request_id: int) -> Detail:
         """Give one request with its features, reasons and history."""
@@ -173,10 +207,10 @@ class Assistant:
         with self.ledger.read() as session:
             return own_request(session, user, request_id).text
 
-    def answer(self, user: str, request_id: int, choice: str) -> None:
-        """Answer by the user's hand, "accept" or "decline"."""
+    def answer(self, user: str, request_id: int, choice: str, note: str = "") -> None:
+        """Answer by the user's hand, "accept", "decline" or "tentative", with a note to the organiser or without."""
         with self.ledger.begin() as session:
-            answering.answer(session, user, request_id, choice, self.clock())
+            answering.answer(session, user, request_id, choice, self.clock(), note)
 
     def undo(self, user: str, request_id: int) -> None:
         """Take an automatic answer back."""

@@ -241,7 +241,7 @@ def _forget_occurrences(session: Session, series: Request, told: set[str], now: 
 
 def _supersede(session: Session, request: Request, now: datetime) -> None:
     """Let a request rest of which a later version has come; nothing prepared for it is sent."""
-    if request.state in ("open", "answered"):
+    if request.state in ("open", "answered", "dismissed"):
         request.state = "superseded"
         withdraw_unsent(session, request, now, "a later version of the meeting has come")
 
@@ -271,7 +271,7 @@ def _cancel(session: Session, user: str, meeting: Meeting, received_at: datetime
 
 def _call_off(session: Session, requests: Sequence[Request], now: datetime) -> None:
     for request in requests:
-        if request.state in ("open", "answered"):
+        if request.state in ("open", "answered", "dismissed"):
             request.state = "cancelled"
             tell(session, request.user, now, "organiser", "cancelled", f"“{request.summary}” was cancelled.", request)
             withdraw_unsent(session, request, now, "the meeting was cancelled")

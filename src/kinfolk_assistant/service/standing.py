@@ -145,7 +145,7 @@ def _told(
     """Give what became of requests, by UID."""
     told: dict[str, list[Told]] = {}
     for request, answer, made_at in near:
-        yes = request.label == "accept" if request.label is not None else answer == "ACCEPTED"
+        yes = request.label == "accept" if request.label is not None else answer in ("ACCEPTED", "TENTATIVE")
         stands = request.state == "open" or (yes and request.state == "answered")
         at = max(made_at or request.received_at, *called_off.get(request.uid, {}).values(), request.received_at)
         told.setdefault(request.uid, []).append(Told(request, stands, at))

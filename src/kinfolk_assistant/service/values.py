@@ -104,6 +104,22 @@ class Tally(NamedTuple):
     right: int
 
 
+ENOUGH_TO_JUDGE = 30
+"""After so many prepared answers that were what the user then did, automation is proposed."""
+
+
+class Readiness(NamedTuple):
+    """Of the latest answers that were prepared and then given by hand: how many there are, and how many were alike."""
+
+    n: int
+    right: int
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether automation may be proposed: no more than one of thirty was otherwise."""
+        return self.n >= ENOUGH_TO_JUDGE and self.right >= self.n - 1
+
+
 class Score(NamedTuple):
     """The record of decisions on requests that the user answered by hand."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -17,21 +18,63 @@ from kinfolk_assistant.ledger.requests import (
     own_request,
     replies,
 )
-from kinfolk_assistant.ledger.tables import Decision, Deed, Reply, Request
+from kinfolk_assistant.ledger.tables import Decision, Deed, Moment, Reply, Request
 from kinfolk_assistant.service.models import Models
-from kinfolk_assistant.service.values import Answered, Detail, Prepared, Preview, Score, Tally
+from kinfolk_assistant.service.values import (
+    ENOUGH_TO_JUDGE,
+    Answered,
+    Detail,
+    Prepared,
+    Preview,
+    Readiness,
+    Score,
+    Tally,
+)
 from kinfolk_assistant.service.weighing import weigh
 
 _ON_THE_WAY = ("prepared", "sending", "failed", "uncertain")
 _LABELS = {"ACCEPTED": "accept", "DECLINED": "decline"}
 _RECENT = 200
 _MOST_DEEDS = 200
+_MOST_WORDS = 8
+MOST_FOUND = 100
+"""So many requests a search gives."""
 
 
-def inbox(session: Session, user: str) -> list[Prepared]:
-    """Give the requests that wait for an answer, and those whose answer is on its way, in the order they came."""
-    shown = [_prepare(row) for row in session.execute(_inbox_query(), {"owner": user})]
+def inbox(session: Session, user: str, now: datetime) -> list[Prepared]:
+    """Give the requests that wait for an answer, and those whose answer is on its way, by when the meetings are.
+
+    What waits and is over leaves by itself; a series stays.
+    """
+    shown = [_prepare(row) for row in session.execute(_inbox_query(), {"owner": user, "now": now})]
     return [one for one in shown if one.state == "open" or one.reply_state in _ON_THE_WAY]
+
+
+def search(session: Session, user: str, words: str) -> list[Prepared]:
+    """Give a user's requests, of the imported past too, whose title, organiser or place has all of some words."""
+    query = _prepared().where(Request.user == user)
+    for word in words.split()[:_MOST_WORDS]:
+        fields = (Request.summary, Request.organiser, Request.organiser_name, Request.location)
+        query = query.where(or_(*(field.icontains(word, autoescape=True) for field in fields)))
+    query = query.order_by(Request.starts_at.desc(), Request.id.desc()).limit(MOST_FOUND)
+    return [_prepare(row) for row in session.execute(query)]
+
+
+def readiness(session: Session, user: str) -> Readiness:
+    """Say of the latest answers by hand how often what had been prepared was the same.
+
+    The decision that counts is the first: it was made before the answer was known.
+    """
+    first = select(func.min(Decision.id)).where(Decision.request_id == Request.id).correlate(Request).scalar_subquery()
+    query = (
+        select(Decision.action, Request.label)
+        .join(Request, Decision.id == first)
+        .where(Request.user == user, Request.label.is_not(None), Decision.action != "ask")
+        .order_by(Decision.id.desc())
+        .limit(ENOUGH_TO_JUDGE)
+    )
+    both = [(row[0], row[1]) for row in session.execute(query)]
+    return Readiness(len(both), sum(action == label for action, label in both))
 
 
 def detail(session: Session, user: str, request_id: int) -> Detail:
@@ -141,8 +184,10 @@ def _inbox_query() -> Select[*tuple[Any, ...]]:
     moving = aliased(Reply)
     replied = select(moving.request_id).where(moving.state.in_(_ON_THE_WAY))
     answered = and_(Request.state == "answered", Request.id.in_(replied))
-    query = _prepared().where(Request.user == bindparam("owner"), or_(Request.state == "open", answered))
-    return query.order_by(Request.received_at, Request.id)
+    ahead = or_(Request.ends_at > bindparam("now", type_=Moment), Request.recurs.is_not(False))
+    waiting = and_(Request.state == "open", ahead)
+    query = _prepared().where(Request.user == bindparam("owner"), or_(waiting, answered))
+    return query.order_by(Request.starts_at, Request.received_at, Request.id)
 
 
 def _prepared() -> Select[*tuple[Any, ...]]:

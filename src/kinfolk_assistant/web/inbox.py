@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Annotated, Any, NamedTuple
+from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Form
 from sqlalchemy import select
 from starlette.background import BackgroundTask
 from starlette.requests import Request
@@ -16,12 +18,14 @@ from kinfolk_assistant.learning.costs import ANSWERS
 from kinfolk_assistant.ledger.calendar_read import cannot_decide
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import User
+from kinfolk_assistant.ledger.users import known_zone
 from kinfolk_assistant.service import kin
 from kinfolk_assistant.service.assistant import Assistant
-from kinfolk_assistant.service.values import Detail
+from kinfolk_assistant.service.values import Detail, Prepared, Readiness
+from kinfolk_assistant.service.views import MOST_FOUND
 from kinfolk_assistant.service.weighing import costs_of
 from kinfolk_assistant.web.automatic import to_undo
-from kinfolk_assistant.web.forms import Choice, Number, Whole
+from kinfolk_assistant.web.forms import Choice, Number, Text, Whole
 from kinfolk_assistant.web.limits import limits
 from kinfolk_assistant.web.pages import go_to, show, wants_fragment
 from kinfolk_assistant.web.sessions import Visitor
@@ -41,6 +45,9 @@ NOTICES = {
     "undo": "Taken back before it was sent. The request is open again.",
     "undo-sent": "The request is open again. The organiser still has the answer: to change it, send the opposite.",
     "again": "It will be sent again.",
+    "tentative": "Answered with “perhaps”. The organiser will hear of it.",
+    "dismiss": "Put away unanswered. The organiser hears nothing; you find it again by searching.",
+    "confirm": "The prepared answers are given. The organisers will hear of them.",
 }
 
 
@@ -59,6 +66,7 @@ def request_page(request: Request, assistant: Served, visitor: Reader, number: N
         "request.html",
         visitor,
         detail=detail,
+        around=assistant.around(visitor.address, number),
         limits=limits(costs_of(assistant.settings(visitor.address))),
         bars=_bars(detail.reasons),
         helpers=_names(assistant.ledger, [one["user"] for one in detail.kin]),
@@ -71,15 +79,44 @@ def request_page(request: Request, assistant: Served, visitor: Reader, number: N
 
 
 @router.post("/requests/{number}/answer")
-def answer(request: Request, assistant: Served, visitor: Poster, number: Number, answer: Choice) -> Response:
+def answer(
+    request: Request, assistant: Served, visitor: Poster, number: Number, answer: Choice, note: Text = ""
+) -> Response:
     """Answer by the user's hand."""
-    assistant.answer(visitor.address, number, answer)
+    assistant.answer(visitor.address, number, answer, note)
     if wants_fragment(request):
         response = _inbox(request, assistant, visitor, "inbox_list.html", answer, number)
     else:
         response = go_to(request, f"/?did={answer}&about={number}")
     response.background = BackgroundTask(request.app.state.wake)
     return response
+
+
+@router.post("/confirm")
+def confirm(request: Request, assistant: Served, visitor: Poster, prepared: Annotated[list[str], Form()]) -> Response:
+    """Give all prepared answers that the user saw."""
+    seen = [one.partition(":")[::2] for one in prepared[:MOST_SHOWN]]
+    assistant.confirm(
+        visitor.address, [(int(number), choice) for number, choice in seen if number.isdigit() and choice in ANSWERS]
+    )
+    response = go_to(request, "/?did=confirm")
+    response.background = BackgroundTask(request.app.state.wake)
+    return response
+
+
+@router.post("/requests/{number}/dismiss")
+def dismiss(request: Request, assistant: Served, visitor: Poster, number: Number) -> Response:
+    """Put a request away unanswered."""
+    assistant.dismiss(visitor.address, number)
+    return go_to(request, f"/?did=dismiss&about={number}")
+
+
+@router.get("/search")
+def search_page(request: Request, assistant: Served, visitor: Reader, q: str = "") -> Response:
+    """Show the requests that have all of some words."""
+    words = q.replace("\0", "")[:200].strip()
+    found = assistant.search(visitor.address, words) if words else []
+    return show(request, "search.html", visitor, q=words, found=found, most=MOST_FOUND)
 
 
 @router.post("/requests/{number}/undo")
@@ -116,6 +153,9 @@ def _inbox(request: Request, assistant: Assistant, visitor: Visitor, template: s
         template,
         visitor,
         waiting=waiting[:MOST_SHOWN],
+        days=_by_day(waiting[:MOST_SHOWN], known_zone(settings.zone)),
+        confirmable=[one for one in waiting[:MOST_SHOWN] if one.action in ANSWERS],
+        ready=None if settings.automation else _ready(assistant, visitor.address),
         n_waiting=len(waiting),
         prepared=[one for one in answered if one.id in automatic][:MOST_SHOWN],
         leaving=[one for one in answered if one.id not in automatic][:MOST_SHOWN],
@@ -127,6 +167,18 @@ def _inbox(request: Request, assistant: Assistant, visitor: Visitor, template: s
         notice=NOTICES.get(did, ""),
         notice_id=about,
     )
+
+
+def _by_day(waiting: list[Prepared], zone: ZoneInfo) -> list[list[Prepared]]:
+    """Put requests together whose meetings start on the same day."""
+    days = groupby(waiting, key=lambda one: one.starts_at.astimezone(zone).date())
+    return [list(requests) for _, requests in days]
+
+
+def _ready(assistant: Assistant, user: str) -> Readiness | None:
+    """Give the record that speaks for automation; None where it does not."""
+    found = assistant.readiness(user)
+    return found if found.is_ready else None
 
 
 def _waits(assistant: Assistant, user: User) -> list[str]:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from kinfolk.datasets.meetings import MEETING_FEATURES
+from kinfolk_assistant.features.office import NAMES
 from kinfolk_assistant.features.row import CALENDAR_FEATURES
+from kinfolk_assistant.features.rules import ALL_FEATURES
 from tests.assistant.cli.conftest import refused, worked
 from tests.assistant.cli.files import ANN, calendar, engagement, event, mail
 from tests.cli.conftest import Run
@@ -45,7 +47,7 @@ def test_with_nothing_learnt_the_decision_is_to_ask(run: Run) -> None:
 def test_all_fifteen_features_are_told_by_name_and_value(run: Run) -> None:
     Path("mine.ics").write_text(calendar(engagement(start="20231204T090000Z"), method=""), newline="")
     found = decided(run, "plans.ics", "--calendar", "mine.ics")
-    assert list(found["features"]) == list(MEETING_FEATURES)
+    assert list(found["features"]) == [*ALL_FEATURES, *NAMES]
     # A Tuesday at 14:00 for an hour, asked for four days before, from somebody unknown, at a time that is free.
     told = {name: value for name, value in found["features"].items() if value not in (None, "other")}
     assert told["start_time"] == "afternoon"

@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from kinfolk_assistant.features.past import GIVEN_UP
 from kinfolk_assistant.features.people import Contact, People
+from kinfolk_assistant.features.rules import ALL_FEATURES
 from kinfolk_assistant.importing.history import ARRIVAL_UNKNOWN, DATED_FEATURES, import_history
 from kinfolk_assistant.importing.report import NO_ACCEPTS, NO_DECLINES, NO_INVITATIONS, ImportReport
 from kinfolk_assistant.ledger.store import Ledger
@@ -92,7 +93,7 @@ def test_an_invitation_came_when_it_was_created_or_else_last_stamped(ledger):
 def test_where_the_time_of_arrival_is_not_known_what_hangs_on_it_is_missing_and_the_rest_is_not(ledger, said):
     report = run(ledger, objects(event("1", "20260504T170000Z", **said)))
     [row] = rows(ledger).values()
-    assert {name for name, value in row.features.items() if value is None} == set(DATED_FEATURES)
+    assert {name for name in ALL_FEATURES if row.features[name] is None} == set(DATED_FEATURES)
     assert set(row.unknown.values()) == {ARRIVAL_UNKNOWN}
     assert report.arrivals == {"": 1}
     assert report.unknown == {name: {ARRIVAL_UNKNOWN: 1} for name in DATED_FEATURES}

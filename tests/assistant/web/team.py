@@ -82,7 +82,7 @@ def make_team(path: str) -> None:
         for place, (summary, day, hour, minutes) in enumerate(
             (
                 ("Weekly sync", 17, 9, 30),
-                ("Budget review", 17, 9, 60),
+                ("Budget review", 17, 11, 60),
                 (HOSTILE, 18, 13, 60),
                 ("Offsite planning", 20, 15, 120),
             )

@@ -13,8 +13,8 @@ from fastapi import FastAPI
 from tests.assistant.web.client import Client
 from tests.assistant.web.team import ANN, BOB, CAT, DAN, HOSTILE, StillClock, invite, requests_of
 
-from kinfolk.datasets.meetings import MEETING_FEATURES
-from kinfolk_assistant.features.rules import RULES
+from kinfolk_assistant.features.office import NAMES
+from kinfolk_assistant.features.rules import ALL_FEATURES, RULES
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.web.app import make_app
 from kinfolk_assistant.web.pages import FEATURE_TITLES, span_in_words, value_in_words
@@ -297,11 +297,11 @@ class TestRecord:
 class TestAbout:
     def test_every_rule_of_every_value_is_there_for_anybody(self, app: FastAPI) -> None:
         html = Client(app).get("/about").text
-        assert list(FEATURE_TITLES) == list(MEETING_FEATURES)
+        assert list(FEATURE_TITLES) == [*ALL_FEATURES, *NAMES]
         for name, rule in RULES.items():
             assert f'id="{name}"' in html
             for value, words in rule.values.items():
-                assert value in MEETING_FEATURES[name]
+                assert value in ALL_FEATURES[name]
                 assert str(escape(words, quote=False)) in html.replace("&#39;", "'").replace("&#34;", '"')
 
 
