@@ -19,6 +19,7 @@ _ADDED: dict[int, tuple[str, ...]] = {
     4: ("requests.origin", "requests.sender"),
     5: ("users.vetoes", "users.answers", "decisions.rule"),
     6: ("requests.decided", "requests.recurs", "entries.starts_at", "entries.ends_at", "entries.recurs"),
+    7: ("users.disabled_at", "users.visited_at", "users.visit_error"),
 }
 
 # What the new columns of a layout hold for the rows that are there, where that is not their default.

@@ -57,6 +57,11 @@ class User(Table):
     # Their history helps others from this moment on; None: it does not.
     agreed_at: Mapped[datetime | None]
     automation: Mapped[bool] = mapped_column(default=False)
+    # Since when an administrator has shut them out, so that nobody signs in and nothing is sent for them.
+    disabled_at: Mapped[datetime | None]
+    # When their server was last visited, and what went wrong then; "" where nothing did.
+    visited_at: Mapped[datetime | None]
+    visit_error: Mapped[str] = mapped_column(Text, default="", server_default="")
     # What turns an automatic answer into a question, and which answers may be given: "both", "accept" or "decline".
     vetoes: Mapped[str] = mapped_column(default=VETOES, server_default=VETOES)
     answers: Mapped[str] = mapped_column(String(8), default="both", server_default="both")
@@ -298,6 +303,15 @@ class Lease(Table):
     name: Mapped[str] = mapped_column(String(32), primary_key=True)
     holder: Mapped[str] = mapped_column(String(64), default="")
     until: Mapped[datetime | None]
+
+
+class Switch(Table):
+    """A switch of the administrator's for everybody; one that is thrown has a row."""
+
+    __tablename__ = "switches"
+
+    name: Mapped[str] = mapped_column(String(16), primary_key=True)
+    since: Mapped[datetime]
 
 
 class Layout(Table):

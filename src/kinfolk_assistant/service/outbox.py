@@ -22,6 +22,7 @@ from kinfolk_assistant.ledger.tables import Reply, Request, User
 from kinfolk_assistant.ledger.users import lock_user
 from kinfolk_assistant.service.deciding import put_before
 from kinfolk_assistant.service.errors import NotNow
+from kinfolk_assistant.service.operating import halted
 from kinfolk_assistant.service.today import overlap_veto
 from kinfolk_assistant.service.withdrawing import withdraw_unsent
 
@@ -93,6 +94,10 @@ def claim(session: Session, address: str, deliverer: Deliverer, now: datetime) -
 
 def _no_longer_right(session: Session, user: User, reply: Reply, request: Request, now: datetime) -> str | None:
     """Why an automatic answer must not leave any more; "" where it may, None where it has to wait for the calendar."""
+    if halt := halted(session, user):
+        return halt
+    if not user.automation:
+        return "you have turned automation off"
     if reply.answer != "ACCEPTED":
         return ""
     unread = cannot_decide(user, now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 
 from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.collecting import NOTHING, Seen, collect
@@ -12,6 +13,7 @@ from kinfolk_assistant.ledger.users import NotYours
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.background import Repeating
 from kinfolk_assistant.service.calendar import Kept
+from kinfolk_assistant.service.operating import note_visit
 
 _log = logging.getLogger(__name__)
 
@@ -40,14 +42,20 @@ class Visits(Repeating):
         for address in self.accounts:
             try:
                 self.visit(address)
+                self._note(address, "")
             except ServerTrouble as trouble:
                 _log.warning("%s: %s", address, trouble)
+                self._note(address, str(trouble))
             except NotYours:
                 _log.warning(
                     "%s is no user, so the account is not visited: kinfolk assistant user %s", address, address
                 )
             except Exception:
                 _log.exception("The account of %s could not be visited", address)
+
+    def _note(self, address: str, error: str) -> None:
+        with suppress(NotYours), self.assistant.ledger.begin() as session:
+            note_visit(session, address, self.assistant.clock(), error)
 
     def visit(self, address: str) -> None:
         """Visit one user's account."""

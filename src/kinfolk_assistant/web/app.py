@@ -15,7 +15,7 @@ from starlette.types import Scope
 from kinfolk_assistant.delivery.configuration import OidcProvider
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.errors import NotNow, NotYours
-from kinfolk_assistant.web import about, inbox, oidc, people, record, rules, settings, sign_in
+from kinfolk_assistant.web import about, health, inbox, oidc, people, record, rules, settings, sign_in
 from kinfolk_assistant.web.guard import HEADERS, Guard
 from kinfolk_assistant.web.pages import HERE, go_to, show, wants_fragment
 from kinfolk_assistant.web.sessions import Sessions, Visitor
@@ -73,7 +73,7 @@ def make_app(
         proxy_secret,
         None if provider is None else oidc.Oidc(provider),
     )
-    for theme in (sign_in, inbox, people, rules, settings, record, about):
+    for theme in (health, sign_in, inbox, people, rules, settings, record, about):
         app.include_router(theme.router)
     if provider is not None:
         app.include_router(oidc.router)

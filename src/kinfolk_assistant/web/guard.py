@@ -29,6 +29,10 @@ HEADERS = {
 HSTS = {"Strict-Transport-Security": "max-age=31536000"}
 
 
+# Whoever watches the server asks by its address; what is told there is the same under any name.
+WATCHED = ("/healthz", "/readyz", "/metrics")
+
+
 class Guard:
     """The outermost layer of the application.
 
@@ -62,7 +66,8 @@ class Guard:
             await send(message)
 
         headers = Headers(scope=scope)
-        if self._hosts is not None and _host(headers) not in self._hosts:
+        is_watched = scope["path"].removeprefix(scope.get("root_path", "")) in WATCHED
+        if self._hosts is not None and _host(headers) not in self._hosts and not is_watched:
             await PlainTextResponse("No pages are served under this name.", 421)(scope, receive, send_guarded)
         elif _length(headers) > LARGEST_BODY:
             refusal = PlainTextResponse(f"A request may hold at most {LARGEST_BODY} bytes.", 413)

@@ -13,6 +13,7 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kinfolk_assistant.features.office import NAMES
 from kinfolk_assistant.features.rules import RULES
 from kinfolk_assistant.learning.costs import ANSWERS
 from kinfolk_assistant.ledger.calendar_read import cannot_decide
@@ -70,7 +71,7 @@ def request_page(request: Request, assistant: Served, visitor: Reader, number: N
         limits=limits(costs_of(assistant.settings(visitor.address))),
         bars=_bars(detail.reasons),
         helpers=_names(assistant.ledger, [one["user"] for one in detail.kin]),
-        features=[_Told.of(name, detail) for name in RULES],
+        features=[_Told.of(name, detail) for name in (*RULES, *NAMES)],
         undoable=number in to_undo(assistant.ledger, visitor.address, [number]),
         too_few=assistant.too_few_kin(visitor.address),
         least_kin=kin.LEAST,
@@ -219,6 +220,8 @@ class _Told(NamedTuple):
     @classmethod
     def of(cls, name: str, detail: Detail) -> _Told:
         value = detail.features.get(name)
+        if name not in RULES:
+            return cls(name, value, "how often you, and others, accept what bears it")
         if value is None:
             return cls(name, None, detail.unknown.get(name) or RULES[name].missing)
         return cls(name, value, RULES[name].values.get(value, ""))

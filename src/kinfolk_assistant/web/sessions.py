@@ -62,6 +62,7 @@ class Sessions:
                 select(User.address, User.name, User.zone, Session.csrf)
                 .join(Session, Session.user == User.address)
                 .where(Session.token_hash == _hash(token), Session.expires_at > self._clock())
+                .where(User.disabled_at.is_(None))
             ).first()
         return Visitor(*found) if found else None
 
@@ -78,7 +79,8 @@ class Sessions:
     def person(self, address: str, csrf: str) -> Visitor | None:
         """Give a user who was signed in elsewhere, with the token that their forms must carry."""
         with self._ledger.read() as session:
-            found = session.execute(select(User.address, User.name, User.zone).where(User.address == address)).first()
+            query = select(User.address, User.name, User.zone).where(User.address == address)
+            found = session.execute(query.where(User.disabled_at.is_(None))).first()
         return Visitor(*found, csrf) if found else None
 
 

@@ -96,7 +96,7 @@ def sign_out(request: Request, keeper: Keeper, visitor: Poster) -> Response:
 def may_enter(ledger: Ledger, address: str, password: str) -> bool:
     """Whether a password is that of a user; takes as long for an address that nobody has."""
     with ledger.read() as session:
-        kept = session.scalar(select(User.password_hash).where(User.address == address))
+        kept = session.scalar(select(User.password_hash).where(User.address == address, User.disabled_at.is_(None)))
     if not passwords.is_password(kept, password):
         return False
     if kept is not None and passwords.is_outdated(kept):

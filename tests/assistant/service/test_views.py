@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, insert
 
+from kinfolk_assistant.features.office import NAMES
 from kinfolk_assistant.features.people import Contact
+from kinfolk_assistant.features.rules import ALL_FEATURES
 from kinfolk_assistant.learning.costs import Costs
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Decision, Reply, Request
@@ -92,7 +94,7 @@ def test_one_request_has_everything_that_is_known_of_it(assistant: Assistant, le
     [one] = assistant.take_in(ANN, [invitation()], received_at=MONDAY, source="caldav")
     assistant.work()
     shown = assistant.request(ANN, one)
-    assert len(shown.features) == 15
+    assert set(shown.features) == {*ALL_FEATURES, *NAMES}
     assert {name for name, value in shown.features.items() if value is None} == set(shown.unknown)
     assert shown.reasons[0]["feature"] == "conflict"
     assert set(shown.expected_losses) == {"accept", "decline", "ask"}
