@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import typer
 
-from kinfolk_assistant.cli import deciding, demo, doctor, exporting, importing, receiving, serving, training, users
+from kinfolk_assistant.cli import (
+    admin,
+    deciding,
+    demo,
+    doctor,
+    exporting,
+    importing,
+    receiving,
+    serving,
+    training,
+    users,
+)
 
 app = typer.Typer(
     name="assistant",
@@ -39,3 +50,4 @@ app.command("train", epilog=training.EXAMPLE)(training.train)
 app.command("decide", epilog=deciding.EXAMPLE)(deciding.decide)
 app.command("export", epilog=exporting.EXAMPLE)(exporting.export)
 app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)
+app.add_typer(admin.app)
