@@ -7,18 +7,23 @@ from typing import Annotated
 
 import typer
 
+from kinfolk.cli.commands import say
 from kinfolk.cli.options import Quick, Seed
 from kinfolk.cli.tables import text_table
 
 EXAMPLE = """\b
 Example:
   kinfolk reproduce --list
-  kinfolk reproduce NAME --quick"""
+  kinfolk reproduce NAME --quick
+  kinfolk reproduce --all --quick -o claims"""
 
 
 def reproduce(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The study to run; see --list.")] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Run all studies, those that are done already left out, and write one page.")
+    ] = False,
     quick: Quick = False,
     output: Annotated[
         Path | None,
@@ -26,12 +31,20 @@ def reproduce(
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Run one of the papers' studies again.
+    """Run one of the papers' studies again, or all.
 
-    Gives the paper's finding beside ours, as tables and pictures. Without a name, lists the studies.
+    Gives the paper's finding beside ours, as tables and pictures. Without a name, lists the studies. With --all, a run
+    that was stopped goes on where it was, and claims.html in the folder sets all findings side by side.
     """
     from kinfolk.experiments.registry import EXPERIMENTS, find
 
+    if everything:
+        if name is not None:
+            raise ValueError(f"--all runs every study: leave {name} out, or leave --all out")
+        from kinfolk.experiments.claims import run_all
+
+        typer.echo(run_all(Path("kinfolk-reproduce") if output is None else output, quick, seed, say=say))
+        return
     if show_list or name is None:
         rows = [[known, each.title] for known, each in EXPERIMENTS.items()]
         typer.echo(text_table(["name", "study"], rows), nl=False)

@@ -38,13 +38,15 @@ class Study(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What was published: the numbers, the report's text, and where the files are."""
+    """What was published: the numbers, the report's text, where the files are, what came out, and how much was run."""
 
     table: pl.DataFrame
     report: str
     csv: Path
     png: Path
     markdown: Path
+    ours: tuple[str, ...]
+    setting: str
 
 
 def publish(output: Path, name: str, title: str, about: About, study: Study) -> Outcome:
@@ -79,7 +81,7 @@ def publish(output: Path, name: str, title: str, about: About, study: Study) -> 
     write_whole(png, as_png(study.figure))
     pointers = f"![{title}]({png.name})\n\nThe numbers are in [{csv.name}]({csv.name}).\n"
     write_whole(markdown, f"{report}\n{pointers}".encode())
-    return Outcome(study.table, report, csv, png, markdown)
+    return Outcome(study.table, report, csv, png, markdown, study.ours, study.setting)
 
 
 def write_report(title: str, about: About, study: Study) -> str:
