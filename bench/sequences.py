@@ -84,7 +84,7 @@ def filters(data: Sequences, rng: np.random.Generator) -> list[Comparison]:
         likelihood = rng.dirichlet(np.ones(N_CODES), size=n_states).T
         likelihood /= likelihood.max(axis=1, keepdims=True)
         transitions = rng.dirichlet(np.ones(n_states), size=n_states + 1)
-        given = Densities(likelihood, np.zeros(N_CODES), data.observations[0]), data.bounds
+        densities = Densities(likelihood, np.zeros(N_CODES), data.observations[0])
         uniforms, states = rng.random(data.n_steps), np.zeros(data.n_steps, dtype=np.int64)
 
         def by_peer(counted: bool, likelihood: Any = likelihood, transitions: Any = transitions) -> None:
@@ -103,9 +103,8 @@ def filters(data: Sequences, rng: np.random.Generator) -> list[Comparison]:
             if counted:
                 np.concatenate(posteriors)
 
-        one_task = np.array([0, data.n_sequences])
-        counting = partial(smooth, *given, one_task, transitions[None])
-        drawing = partial(draw_states, *given, transitions, uniforms, states)
+        counting = partial(smooth, densities, data.layout, transitions[None])
+        drawing = partial(draw_states, densities, data.bounds, transitions, uniforms, states)
         for name, job, of_peer, counted in (
             ("forward–backward with expected counts", counting, "forward–backward with expected counts", True),
             ("forward–backward with expected counts", counting, "forward–backward, without counts", False),

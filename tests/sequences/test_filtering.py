@@ -10,7 +10,7 @@ from kinfolk.sequences.model import filtering
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.emissions.emission import Densities
 from kinfolk.sequences.model.lanes import LANES
-from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.sequences.model.sequences import Layout, Sequences
 
 
 def problem(n_states, seed, lengths=(3, 1, 5)):
@@ -27,7 +27,9 @@ def problem(n_states, seed, lengths=(3, 1, 5)):
 def expected_counts(*given):
     """Log likelihoods, expected transitions and posteriors of the sequences of one task."""
     *densities, bounds, transitions = given
-    found = filtering.smooth(Densities(*densities), bounds, np.array([0, len(bounds) - 1]), transitions[None])
+    found = filtering.smooth(
+        Densities(*densities), Layout.of(bounds, np.array([0, len(bounds) - 1])), transitions[None]
+    )
     assert found.of_tasks[0] == pytest.approx(found.log_likelihoods.sum())
     return found.log_likelihoods, found.counts[0], found.posteriors
 
@@ -249,7 +251,7 @@ def test_tasks_together_are_smoothed_as_each_of_them_is_alone():
     # One with sequences for lanes, one with a few, one without any.
     task_bounds = np.array([0, 2 * LANES, 2 * LANES + 5, 2 * LANES + 5])
     transitions = rng.dirichlet(np.ones(3), size=(3, 4))
-    found = filtering.smooth(Densities(likelihood, log_scale, row), bounds, task_bounds, transitions)
+    found = filtering.smooth(Densities(likelihood, log_scale, row), Layout.of(bounds, task_bounds), transitions)
     for j, (first, last) in enumerate(pairwise(task_bounds)):
         own = bounds[first : last + 1]
         alone = expected_counts(likelihood, log_scale, row[own[0] : own[-1]], own - own[0], transitions[j])

@@ -31,7 +31,7 @@ class CompiledFilters(NamedTuple):
 
     def smooth(self, densities: Densities, sequences: Sequences, transitions: Floats) -> tuple[Floats, Floats]:
         """Log likelihoods, and the states of every step, given the whole sequence."""
-        found = smooth(densities, sequences.bounds, sequences.task_bounds, transitions[None])
+        found = smooth(densities, sequences.layout, transitions[None])
         return found.log_likelihoods, found.posteriors
 
     def most_probable_paths(self, densities: Densities, sequences: Sequences, transitions: Floats) -> NDArray[np.int64]:

@@ -55,7 +55,7 @@ def bound_on_evidence(draw: Draw, cluster: int, emission: Emission, sequences: S
     """Lower bound on log p(O | θ, β, α) of a task in a cluster, by mean field over its states and transition rows."""
     rows = pseudo_counts(draw.base_weights[cluster], draw.hyper)
     densities = scaled(emission.log_densities(draw.parameters[cluster], sequences.observations))
-    given = densities, sequences.bounds, sequences.task_bounds
+    given = densities, sequences.layout
     counts = smooth(*given, (rows / rows.sum(axis=1, keepdims=True))[None]).counts[0]
     bound = -np.inf
     for _ in range(_MOST_ITERATIONS):

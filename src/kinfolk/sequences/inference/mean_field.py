@@ -306,7 +306,7 @@ def fit_cluster(
     for _ in range(n_iterations):
         weights, transitions, divergences, bound = _expect(counts, weights, prior, n_updates)
         log_densities, divergence = emission.expected(statistics, sequences.observations)
-        found = smooth(scaled(log_densities), sequences.bounds, sequences.task_bounds, transitions)
+        found = smooth(scaled(log_densities), sequences.layout, transitions)
         local = found.of_tasks - divergences
         bound += float(local.sum() - divergence)
         # This bound is that of q before the updates below, which only raise it.
@@ -346,7 +346,7 @@ def fit_locally(
     counts = np.ascontiguousarray(fit.counts)
     for _ in range(n_iterations):
         expected = _expect(counts, fit.weights, prior, 0)
-        found = smooth(densities, sequences.bounds, sequences.task_bounds, expected.transitions)
+        found = smooth(densities, sequences.layout, expected.transitions)
         counts = found.counts
     # What the variances of log β take from the bound, for the rows of one task.
     of_rows = base_bound(fit.weights, prior, 1.0) - base_bound(fit.weights, prior, 0.0)

@@ -21,8 +21,9 @@ import numpy as np
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-from kinfolk.sequences.model.emissions.emission import Codes, Densities, LogDensities
+from kinfolk.sequences.model.emissions.emission import Densities, LogDensities
 from kinfolk.sequences.model.lanes import ANY_ORDER, LANES, SMALL, smooth_in_lanes
+from kinfolk.sequences.model.sequences import Layout
 
 reordered: Any = partial(compiled, fastmath=ANY_ORDER)
 # A density this much below that of the likeliest state is raised to it: were it zero, a step that only a state without
@@ -274,7 +275,7 @@ class Smoothed(NamedTuple):
     posteriors: Floats
 
 
-def smooth(densities: Densities, bounds: Codes, task_bounds: Codes, transitions: Floats) -> Smoothed:
+def smooth(densities: Densities, layout: Layout, transitions: Floats) -> Smoothed:
     """Smooth the sequences of tasks, each by the transitions of its task, (J, L + 1, L).
 
     Examples
@@ -283,34 +284,57 @@ def smooth(densities: Densities, bounds: Codes, task_bounds: Codes, transitions:
 
     >>> transitions = np.array([[[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]]])
     >>> densities = Densities(np.eye(2), np.zeros(2), np.array([0, 0, 1]))
-    >>> smooth(densities, np.array([0, 2, 3]), np.array([0, 2]), transitions).counts[0]
+    >>> smooth(densities, Layout.of(np.array([0, 2, 3]), np.array([0, 2])), transitions).counts[0]
     array([[1., 1.],
            [1., 0.],
            [0., 0.]])
     """
     n_tasks, n_states = len(transitions), transitions.shape[2]
-    posteriors = np.zeros((int(bounds[-1]), n_states))
-    found = Smoothed(np.zeros(len(bounds) - 1), np.zeros(n_tasks), np.empty(transitions.shape), posteriors)
+    posteriors = np.zeros((len(densities.row), n_states))
+    counts, n_sequences = np.zeros(transitions.shape), len(layout.longest_first)
+    found = Smoothed(np.zeros(n_sequences), np.zeros(n_tasks), counts, posteriors)
+    _smooth_tasks(densities, layout, transitions, found)
+    return found
+
+
+@reordered
+def _smooth_tasks(densities, layout, transitions, found):  # type: ignore[no-untyped-def]
+    """Smooth task by task: those of its sequences that can go side by side, then the others; add up what it has."""
+    bounds, n_states = layout.bounds, transitions.shape[2]
     # States in pairs, as lanes have them; one that is not there has zeros.
     n_even = n_states + n_states % 2
-    pairs = np.zeros((n_tasks, n_even, n_even))
-    n_sequences = task_bounds[1:] - task_bounds[:-1]
-    task = np.repeat(np.arange(n_tasks), n_sequences)
-    alone = np.arange(len(bounds) - 1)
-    if n_sequences.max() > _FEW:
-        lengths = np.diff(bounds)
-        # Longest first, so that the lanes that have a step t are always the first ones.
-        order = np.lexsort((-lengths, task))
-        begin = task_bounds[:-1] + np.bincount(task[lengths * n_states * LANES > _MOST_NUMBERS], minlength=n_tasks)
-        left = task_bounds[1:] - begin
-        end = begin + np.minimum(left, -(-np.maximum(left - _FEW, 0) // LANES) * LANES)
-        for j in np.flatnonzero(end > begin).tolist():
-            given = densities, bounds, transitions[j], order[begin[j] : end[j]]
-            smooth_in_lanes(*given, found.log_likelihoods, pairs[j], posteriors)
-        alone = order[(alone < begin[task]) | (alone >= end[task])]
-    _smooth_one_by_one(densities, bounds, task, transitions, alone, pairs, found)
-    _count_pairs(bounds, task_bounds, transitions, pairs, found)
-    return found
+    pairs = np.empty((n_even, n_even))
+    for j in range(len(transitions)):
+        for r in range(n_even):
+            for s in range(n_even):
+                pairs[r, s] = 0.0
+        first, last = layout.task_bounds[j], layout.task_bounds[j + 1]
+        begin = first
+        while begin < last and _length(layout, begin) * n_states * LANES > _MOST_NUMBERS:
+            begin += 1
+        end, left = begin, last - begin - _FEW
+        if left > 0:
+            end = min(last, begin + -(-left // LANES) * LANES)
+            together = layout.longest_first[begin:end]
+            smooth_in_lanes(densities, bounds, transitions[j], together, found.log_likelihoods, pairs, found.posteriors)
+        if end - begin < last - first:
+            _smooth_one_by_one(densities, bounds, transitions[j], layout.longest_first[first:begin], pairs, found)
+            _smooth_one_by_one(densities, bounds, transitions[j], layout.longest_first[end:last], pairs, found)
+        for i in range(first, last):
+            found.of_tasks[j] += found.log_likelihoods[i]
+            if bounds[i + 1] > bounds[i]:
+                for s in range(n_states):
+                    found.counts[j, 0, s] += found.posteriors[bounds[i], s]
+        for r in range(n_states):
+            for s in range(n_states):
+                found.counts[j, r + 1, s] = pairs[r, s] * transitions[j, r + 1, s]
+
+
+@reordered
+def _length(layout, place):  # type: ignore[no-untyped-def]
+    """Steps of the sequence at a place of the order."""
+    i = layout.longest_first[place]
+    return layout.bounds[i + 1] - layout.bounds[i]
 
 
 @reordered
@@ -352,20 +376,20 @@ def _add_products(left, right, n_rows, sums):  # type: ignore[no-untyped-def]
 
 
 @reordered
-def _smooth_one_by_one(densities, bounds, tasks, transitions, sequences, pairs, found):  # type: ignore[no-untyped-def]
-    """Smooth some sequences, vectors along the states; ``tasks`` has the task of every sequence."""
+def _smooth_one_by_one(densities, bounds, transitions, sequences, pairs, found):  # type: ignore[no-untyped-def]
+    """Smooth some sequences of a task, longest first, vectors along the states."""
+    if len(sequences) == 0:
+        return
     likelihood, row, posteriors = densities.likelihood, densities.row, found.posteriors
-    n_states, n_rows, task = transitions.shape[2], longest(bounds), np.int64(-1)
+    n_states, n_rows = transitions.shape[1], bounds[sequences[0] + 1] - bounds[sequences[0]]
     filtered, scratch = np.empty((n_rows, n_states)), scratch_rows(2, n_states)
     # ahead[t]: what the observations after step t say about the state after it; later: about its own.
     ahead, later = np.empty((n_rows, n_states)), scratch_rows(1, n_states)[0]
     columns = np.empty((n_states, n_states))
+    transpose_into(columns, transitions)
     for i in sequences:
-        start, stop, rows = bounds[i], bounds[i + 1], transitions[tasks[i]]
-        if tasks[i] != task:
-            task = tasks[i]
-            transpose_into(columns, rows)
-        found.log_likelihoods[i] = filter_sequence(densities, start, stop, rows, scratch, filtered)
+        start, stop = bounds[i], bounds[i + 1]
+        found.log_likelihoods[i] = filter_sequence(densities, start, stop, transitions, scratch, filtered)
         if not found.log_likelihoods[i] > -inf or stop == start:
             continue
         for s in range(n_states):
@@ -396,21 +420,4 @@ def _smooth_one_by_one(densities, bounds, tasks, transitions, sequences, pairs, 
             for s in range(n_states):
                 posteriors[t, s] *= scale
                 filtered[now, s] *= scale
-        _add_products(filtered, ahead, stop - 1 - start, pairs[task])
-
-
-@reordered
-def _count_pairs(bounds, task_bounds, transitions, pairs, found):  # type: ignore[no-untyped-def]
-    """Add up what each task has: log likelihoods, states of first steps, and the pairs that smoothing has added up."""
-    n_states = transitions.shape[2]
-    for j in range(len(transitions)):
-        for s in range(n_states):
-            found.counts[j, 0, s] = 0.0
-        for i in range(task_bounds[j], task_bounds[j + 1]):
-            found.of_tasks[j] += found.log_likelihoods[i]
-            if bounds[i + 1] > bounds[i]:
-                for s in range(n_states):
-                    found.counts[j, 0, s] += found.posteriors[bounds[i], s]
-        for r in range(n_states):
-            for s in range(n_states):
-                found.counts[j, r + 1, s] = pairs[j, r, s] * transitions[j, r + 1, s]
+        _add_products(filtered, ahead, stop - 1 - start, pairs)
