@@ -3,8 +3,9 @@
 import numpy as np
 
 from kinfolk.sequences.inference.sweep import draw_given_states
+from kinfolk.sequences.model.dirichlet_draws import draw_transitions
 from kinfolk.sequences.model.filtering import draw_states, log_likelihoods, scaled
-from kinfolk.sequences.model.ndp_ihmm import counts_of, draw_transitions
+from kinfolk.sequences.model.ndp_ihmm import counts_of
 
 
 def papers_sweep(state, sequences, emission, priors, rng):

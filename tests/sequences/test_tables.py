@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from kinfolk.maths.gamma_draws import draw_dirichlet
+from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.ndp_ihmm import (
     count_transitions,
     draw_tables,
-    draw_transitions,
     log_transition_marginals,
 )
 from tests.sequences.oracle import log_dirichlet_multinomial

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.maths.gamma_draws import draw_dirichlet
 from kinfolk.sequences.inference.agglomeration import Agglomeration, at_most, learn_hyper, log_prior, most_probable
 from kinfolk.sequences.inference.mean_field import (
     UPDATES,
@@ -32,9 +31,10 @@ from kinfolk.sequences.inference.mean_field import (
     weigh_states,
     without_states,
 )
+from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors, draw_transitions
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
 
 # A cluster that is expected to have less of a task than this is given up, and so is a state with less of a step.

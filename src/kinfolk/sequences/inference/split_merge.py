@@ -37,11 +37,11 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.maths.gamma_draws import draw_dirichlet
 from kinfolk.sequences.inference.agglomeration import promise_of_joining
 from kinfolk.sequences.inference.annealing import Particle, Reference, annealed, draw_from, reference_of
 from kinfolk.sequences.inference.mean_field import ClusterFit, fit_cluster, start_from_posteriors
 from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
+from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.filtering import draw_states, scaled
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, State

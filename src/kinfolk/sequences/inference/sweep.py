@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.maths.gamma_draws import draw_dirichlet
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.inference.cluster_moves import move_tasks
 from kinfolk.sequences.inference.threads import Parallel, one_by_one, pieces, seeds, threads
+from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.draw import HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.ndp_ihmm import (
@@ -38,7 +38,6 @@ from kinfolk.sequences.model.ndp_ihmm import (
     State,
     counts_of,
     draw_tables,
-    draw_transitions,
     statistics_of,
 )
 from kinfolk.sequences.model.sequences import Sequences

@@ -24,7 +24,7 @@ appendix A); the others, like all other tables, are draws from β.
 from __future__ import annotations
 
 from math import lgamma, log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,6 @@ from scipy.special import gammaln
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-from kinfolk.maths.gamma_draws import draw_dirichlet
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
@@ -83,15 +82,6 @@ def log_transition_marginals(counts, weights, kappa):  # type: ignore[no-untyped
                 whole = weight_of_row + (kappa if r > 0 else 0.0)
                 out[j] += lgamma(whole) - lgamma(whole + in_row)
     return out
-
-
-def draw_transitions(weights: Floats, kappa: float, counts: NDArray[Any], rng: np.random.Generator) -> Floats:
-    """Draw transition rows W_jr ~ Dir(weights_j + κe_r + counts_jr), (…, L + 1, L), given αβ of each task, (…, L)."""
-    shapes = weights[..., None, :] + counts
-    if kappa > 0.0:
-        states = np.arange(shapes.shape[-1])
-        shapes[..., states + 1, states] += kappa
-    return draw_dirichlet(shapes, rng)
 
 
 @compiled
