@@ -128,13 +128,14 @@ class Agglomeration(NamedTuple):
     """Clusters of tasks, their fits, and the hyper-parameters under which they were found.
 
     Clusters are in the order of their first tasks. ``joins`` has the pairs of sets in the order in which they were
-    joined, each with what it gained.
+    joined, each with what it gained; ``common`` the evidence that tasks have in common, where all pairs were looked at.
     """
 
     clusters: tuple[TaskSet, ...]
     set_fits: SetFits
     eta: float
     joins: tuple[tuple[TaskSet, TaskSet, float], ...]
+    common: Floats | None = None
 
     @property
     def fits(self) -> list[ClusterFit]:
@@ -165,10 +166,20 @@ def promise_of_joining(set_fits: SetFits, first: TaskSet, second: TaskSet) -> fl
     return max(glances) - set_fits.of(first).bound - set_fits.of(second).bound
 
 
+def evidence_in_common(set_fits: SetFits) -> Floats:
+    """What joining each two tasks would add to the bound, unrefined, in nats."""
+    n_tasks = set_fits.sequences.n_tasks
+    common = np.zeros((n_tasks, n_tasks))
+    for j, i in combinations(range(n_tasks), 2):
+        common[i, j] = common[j, i] = promise_of_joining(set_fits, (j,), (i,))
+    return common
+
+
 def agglomerate(set_fits: SetFits, eta: float) -> Agglomeration:
     """Join the pair of clusters that gains most until no pair gains, starting from tasks alone."""
     clusters: list[TaskSet] = [(task,) for task in range(set_fits.sequences.n_tasks)]
-    promises: dict[tuple[TaskSet, TaskSet], float] = {}
+    common = evidence_in_common(set_fits)
+    promises = {((j,), (i,)): common[i, j] + log_seats((1, 1), eta) for j, i in combinations(range(len(clusters)), 2)}
     gains: dict[tuple[TaskSet, TaskSet], float] = {}
     joins: list[tuple[TaskSet, TaskSet, float]] = []
     while len(clusters) > 1:
@@ -194,7 +205,7 @@ def agglomerate(set_fits: SetFits, eta: float) -> Agglomeration:
         joins.append((*best, gains[best]))
         union = tuple(sorted(best[0] + best[1]))
         clusters = sorted([tasks for tasks in clusters if tasks not in best] + [union])
-    return Agglomeration(tuple(clusters), set_fits, eta, tuple(joins))
+    return Agglomeration(tuple(clusters), set_fits, eta, tuple(joins), common)
 
 
 def find_clusters(

@@ -298,6 +298,8 @@ def _log_density_of_weight(weight, state, prior, guide, counts, at):  # type: ig
 def _move_base_weights(base_weights, prior, guide, counts, at, noise):  # type: ignore[no-untyped-def]
     """Try to share the weight of two states anew, several times, in place."""
     n_states = len(base_weights)
+    # Log densities of the weights as they are; NaN where not known yet.
+    known = np.full(n_states, np.nan)
     for i in range(len(noise.normal)):
         a, b = int(noise.of_tries[i, 0] * n_states), int(noise.of_tries[i, 1] * (n_states - 1))
         b += b >= a
@@ -310,8 +312,11 @@ def _move_base_weights(base_weights, prior, guide, counts, at, noise):  # type: 
             continue
         # The last terms are those of the change of variables from logits.
         log_ratio = log(new_a) + log(new_b) - log(old_a) - log(old_b)
-        for state, new, old in ((a, new_a, old_a), (b, new_b, old_b)):
-            log_ratio += _log_density_of_weight(new, state, prior, guide, counts, at)
-            log_ratio -= _log_density_of_weight(old, state, prior, guide, counts, at)
+        for state in (a, b):
+            if np.isnan(known[state]):
+                known[state] = _log_density_of_weight(base_weights[state], state, prior, guide, counts, at)
+        of_a = _log_density_of_weight(new_a, a, prior, guide, counts, at)
+        of_b = _log_density_of_weight(new_b, b, prior, guide, counts, at)
+        log_ratio += (of_a - known[a]) + (of_b - known[b])
         if log(noise.of_tries[i, 2]) < log_ratio:
-            base_weights[a], base_weights[b] = new_a, new_b
+            base_weights[a], base_weights[b], known[a], known[b] = new_a, new_b, of_a, of_b

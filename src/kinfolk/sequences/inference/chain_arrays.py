@@ -49,7 +49,7 @@ def from_arrays(sampler: GibbsSampler, arrays: Mapping[str, NDArray[Any]]) -> Ch
         n_starts, seed = arrays["moves.seeds"].tolist()
         known, earlier = _fits_from_arrays("fits", arrays), _fits_from_arrays("earlier", arrays)
         fits = SetFits(sampler.sequences, emission, prior, n_starts, seed, known, earlier)
-        moves = SplitMerge(fits, np.array(arrays["moves.common"]), {})
+        moves = SplitMerge.of(fits, np.array(arrays["moves.common"]))
     return Chain(Position(state, moves, int(arrays["n_learning"])), _generator_from(arrays["generator"]))
 
 

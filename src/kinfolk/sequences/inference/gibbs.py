@@ -124,7 +124,7 @@ class GibbsSampler(NamedTuple):
         )
         if begin.set_fits is None:
             return Position(state, None)
-        return Position(state, SplitMerge.of(begin.set_fits), self.n_learning)
+        return Position(state, SplitMerge.of(begin.set_fits, begin.common), self.n_learning)
 
     def sweep(self, position: Position, rng: np.random.Generator) -> Position:
         """The next position: a split or a merge is tried, then all else is drawn."""
@@ -142,14 +142,16 @@ class GibbsSampler(NamedTuple):
 
 
 class FittedStart(NamedTuple):
-    """Clusters and hidden states to start from, and the fits of sets of tasks that moves between clusters build on.
+    """Clusters and hidden states to start from, and what moves between clusters build on.
 
-    ``set_fits`` is None where tasks are too many for such moves, or clusters too few.
+    ``set_fits`` has fits of sets of tasks, and is None where tasks are too many for such moves, or clusters too few;
+    ``common`` is the evidence that tasks have in common.
     """
 
     partition: NDArray[np.int64]
     states: NDArray[np.int64]
     set_fits: SetFits | None
+    common: Floats | None = None
 
 
 def fitted_start(
@@ -176,14 +178,14 @@ def fitted_start(
     if partition is None or moves:
         found = find_clusters(sequences, emission, priors, n_states, seed=seed)
     # Moves between clusters are the same wherever a chain starts.
-    set_fits = found.set_fits if moves else None
+    set_fits, common = (found.set_fits, found.common) if moves else (None, None)
     if partition is None:
         found = at_most(found, n_clusters)
     else:
         found = given_clusters(sequences, emission, priors, n_states, partition, seed)
     fits = dict(zip(found.clusters, found.fits, strict=True))
     states = _states(sequences, fits, found.set_fits.emission, found.set_fits.hyper)
-    return FittedStart(found.partition, states, set_fits)
+    return FittedStart(found.partition, states, set_fits, common)
 
 
 def _states_in(

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.sequences.inference.agglomeration import promise_of_joining
+from kinfolk.sequences.inference.agglomeration import evidence_in_common
 from kinfolk.sequences.inference.annealing import Particle, Reference, annealed, draw_from, reference_of
 from kinfolk.sequences.inference.mean_field import ClusterFit, fit_cluster, start_from_posteriors
 from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
@@ -74,6 +74,8 @@ class SplitMerge(NamedTuple):
         Fits of sets of tasks, under any hyper-parameters; those that learn from the chain are replaced.
     common : ndarray of shape (n_tasks, n_tasks)
         Evidence that tasks have in common, in nats.
+    reached : ndarray of shape (n_tasks²,)
+        Probabilities with which pairs are drawn, added up row by row.
     references : mapping
         References made of some of the fits, which could be made again.
 
@@ -97,17 +99,14 @@ class SplitMerge(NamedTuple):
 
     set_fits: SetFits
     common: Floats
+    reached: Floats
     references: Mapping[TaskSet, Reference]
 
     @classmethod
-    def of(cls, set_fits: SetFits) -> SplitMerge:
-        """The moves that build on some fits."""
-        n_tasks = set_fits.sequences.n_tasks
-        common = np.zeros((n_tasks, n_tasks))
-        for i in range(n_tasks):
-            for j in range(i):
-                common[i, j] = common[j, i] = promise_of_joining(set_fits, (j,), (i,))
-        return cls(set_fits, common, {})
+    def of(cls, set_fits: SetFits, common: Floats | None = None) -> SplitMerge:
+        """The moves that build on some fits, and on the evidence in common where it is known already."""
+        common = evidence_in_common(set_fits) if common is None else common
+        return cls(set_fits, common, _chances_of_pairs(common).cumsum(), {})
 
     def move(
         self, state: State, emission: Emission, rng: np.random.Generator, *, learning: bool = False
@@ -120,18 +119,18 @@ class SplitMerge(NamedTuple):
         if rng.random() < _REFRESH:
             state = at_work.refresh(state, int(rng.integers(n_tasks)), rng)
         else:
-            pairs, chances = _pairs_of(self.common)
-            first, second = pairs[rng.choice(len(pairs), p=chances)].tolist()
+            drawn = int(np.searchsorted(self.reached, rng.random() * self.reached[-1], side="right"))
+            first, second = divmod(drawn, n_tasks)
             change = at_work.split if state.cluster[first] == state.cluster[second] else at_work.merge
             state = change(state, first, second, rng)
-        return state, SplitMerge(at_work.set_fits, self.common, at_work.references)
+        return state, self._replace(set_fits=at_work.set_fits, references=at_work.references)
 
 
-def _pairs_of(common: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Pairs of tasks, and how often each is drawn."""
-    pairs = np.column_stack(np.tril_indices(len(common), -1))
-    doubtful = 1.0 / (1.0 + (common[tuple(pairs.T)] / _DOUBTFUL) ** 2)
-    return pairs, _ANY_PAIR / max(len(doubtful), 1) + (1.0 - _ANY_PAIR) * doubtful / doubtful.sum()
+def _chances_of_pairs(common: Floats) -> Floats:
+    """How often each pair of tasks is drawn, (n_tasks, n_tasks); the second comes before the first."""
+    pairs = np.tril(np.ones(common.shape), -1)
+    doubtful = pairs / (1.0 + (common / _DOUBTFUL) ** 2)
+    return np.asarray(_ANY_PAIR * pairs / pairs.sum() + (1.0 - _ANY_PAIR) * doubtful / doubtful.sum())
 
 
 class _AtWork:
