@@ -59,7 +59,7 @@ def test_partitions_and_paths_are_as_frequent_as_enumeration_says(case):
 
 def test_the_papers_own_step_is_found_out():
     exact = exact_posterior(OBSERVED, 2, 2, kappa=0.0, **HYPER)
-    found = run(6_000, 2, 0.0, seed=1, step=papers_sweep)
+    found = run(12_000, 2, 0.0, seed=1, step=papers_sweep)
     assert np.abs(z_scores(found, [exact.together, *exact.stays])).max() > 5.0
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.model.emissions.emission import Densities, LogDensities
-from kinfolk.sequences.model.lanes import ANY_ORDER, LANES, SMALL, smooth_in_lanes
+from kinfolk.sequences.model.lanes import ANY_ORDER, FEW, SMALL, side_by_side, smooth_in_lanes
 from kinfolk.sequences.model.sequences import Layout
 
 reordered: Any = partial(compiled, fastmath=ANY_ORDER)
@@ -259,10 +259,6 @@ def most_probable_states(densities, bounds, transitions):  # type: ignore[no-unt
     return states, out
 
 
-# So few sequences are faster one at a time, and so are those that need more numbers than a core's own memory holds.
-_FEW, _MOST_NUMBERS = LANES // 2, 1 << 17
-
-
 class Smoothed(NamedTuple):
     """Log likelihoods of sequences and of tasks, tasks' expected transitions (J, L + 1, L), p(state | all) of steps.
 
@@ -293,33 +289,26 @@ def smooth(densities: Densities, layout: Layout, transitions: Floats) -> Smoothe
     posteriors = np.zeros((len(densities.row), n_states))
     counts, n_sequences = np.zeros(transitions.shape), len(layout.longest_first)
     found = Smoothed(np.zeros(n_sequences), np.zeros(n_tasks), counts, posteriors)
-    _smooth_tasks(densities, layout, transitions, found)
+    # States in pairs, as lanes have them; one that is not there has zeros.
+    n_even = n_states + n_states % 2
+    pairs = np.zeros((n_tasks, n_even, n_even))
+    if layout.most_sequences > FEW:
+        smooth_in_lanes(densities, layout, transitions, found.log_likelihoods, pairs, posteriors)
+    _smooth_others(densities, layout, transitions, pairs, found)
     return found
 
 
 @reordered
-def _smooth_tasks(densities, layout, transitions, found):  # type: ignore[no-untyped-def]
-    """Smooth task by task: those of its sequences that can go side by side, then the others; add up what it has."""
+def _smooth_others(densities, layout, transitions, pairs, found):  # type: ignore[no-untyped-def]
+    """Smooth the sequences that go by themselves, and add up what each task has."""
     bounds, n_states = layout.bounds, transitions.shape[2]
-    # States in pairs, as lanes have them; one that is not there has zeros.
-    n_even = n_states + n_states % 2
-    pairs = np.empty((n_even, n_even))
     for j in range(len(transitions)):
-        for r in range(n_even):
-            for s in range(n_even):
-                pairs[r, s] = 0.0
         first, last = layout.task_bounds[j], layout.task_bounds[j + 1]
-        begin = first
-        while begin < last and _length(layout, begin) * n_states * LANES > _MOST_NUMBERS:
-            begin += 1
-        end, left = begin, last - begin - _FEW
-        if left > 0:
-            end = min(last, begin + -(-left // LANES) * LANES)
-            together = layout.longest_first[begin:end]
-            smooth_in_lanes(densities, bounds, transitions[j], together, found.log_likelihoods, pairs, found.posteriors)
-        if end - begin < last - first:
-            _smooth_one_by_one(densities, bounds, transitions[j], layout.longest_first[first:begin], pairs, found)
-            _smooth_one_by_one(densities, bounds, transitions[j], layout.longest_first[end:last], pairs, found)
+        begin, end = side_by_side(layout, j, n_states)
+        if begin > first:
+            _smooth_one_by_one(densities, bounds, transitions[j], layout.longest_first[first:begin], pairs[j], found)
+        if end < last:
+            _smooth_one_by_one(densities, bounds, transitions[j], layout.longest_first[end:last], pairs[j], found)
         for i in range(first, last):
             found.of_tasks[j] += found.log_likelihoods[i]
             if bounds[i + 1] > bounds[i]:
@@ -327,14 +316,7 @@ def _smooth_tasks(densities, layout, transitions, found):  # type: ignore[no-unt
                     found.counts[j, 0, s] += found.posteriors[bounds[i], s]
         for r in range(n_states):
             for s in range(n_states):
-                found.counts[j, r + 1, s] = pairs[r, s] * transitions[j, r + 1, s]
-
-
-@reordered
-def _length(layout, place):  # type: ignore[no-untyped-def]
-    """Steps of the sequence at a place of the order."""
-    i = layout.longest_first[place]
-    return layout.bounds[i + 1] - layout.bounds[i]
+                found.counts[j, r + 1, s] = pairs[j, r, s] * transitions[j, r + 1, s]
 
 
 @reordered
@@ -378,8 +360,6 @@ def _add_products(left, right, n_rows, sums):  # type: ignore[no-untyped-def]
 @reordered
 def _smooth_one_by_one(densities, bounds, transitions, sequences, pairs, found):  # type: ignore[no-untyped-def]
     """Smooth some sequences of a task, longest first, vectors along the states."""
-    if len(sequences) == 0:
-        return
     likelihood, row, posteriors = densities.likelihood, densities.row, found.posteriors
     n_states, n_rows = transitions.shape[1], bounds[sequences[0] + 1] - bounds[sequences[0]]
     filtered, scratch = np.empty((n_rows, n_states)), scratch_rows(2, n_states)

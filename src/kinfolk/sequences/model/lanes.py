@@ -17,6 +17,8 @@ import numpy as np
 from kinfolk.maths.compiled import compiled
 
 LANES = 16
+# So few sequences are faster one at a time, and so are those that need more numbers than a core's own memory holds.
+FEW, _MOST_NUMBERS = LANES // 2, 1 << 17
 # Sums may be taken in any order, so that they use the processor's vectors; infinities keep their meaning.
 ANY_ORDER = {"reassoc", "contract"}
 # A product of likelihoods goes into its logarithm when it gets smaller than this: one logarithm for many steps.
@@ -186,19 +188,36 @@ def smooth_group(bounds, columns, group, totals, filtered, ahead, pairs, posteri
 
 
 @_in_lanes
-def smooth_in_lanes(densities, bounds, transitions, sequences, totals, pairs, posteriors):  # type: ignore[no-untyped-def]
-    """Smooth some sequences, longest first, side by side; ``pairs`` has an even number of rows and columns."""
-    likelihood, log_scale, row = densities.likelihood, densities.log_scale, densities.row
-    n_states, n_even = transitions.shape[1], len(pairs)
+def side_by_side(layout, task, n_states):  # type: ignore[no-untyped-def]
+    """Which of a task's sequences, longest first, go side by side: from a place to a place."""
+    begin, last = layout.task_bounds[task], layout.task_bounds[task + 1]
+    while begin < last:
+        i = layout.longest_first[begin]
+        if (layout.bounds[i + 1] - layout.bounds[i]) * n_states * LANES <= _MOST_NUMBERS:
+            break
+        begin += 1
+    n_groups = (last - begin - FEW + LANES - 1) // LANES
+    return begin, min(begin + max(n_groups, 0) * LANES, last)
+
+
+@_in_lanes
+def smooth_in_lanes(densities, layout, transitions, totals, pairs, posteriors):  # type: ignore[no-untyped-def]
+    """Smooth the sequences of each task that go side by side; ``pairs`` has an even number of rows and columns."""
+    likelihood, log_scale, row, bounds = densities.likelihood, densities.log_scale, densities.row, layout.bounds
+    n_tasks, n_states, n_even = len(transitions), transitions.shape[2], pairs.shape[1]
     begin, rows, columns = np.zeros(n_even), np.zeros((n_even, n_even)), np.zeros((n_even, n_even))
-    for s in range(n_states):
-        begin[s] = transitions[0, s]
-        for r in range(n_states):
-            rows[r, s] = columns[s, r] = transitions[r + 1, s]
-    longest = bounds[sequences[0] + 1] - bounds[sequences[0]]
-    n_numbers = (longest if longest > 0 else 1) * LANES
-    filtered, ahead = np.zeros((n_even, n_numbers)), np.zeros((n_even, n_numbers))
-    for first in range(0, len(sequences), LANES):
-        group = sequences[first : first + LANES]
-        filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, ahead, totals)
-        smooth_group(bounds, columns, group, totals, filtered, ahead, pairs, posteriors)
+    for j in range(n_tasks):
+        first, last = side_by_side(layout, j, n_states)
+        if first == last:
+            continue
+        for s in range(n_states):
+            begin[s] = transitions[j, 0, s]
+            for r in range(n_states):
+                rows[r, s] = columns[s, r] = transitions[j, r + 1, s]
+        longest = layout.longest_first[first]
+        n_numbers = max(bounds[longest + 1] - bounds[longest], 1) * LANES
+        filtered, ahead = np.zeros((n_even, n_numbers)), np.zeros((n_even, n_numbers))
+        for place in range(first, last, LANES):
+            group = layout.longest_first[place : min(place + LANES, last)]
+            filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, ahead, totals)
+            smooth_group(bounds, columns, group, totals, filtered, ahead, pairs[j], posteriors)

@@ -20,17 +20,21 @@ class Layout(NamedTuple):
         As of `Sequences`.
     longest_first : int64 ndarray of shape (n_sequences,)
         The sequences of each task, the longest first: sequences of about one length lie together.
+    most_sequences : int
+        Of any task.
     """
 
     bounds: NDArray[np.int64]
     task_bounds: NDArray[np.int64]
     longest_first: NDArray[np.int64]
+    most_sequences: int
 
     @classmethod
     def of(cls, bounds: NDArray[np.int64], task_bounds: NDArray[np.int64]) -> Layout:
         """The layout of sequences with these bounds. O(n_sequences log n_sequences)."""
-        task = np.repeat(np.arange(len(task_bounds) - 1), np.diff(task_bounds))
-        return cls(bounds, task_bounds, np.lexsort((-np.diff(bounds), task)))
+        n_sequences = np.diff(task_bounds)
+        task = np.repeat(np.arange(len(n_sequences)), n_sequences)
+        return cls(bounds, task_bounds, np.lexsort((-np.diff(bounds), task)), int(n_sequences.max(initial=0)))
 
 
 @dataclass(frozen=True)
