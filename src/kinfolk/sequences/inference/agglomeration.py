@@ -179,7 +179,9 @@ def agglomerate(set_fits: SetFits, eta: float) -> Agglomeration:
     """Join the pair of clusters that gains most until no pair gains, starting from tasks alone."""
     clusters: list[TaskSet] = [(task,) for task in range(set_fits.sequences.n_tasks)]
     common = evidence_in_common(set_fits)
-    promises = {((j,), (i,)): common[i, j] + log_seats((1, 1), eta) for j, i in combinations(range(len(clusters)), 2)}
+    promises: dict[tuple[TaskSet, TaskSet], float] = {
+        ((j,), (i,)): common[i, j] + log_seats((1, 1), eta) for j, i in combinations(range(len(clusters)), 2)
+    }
     gains: dict[tuple[TaskSet, TaskSet], float] = {}
     joins: list[tuple[TaskSet, TaskSet, float]] = []
     while len(clusters) > 1:

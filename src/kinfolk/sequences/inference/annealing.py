@@ -29,7 +29,7 @@ from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.inference.mean_field import NO_COUNT, ClusterFit, fit_locally, log_rising
 from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.emissions.emission import Codes, Densities, Emission, LogDensities
-from kinfolk.sequences.model.filtering import draw_states, log_likelihoods, reordered, scaled
+from kinfolk.sequences.model.filtering import draw_states, filter_sequence, reordered, scaled, scratch_rows
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, count_transitions
 from kinfolk.sequences.model.sequences import Sequences
 
@@ -224,11 +224,12 @@ class _Noise(NamedTuple):
 @reordered
 def log_likelihood_of_tasks(densities, guide, transitions):  # type: ignore[no-untyped-def]
     """Log likelihood of all sequences, each by the transitions of its task."""
-    total = 0.0
+    total, n_states = 0.0, transitions.shape[2]
+    scratch, nothing = scratch_rows(2, n_states), np.empty((0, n_states))
     for j in range(len(transitions)):
-        own = guide.bounds[guide.task_bounds[j] : guide.task_bounds[j + 1] + 1]
-        for log_likelihood in log_likelihoods(densities, own, transitions[j]):
-            total += log_likelihood
+        for i in range(guide.task_bounds[j], guide.task_bounds[j + 1]):
+            start, stop = guide.bounds[i], guide.bounds[i + 1]
+            total += filter_sequence(densities, start, stop, transitions[j], scratch, nothing)
     return total
 
 

@@ -24,13 +24,12 @@ from __future__ import annotations
 
 from functools import partial
 from math import exp, inf, log
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.sequences.inference.threads import Parallel, pieces, tapering
-from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_row, least_of, random_state
+from kinfolk.sequences.inference.threads import Parallel, pieces, seeds, tapering
+from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.emissions.emission import Densities, Emission, LogDensities
 from kinfolk.sequences.model.filtering import draw_states, filter_sequence, reordered, scaled, scratch_rows
 from kinfolk.sequences.model.ndp_ihmm import State
@@ -65,65 +64,23 @@ def densities_of(
     return Densities(likelihood, np.concatenate([d.log_scale for d in each]).reshape(-1, n_rows), first.row)
 
 
-class Proposed(NamedTuple):
-    """What transition matrices of tasks are proposed by: αβ of the clusters that take part, κ, tasks' own clusters."""
-
-    weights: NDArray[np.float64]
-    kappa: float
-    slots: NDArray[np.int64]
-
-
 @reordered
-def draw_reachable(weights, least, kappa, random, scratch, out):  # type: ignore[no-untyped-def]
-    """Draw a transition matrix from its prior, but for the rows that no path gets to, which are zero."""
-    n_states = len(weights)
-    shapes, bounds, uniforms = scratch[0], scratch[1], scratch[2]
-    # Rows in the order in which they are got to; the first starts sequences.
-    waiting, is_waiting = np.empty(n_states + 1, dtype=np.int64), np.zeros(n_states + 1, dtype=np.bool_)
-    waiting[0], n_waiting, done = 0, 1, 0
-    for s in range(n_states):
-        shapes[s], bounds[s] = weights[s], least[s]
-    while done < n_waiting:
-        r = waiting[done]
-        if r > 0 and kappa > 0.0:
-            shapes[r - 1] += kappa
-            bounds[r - 1] = least_of(shapes[r - 1])
-        draw_row(shapes, bounds, random, uniforms, out[r])
-        if r > 0:
-            shapes[r - 1], bounds[r - 1] = weights[r - 1], least[r - 1]
-        for s in range(n_states):
-            if out[r, s] > 0.0 and not is_waiting[s + 1]:
-                is_waiting[s + 1] = True
-                waiting[n_waiting] = s + 1
-                n_waiting += 1
-        done += 1
-    for r in range(1, n_states + 1):
-        if not is_waiting[r]:
-            for s in range(n_states):
-                out[r, s] = 0.0
-
-
-@reordered
-def score_pairs(densities, part, proposed, pairs, random, proposals, scores):  # type: ignore[no-untyped-def]
-    """Draw transition matrices for pairs of a task and a cluster, and the log likelihood of each.
+def score_pairs(densities, layout, pairs, proposals, scores):  # type: ignore[no-untyped-def]
+    """Log likelihoods of tasks by the transition matrices that are drawn for pairs of a task and a cluster.
 
     Pairs are counted through the clusters of the first task, then of the second. ``proposals`` is (n_tasks, n_clusters,
-    R, L + 1, L); what it has at a task's own cluster and pick 0 is its current matrix, which stays.
+    R, L + 1, L).
     """
     n_clusters, n_picks, n_states = proposals.shape[1], proposals.shape[2], proposals.shape[4]
     scratch, nothing = scratch_rows(2, n_states), np.empty((0, n_states))
-    least, drawing = np.empty(n_states), scratch_rows(3, n_states)
     for pair in range(pairs[0], pairs[1]):
         j, a = pair // n_clusters, pair % n_clusters
         own = Densities(densities.likelihood[a], densities.log_scale[a], densities.row)
-        for s in range(n_states):
-            least[s] = least_of(proposed.weights[a, s])
         for r in range(n_picks):
-            if a != proposed.slots[j] or r > 0:
-                draw_reachable(proposed.weights[a], least, proposed.kappa, random, drawing, proposals[j, a, r])
             total = 0.0
-            for i in range(part.task_bounds[j], part.task_bounds[j + 1]):
-                total += filter_sequence(own, part.bounds[i], part.bounds[i + 1], proposals[j, a, r], scratch, nothing)
+            for i in range(layout.task_bounds[j], layout.task_bounds[j + 1]):
+                start, stop = layout.bounds[i], layout.bounds[i + 1]
+                total += filter_sequence(own, start, stop, proposals[j, a, r], scratch, nothing)
                 if total == -inf:
                     break
             scores[j, a, r] = total
@@ -177,35 +134,45 @@ def draw_states_of_tasks(densities, part, slots, transitions, uniforms, states_o
 def _score(
     densities: Densities,
     part: Sequences,
-    proposed: Proposed,
+    slots: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    kappa: float,
     proposals: NDArray[np.float64],
     rng: np.random.Generator,
     parallel: Parallel,
 ) -> NDArray[np.float64]:
     """Draw the proposals of some tasks but the first at their own cluster, which is what they have, and score them."""
-    n_tasks, n_clusters, n_picks = proposals.shape[:3]
-    scores = np.empty((n_tasks, n_clusters, n_picks))
+    n_tasks, n_clusters, n_picks, n_rows, n_states = proposals.shape
+    scores, of_pairs = np.empty((n_tasks, n_clusters, n_picks)), proposals.reshape(-1, *proposals.shape[2:])
+    current = np.arange(n_tasks) * n_clusters + slots
     reached = np.append(0, np.repeat(np.diff(part.step_bounds), n_clusters).cumsum())
     runs = list(tapering(reached, n_clusters))
+    none = np.zeros((n_rows, n_states))
 
-    def run(piece: tuple[tuple[int, int], NDArray[np.uint64]]) -> None:
-        score_pairs(densities, part.layout, proposed, *piece, proposals, scores)
+    def run(piece: tuple[tuple[int, int], int]) -> None:
+        first, last = piece[0]
+        kept = current[(current >= first) & (current < last)]
+        held = of_pairs[kept, 0]
+        shapes = np.repeat(weights[np.arange(first, last) % n_clusters], n_picks, axis=0)
+        own = np.random.default_rng(piece[1])
+        draw_transitions(shapes, kappa, none, own, reachable=True, out=of_pairs[first:last])
+        of_pairs[kept, 0] = held
+        score_pairs(densities, part.layout, piece[0], proposals, scores)
 
-    parallel(run, [(pairs, random_state(rng)) for pairs in runs])
+    parallel(run, zip(runs, seeds(rng, len(runs)), strict=True))
     return scores
 
 
-def _picked(
-    proposals: NDArray[np.float64], picks: NDArray[np.int64], proposed: Proposed, rng: np.random.Generator
+def _with_all_rows(
+    transitions: NDArray[np.float64], weights: NDArray[np.float64], kappa: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """The matrices that tasks picked, with the rows that scoring had no need of drawn from their prior."""
-    picked = proposals[np.arange(len(picks)), proposed.slots, picks]
-    task, row = np.nonzero(~picked.any(axis=2))
+    """Draw the rows that scoring had no need of from their prior, given αβ of each task."""
+    task, row = np.nonzero(~transitions.any(axis=2))
     if len(task):
-        shapes = proposed.weights[proposed.slots[task]]
-        shapes[np.arange(len(row)), row - 1] += proposed.kappa
-        picked[task, row] = draw_dirichlet(shapes, rng)
-    return picked
+        shapes = weights[task]
+        shapes[np.arange(len(row)), row - 1] += kappa
+        transitions[task, row] = draw_dirichlet(shapes, rng)
+    return transitions
 
 
 def move_tasks(
@@ -249,7 +216,7 @@ def move_tasks(
     slot_of = np.full(n_clusters, -1, dtype=np.int64)
     slot_of[taking_part] = np.arange(len(taking_part))
     slots, sizes = slot_of[cluster], sizes[taking_part]
-    share = state.hyper.eta / n_clusters
+    share, kappa = state.hyper.eta / n_clusters, state.hyper.stickiness
     weights = state.hyper.alpha * state.base_weights[taking_part]
     step_bounds = sequences.step_bounds
     for first, last in pieces(step_bounds, _MOST_STEPS, _MOST_TASKS):
@@ -259,10 +226,9 @@ def move_tasks(
             each = np.arange(last - first)
             proposals = np.empty((len(each), len(taking_part), n_picks, n_states + 1, n_states))
             proposals[each, own, 0] = transitions[first:last]
-            proposed = Proposed(weights, state.hyper.stickiness, own)
-            scores = _score(densities, part, proposed, proposals, rng, parallel)
+            scores = _score(densities, part, own, weights, kappa, proposals, rng, parallel)
             picks = choose(scores, own, sizes, share, share / enters, rng.random(len(each)))
-            transitions[first:last] = _picked(proposals, picks, proposed, rng)
+            transitions[first:last] = _with_all_rows(proposals[each, own, picks], weights[own], kappa, rng)
         drawn, uniforms = states[step_bounds[first] : step_bounds[last]], rng.random(part.n_steps)
         draw = partial(draw_states_of_tasks, densities, part.layout, own, transitions[first:last], uniforms, drawn)
         parallel(draw, pieces(part.bounds))

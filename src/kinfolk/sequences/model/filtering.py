@@ -299,27 +299,6 @@ def smooth(densities: Densities, layout: Layout, transitions: Floats) -> Smoothe
 
 
 @reordered
-def _smooth_others(densities, layout, transitions, pairs, found):  # type: ignore[no-untyped-def]
-    """Smooth the sequences that go by themselves, and add up what each task has."""
-    bounds, n_states = layout.bounds, transitions.shape[2]
-    for j in range(len(transitions)):
-        first, last = layout.task_bounds[j], layout.task_bounds[j + 1]
-        begin, end = side_by_side(layout, j, n_states)
-        if begin > first:
-            _smooth_one_by_one(densities, bounds, transitions[j], layout.longest_first[first:begin], pairs[j], found)
-        if end < last:
-            _smooth_one_by_one(densities, bounds, transitions[j], layout.longest_first[end:last], pairs[j], found)
-        for i in range(first, last):
-            found.of_tasks[j] += found.log_likelihoods[i]
-            if bounds[i + 1] > bounds[i]:
-                for s in range(n_states):
-                    found.counts[j, 0, s] += found.posteriors[bounds[i], s]
-        for r in range(n_states):
-            for s in range(n_states):
-                found.counts[j, r + 1, s] = pairs[j, r, s] * transitions[j, r + 1, s]
-
-
-@reordered
 def _times(vector, matrix, out):  # type: ignore[no-untyped-def]
     """Set ``out`` to ``vector`` times ``matrix``, four rows at a time as in filtering."""
     n = len(vector)
@@ -358,46 +337,61 @@ def _add_products(left, right, n_rows, sums):  # type: ignore[no-untyped-def]
 
 
 @reordered
-def _smooth_one_by_one(densities, bounds, transitions, sequences, pairs, found):  # type: ignore[no-untyped-def]
-    """Smooth some sequences of a task, longest first, vectors along the states."""
-    likelihood, row, posteriors = densities.likelihood, densities.row, found.posteriors
-    n_states, n_rows = transitions.shape[1], bounds[sequences[0] + 1] - bounds[sequences[0]]
-    filtered, scratch = np.empty((n_rows, n_states)), scratch_rows(2, n_states)
+def _smooth_others(densities, layout, transitions, pairs, found):  # type: ignore[no-untyped-def]
+    """Smooth the sequences that go by themselves, vectors along the states, and add up what each task has."""
+    likelihood, row, posteriors, bounds = densities.likelihood, densities.row, found.posteriors, layout.bounds
+    n_states, n_rows = transitions.shape[2], longest(bounds)
+    filtered, scratch = np.empty((n_rows, n_states)), scratch_rows(3, n_states)
     # ahead[t]: what the observations after step t say about the state after it; later: about its own.
-    ahead, later = np.empty((n_rows, n_states)), scratch_rows(1, n_states)[0]
+    ahead, later = np.empty((n_rows, n_states)), scratch[2]
     columns = np.empty((n_states, n_states))
-    transpose_into(columns, transitions)
-    for i in sequences:
-        start, stop = bounds[i], bounds[i + 1]
-        found.log_likelihoods[i] = filter_sequence(densities, start, stop, transitions, scratch, filtered)
-        if not found.log_likelihoods[i] > -inf or stop == start:
-            continue
-        for s in range(n_states):
-            posteriors[stop - 1, s] = filtered[stop - 1 - start, s]
-            later[s] = 1.0
-        for t in range(stop - 2, start - 1, -1):
-            now, at = t - start, row[t + 1]
-            largest = 0.0
+    for j in range(len(transitions)):
+        first, last = layout.task_bounds[j], layout.task_bounds[j + 1]
+        begin, end = side_by_side(layout, j, n_states)
+        transpose_into(columns, transitions[j])
+        for place in range(first, last):
+            if begin <= place < end:
+                continue
+            i = layout.longest_first[place]
+            start, stop = bounds[i], bounds[i + 1]
+            found.log_likelihoods[i] = filter_sequence(densities, start, stop, transitions[j], scratch, filtered)
+            if not found.log_likelihoods[i] > -inf or stop == start:
+                continue
             for s in range(n_states):
-                ahead[now, s] = likelihood[at, s] * later[s]
-                if ahead[now, s] > largest:
-                    largest = ahead[now, s]
-            if largest > SMALL:
-                scale = 1.0 / largest
+                posteriors[stop - 1, s] = filtered[stop - 1 - start, s]
+                later[s] = 1.0
+            for t in range(stop - 2, start - 1, -1):
+                now, at = t - start, row[t + 1]
+                largest = 0.0
                 for s in range(n_states):
-                    ahead[now, s] *= scale
-            elif largest > 0.0:
+                    ahead[now, s] = likelihood[at, s] * later[s]
+                    if ahead[now, s] > largest:
+                        largest = ahead[now, s]
+                if largest > SMALL:
+                    scale = 1.0 / largest
+                    for s in range(n_states):
+                        ahead[now, s] *= scale
+                elif largest > 0.0:
+                    for s in range(n_states):
+                        ahead[now, s] /= largest
+                _times(ahead[now], columns, later)
+                total = 0.0
                 for s in range(n_states):
-                    ahead[now, s] /= largest
-            _times(ahead[now], columns, later)
-            total = 0.0
+                    posteriors[t, s] = filtered[now, s] * later[s]
+                    total += posteriors[t, s]
+                # What is left to a sum this small has no digits; such a step counts for nothing.
+                scale = 1.0 / total if total > SMALL else 0.0
+                # Σ_rs filtered_r × transition_rs × ahead_s is the total: a transition's share of it is its expected
+                # count.
+                for s in range(n_states):
+                    posteriors[t, s] *= scale
+                    filtered[now, s] *= scale
+            _add_products(filtered, ahead, stop - 1 - start, pairs[j])
+        for i in range(first, last):
+            found.of_tasks[j] += found.log_likelihoods[i]
+            if bounds[i + 1] > bounds[i]:
+                for s in range(n_states):
+                    found.counts[j, 0, s] += posteriors[bounds[i], s]
+        for r in range(n_states):
             for s in range(n_states):
-                posteriors[t, s] = filtered[now, s] * later[s]
-                total += posteriors[t, s]
-            # What is left to a sum this small has no digits; such a step counts for nothing.
-            scale = 1.0 / total if total > SMALL else 0.0
-            # Σ_rs filtered_r × transition_rs × ahead_s is the total: a transition's share of it is its expected count.
-            for s in range(n_states):
-                posteriors[t, s] *= scale
-                filtered[now, s] *= scale
-        _add_products(filtered, ahead, stop - 1 - start, pairs)
+                found.counts[j, r + 1, s] = pairs[j, r, s] * transitions[j, r + 1, s]
