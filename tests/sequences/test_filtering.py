@@ -244,6 +244,15 @@ def test_a_sequence_without_steps_has_probability_one():
     assert most_probable_states(likelihood, log_scale, row, bounds, transitions)[1][0] == 0.0
 
 
+def test_one_sequence_whose_steps_are_all_improbable_is_smoothed_to_the_end():
+    # Below the range in which reciprocals are finite, so that each step is divided by its own size.
+    likelihood = np.array([[1.0, 3.0], [3.0, 1.0]]) * 1e-309
+    transitions = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]])
+    _, counts, posteriors = expected_counts(likelihood, np.zeros(2), np.array([0, 1, 0]), np.array([0, 3]), transitions)
+    np.testing.assert_allclose(posteriors, [[0.25, 0.75], [0.75, 0.25], [0.25, 0.75]], rtol=1e-6)
+    assert counts.sum() == pytest.approx(3.0)
+
+
 def test_tasks_together_are_smoothed_as_each_of_them_is_alone():
     rng = np.random.default_rng(8)
     lengths = rng.integers(0, 9, size=2 * LANES + 5)

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 
+from kinfolk.sequences.inference import stochastic_variational
 from kinfolk.sequences.inference.agglomeration import find_clusters
 from kinfolk.sequences.inference.mean_field_mixture import fit_mixture, start_mixture, to_draws, with_responsibilities
 from kinfolk.sequences.inference.stochastic_variational import fit_stochastically
@@ -115,3 +116,19 @@ def test_thousands_of_tasks_of_one_step_have_nearly_the_evidence_of_independent_
     fit = fit_stochastically(sequences, emission, Priors(), n_clusters=20, n_states=10)
     pooled = float(emission.log_marginal(np.bincount(codes)[None].astype(float))[0])
     assert pooled - 15.0 < fit.bound < pooled + 1.0
+
+
+def test_steps_get_shorter_from_batch_to_batch(monkeypatch):
+    lengths = []
+
+    def recorded(globals_, batch, n_tasks, length):
+        lengths.append(length)
+        return globals_
+
+    monkeypatch.setattr(stochastic_variational, "_step", recorded)
+    monkeypatch.setattr(stochastic_variational, "_FEWEST_OF_BATCH", 2)
+    monkeypatch.setattr(stochastic_variational, "_STEPS_OF_BATCH", 1)
+    codes = np.tile([0, 1], 20)
+    few = Sequences((codes,), np.arange(0, 41, 10), np.arange(5))
+    fit_stochastically(few, Categorical(2), Priors(), n_clusters=2, n_states=2, n_passes=2)
+    assert lengths == pytest.approx([(i + 2.0) ** -0.6 for i in range(4)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from kinfolk.sequences.inference.raftery_lewis import raftery_lewis, run_length_of
+from kinfolk.sequences.inference.raftery_lewis import _second_order_is_better, raftery_lewis, run_length_of
 
 
 def two_state_chain(leave, come_back, n_draws, seed=0):
@@ -73,6 +73,24 @@ def test_a_second_order_chain_is_thinned():
     chain[0::2] = two_state_chain(0.1, 0.1, 10_000, seed=1)
     chain[1::2] = two_state_chain(0.1, 0.1, 10_000, seed=2)
     assert raftery_lewis(chain, quantile=0.4, within=0.02).thinning == 2
+
+
+def test_a_second_order_chain_is_preferred_as_soon_as_bic_prefers_it():
+    flags = [0, 0, 1] * 6 + [0, 1] * 4
+    triples = list(zip(flags, flags[1:], flags[2:], strict=False))
+
+    def log_likelihood(order):
+        pasts = [triple[2 - order : 2] for triple in triples]
+        return sum(
+            np.log(
+                sum(p == past and t[2] == triple[2] for p, t in zip(pasts, triples, strict=True)) / pasts.count(past)
+            )
+            for past, triple in zip(pasts, triples, strict=True)
+        )
+
+    gain = 2.0 * (log_likelihood(2) - log_likelihood(1)) - 2.0 * np.log(len(triples))
+    assert 0.0 < gain < 0.5
+    assert _second_order_is_better(np.array(flags, dtype=bool))
 
 
 def test_dependence_grows_with_autocorrelation():

@@ -132,3 +132,17 @@ def test_the_same_seed_makes_the_same_moves():
         ends.append(state)
     assert (ends[0].states == ends[1].states).all()
     assert (ends[0].transitions == ends[1].transitions).all()
+
+
+def test_a_path_leads_from_the_reference_to_the_model():
+    rng, emission, hyper = np.random.default_rng(0), Categorical(2, 1.0), ClusterPrior(n_states=3)
+    set_fits = SetFits.of_data(DATA, emission, hyper, n_starts=1)
+    reference = annealing.reference_of(set_fits.of(range(DATA.n_tasks)), DATA, emission, hyper, 3)
+    particle = draw_from(reference, emission, hyper, rng)
+    rows = emission.log_densities(particle.parameters, DATA.observations).rows
+    log_moves = np.log(np.maximum(particle.transitions, 1e-300))
+    for at, log_rows, moves in ((0.0, reference.log_rows, reference.log_moves), (1.0, rows, log_moves)):
+        densities, found = annealing._tempered(reference, rows, log_moves, at)
+        np.testing.assert_allclose(densities.likelihood, np.exp(log_rows - log_rows.max(axis=1, keepdims=True)))
+        np.testing.assert_allclose(densities.log_scale, log_rows.max(axis=1))
+        np.testing.assert_allclose(found, np.exp(moves))
