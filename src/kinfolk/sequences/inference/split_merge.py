@@ -130,7 +130,9 @@ def _chances_of_pairs(common: Floats) -> Floats:
     """How often each pair of tasks is drawn, (n_tasks, n_tasks); the second comes before the first."""
     pairs = np.tril(np.ones(common.shape), -1)
     doubtful = pairs / (1.0 + (common / _DOUBTFUL) ** 2)
-    return np.asarray(_ANY_PAIR * pairs / pairs.sum() + (1.0 - _ANY_PAIR) * doubtful / doubtful.sum())
+    # Of one task there is no pair.
+    any_pair, doubtful_pair = _ANY_PAIR / max(pairs.sum(), 1.0), (1.0 - _ANY_PAIR) / (doubtful.sum() or 1.0)
+    return np.asarray(any_pair * pairs + doubtful_pair * doubtful)
 
 
 class _AtWork:
