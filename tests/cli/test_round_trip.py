@@ -339,3 +339,25 @@ def test_a_linear_model_fitted_in_python_predicts_and_decides(run: Run, meetings
     result = run("inspect", "linear.kin")
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "linear.kin holds LICAClassifier" in result.stderr
+
+
+def test_what_columns_were_taken_for_is_said(run: Run) -> None:
+    ages = [20 + i % 40 for i in range(200)]
+    write(
+        pd.DataFrame(
+            {
+                "who": ["ann", "bob"] * 100,
+                "age": ages,
+                "shoes": [age % 3 for age in ages],
+                "height": [1.5 + age / 100 for age in ages],
+                "answer": ["old" if age >= 40 else "young" for age in ages],
+            }
+        ),
+        Path("t.csv"),
+    )
+    fitted = run("fit", "t.csv", "--task", "who", "--label", "answer", "-o", "m.kin").stdout
+    shown = run("inspect", "m.kin").stdout
+    for text in (fitted, shown):
+        assert "age (8 bins), shoes, height (8 bins)" in text
+    about = json.loads(run("inspect", "m.kin", "--json").stdout)
+    assert about["taken_for"] == {"age": "8 bins", "shoes": "3 categories", "height": "8 bins"}

@@ -113,9 +113,9 @@ def test_values_of_rows_without_weight_and_a_second_zero_do_not_make_64_values_t
             "weight": [float(n < 64) for n in numbers],
         }
     )
-    counts = count_rows(rows, label="label", task="task", weight="weight", batch_rows=13)
+    counts = count_rows(rows, label="label", task="task", weight="weight", bins=64, batch_rows=13)
     assert [column.categories for column in counts.schema.columns] == [tuple(range(64))] * 2
-    assert_same(counts, read_whole(rows, weight="weight", features=["whole", "float"]))
+    assert_same(counts, read_whole(rows, weight="weight", features=["whole", "float"], bins=64))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "csv", "csv.gz", "tsv", "query"])

@@ -11,6 +11,7 @@ from kinfolk.naive_bayes.estimators.fitted_attributes import MAX_SIMILARITY_TASK
 
 if TYPE_CHECKING:
     from kinfolk.naive_bayes.estimators.base import SharingNB
+    from kinfolk.tasks.schema import Column
 
 
 def believed_most(estimator: Any) -> SharingNB:
@@ -50,6 +51,7 @@ def describe(estimator: Any, partition: list[int] | None = None) -> dict[str, An
         "inference": getattr(estimator, "inference", None),
         "labels": estimator.classes_.tolist(),
         "features": estimator._result.schema.names,
+        "taken_for": {column.name: _taken_for(column) for column in estimator._result.schema.columns},
         "log_evidence": None
         if evidence is None
         else {"value": evidence.value, "kind": evidence.kind, **_error(evidence)},
@@ -66,6 +68,18 @@ def describe(estimator: Any, partition: list[int] | None = None) -> dict[str, An
     }
 
 
+def _taken_for(column: Column) -> str:
+    """What a column was taken for, in words."""
+    words = {"category": f"{column.n_values:,} categories", "bin": f"{column.n_values:,} bins"}
+    return words.get(column.kind, column.kind)
+
+
+def features_text(about: dict[str, Any]) -> str:
+    """The features; those that are no categories with what they were taken for."""
+    taken = about["taken_for"]
+    return ", ".join(name if taken[name].endswith("categories") else f"{name} ({taken[name]})" for name in taken)
+
+
 def _error(evidence: Any) -> dict[str, float | None]:
     """The standard error of an estimate; JSON has no infinity, which a single run gives."""
     return {"error": evidence.error if np.isfinite(evidence.error) else None}
@@ -80,7 +94,7 @@ def describe_fit(estimator: Any, n_rows: int, n_unlabelled: int) -> tuple[dict[s
         ("rows", f"{n_rows:,}{unlabelled}"),
         ("tasks", f"{len(about['tasks']):,}"),
         ("labels", ", ".join(map(shown, about["labels"]))),
-        ("features", ", ".join(about["features"])),
+        ("features", features_text(about)),
         ("clusters", f"{len(about['clusters']):,}"),
         *weight_facts(about),
         ("log evidence", evidence_text(about)),

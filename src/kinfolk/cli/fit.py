@@ -95,9 +95,10 @@ class Learnt(NamedTuple):
 def fit(table: TableOptions, run: RunOptions, **families: Any) -> None:
     """Learn from a table with rows of many tasks, and save the model.
 
-    Text, true/false and whole numbers of at most 64 different values are categories; other numbers are binned. Empty
-    fields, NA, NaN and their like are missing values, columns without a name are left out. Messages count rows from 0,
-    the header aside.
+    Text, true/false and whole numbers of at most 64 different values are categories; other numbers are binned, and so
+    are whole numbers of more values than bins where naive Bayes explains the labels better by it. Empty fields, NA, NaN
+    and their like are missing values, columns without a name are left out. Messages count rows from 0, the header
+    aside.
     """
     from importlib import import_module
 

@@ -103,12 +103,12 @@ def _one(estimator: Any, member: SharingNB, about: dict[str, Any], task: Any, n_
 
 
 def _all_text(document: dict[str, Any]) -> str:
-    from kinfolk.cli.description import evidence_text, model_text, weight_facts
+    from kinfolk.cli.description import evidence_text, features_text, model_text, weight_facts
 
     facts = [
         ("model", model_text(document)),
         ("labels", ", ".join(map(shown, document["labels"]))),
-        ("features", ", ".join(document["features"])),
+        ("features", features_text(document)),
         ("tasks", f"{len(document['tasks']):,} in {_plural(len(document['clusters']), 'cluster')}"),
         *weight_facts(document),
         ("log evidence", evidence_text(document)),

@@ -42,12 +42,14 @@ def learn_schema(
     numeric: str | Mapping[Any, str] = "bin",
     labels: NDArray[np.int32] | None = None,
     densities: bool = True,
+    weighs: bool = True,
 ) -> Schema:
     """Learn categories, bin edges and units from a table whose rows of weight zero are already gone.
 
     ``declared`` holds the categories that categorical columns declare, by the columns' places; ``numeric`` says what to
-    do with numbers, and ``labels`` (codes, −1 unlabelled) help where it says "auto", which takes none of the
-    ``densities`` of numbers where a model has none.
+    do with numbers. ``labels`` (codes, −1 unlabelled) help where it says "auto", which takes none of the ``densities``
+    of numbers where a model has none; and, if ``weighs``, they decide whether whole numbers of more values than there
+    are bins are categories; otherwise, these are.
     """
     chosen = _chosen_columns(table, categorical_features)
     own_bins = {table.position(key): value for key, value in bins.items()} if isinstance(bins, Mapping) else {}
@@ -72,6 +74,9 @@ def learn_schema(
             categorical = _is_categorical(i, values, place in declared, chosen)
             certain = place in declared or chosen is not None
             kinds = _kinds(values, categorical, certain, wanted, i in named, densities)
+            weighed = weighs and not certain and wanted == "bin" and i not in named and values.dtype.kind in "iuf"
+            if kinds == ["category"] and weighed and labels is not None:
+                kinds = _category_or_bins(values, weights, labels, its_bins, label)
         if kinds != ["category"] and values.dtype == object and any(value is not None for value in values):
             wish = "it has no bins" if kinds == ["bin"] else f"numeric={wanted!r} is for numbers"
             raise ValueError(f"{label} holds text: {wish}, name it in categorical_features")
@@ -123,6 +128,18 @@ def _kinds(
     if categorical and (not named or wanted == "auto"):
         return ["category"]
     return ["bin" if wanted == "auto" else wanted]
+
+
+def _category_or_bins(
+    values: NDArray[Any], weights: NDArray[np.float64] | None, labels: NDArray[np.int32], bins: int, label: str
+) -> list[str]:
+    """What whole numbers that nobody called categories are taken for."""
+    if not 1 < bins < _n_distinct(values):
+        return ["category"]
+    # Weighing takes scipy, which a saved model does without.
+    from kinfolk.tasks.choosing import choose_coding
+
+    return [choose_coding(values, weights, labels, _bin_edges(values, weights, bins, label))]
 
 
 def _n_distinct(values: NDArray[Any]) -> int:

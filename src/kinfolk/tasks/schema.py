@@ -92,6 +92,13 @@ class Column(NamedTuple):
         return len(self.edges) + 1
 
     @property
+    def kind(self) -> str:
+        """What the column was taken for: "category", "bin", or the family of a number."""
+        if self.number is not None:
+            return self.number.family
+        return "bin" if self.categories is None else "category"
+
+    @property
     def value_names(self) -> list[str]:
         """What each code stands for, readable."""
         if self.number is not None:

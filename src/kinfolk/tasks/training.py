@@ -47,12 +47,14 @@ class Columns(NamedTuple):
     """How an estimator wants columns read; the words are those of its parameters.
 
     ``counts_alone`` is what its model is called where it has no densities of numbers, else None.
+    ``weighs`` says whether whole numbers of few values may become bins: not where values were given priors one by one.
     """
 
     categorical_features: str | Sequence[Any] = "auto"
     bins: int | Mapping[Any, Any] = 8
     numeric: str | Mapping[Any, str] = "bin"
     counts_alone: str | None = None
+    weighs: bool = True
 
 
 class Arrival(NamedTuple):
@@ -138,6 +140,7 @@ class Labelled(NamedTuple):
                 columns.numeric,
                 self.labels.codes[counted],
                 columns.counts_alone is None,
+                columns.weighs,
             )
             if isinstance(columns.categorical_features, str):
                 schema = _without_identifiers(schema, kept, self.declared)

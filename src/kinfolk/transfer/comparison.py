@@ -9,6 +9,7 @@ error", Machine Learning 52, 2003, eq. 9).
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -341,7 +342,9 @@ def _conclude(
             notes.append(f"{name} is left out: {failure}")
             del trials[name]
         else:
-            notes += [f"{name}: {said}" for said in dict.fromkeys(said for trial in own for said in trial.said)]
+            # What differs in numbers alone is said once.
+            alike = {re.sub(r"[\d.,]+", "#", said): said for trial in own for said in trial.said}
+            notes += [f"{name}: {said}" for said in alike.values()]
     if not trials:
         raise ValueError(f"no model could be compared: {'; '.join(notes)}")
     losses = {name: np.array([trial.loss for trial in own]) for name, own in trials.items()}

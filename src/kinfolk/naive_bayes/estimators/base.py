@@ -88,7 +88,8 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
 
     def _columns(self) -> Columns:
         """How the parameters want columns read."""
-        return Columns(self.categorical_features, self.bins, self.numeric, self._counts_alone())
+        by_value = not isinstance(self.feature_prior, str | float | int | np.number)
+        return Columns(self.categorical_features, self.bins, self.numeric, self._counts_alone(), weighs=not by_value)
 
     def _counts_alone(self) -> str | None:
         """What has no densities of numbers, if something has none: a model or a choice."""

@@ -85,7 +85,8 @@ class ClusteredNB(SharingNB):
         Whether to warn where most rows to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
     categorical_features : "auto" or sequence, default="auto"
         Columns to treat as categories. "auto" takes text, booleans, categoricals, and whole numbers with at most 64
-        different values; other numbers are binned.
+        different values; other numbers are binned. Whole numbers with more values than ``bins`` are binned, too, where
+        that makes the labels of the training rows more probable.
     bins : int or mapping, default=8
         Number of quantile bins of numeric columns, or for named columns a number or the inner edges.
     numeric : {"bin", "gaussian", "count", "auto"} or mapping, default="bin"

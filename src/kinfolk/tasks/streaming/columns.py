@@ -223,8 +223,8 @@ class Choices:
             return BinnedValues(label, column)
         return NumberValues(label, kind, MAX_INTEGER_CATEGORIES)
 
-    def settle(self, name: str, values: Values, weights: NDArray[np.float64]) -> Settled:
-        """The column that values turned out to be, given the weight of all rows with each."""
+    def settle(self, name: str, values: Values, weights: NDArray[np.float64], by_label: NDArray[np.float64]) -> Settled:
+        """The column that values turned out to be, given the weight of all rows with each, and of those of a label."""
         if isinstance(values, BinnedValues):
             return Settled(values.column, np.arange(values.column.n_values, dtype=np.int32))
         used = np.flatnonzero(weights > 0)
@@ -232,7 +232,7 @@ class Choices:
         if name in self._categories:
             column = Column(name, self._categories[name], None)
         else:
-            column = self._learn(name, plain, weights[used], values.declared)
+            column = self._learn(name, plain, weights[used], values.declared, by_label[:, used])
         codes = np.full(len(weights), -1, dtype=np.int32)
         codes[used] = column.encode(plain)
         if name in self._categories and (codes[used] < 0).any():
@@ -257,15 +257,23 @@ class Choices:
         plain: NDArray[Any],
         weights: NDArray[np.float64] | None,
         declared: Sequence[Any] | None,
+        by_label: NDArray[np.float64] | None = None,
         binned: bool = False,
     ) -> Column:
-        """One column's schema, from its different values and the weight of each."""
+        """One column's schema, from its different values, the weight of each and of each with a label."""
+        labels = None
+        if by_label is not None and weights is not None:
+            # A row for each value and label, the last ones without any.
+            unlabelled = np.maximum(weights - by_label.sum(axis=0), 0.0)
+            labels = np.repeat(np.append(np.arange(len(by_label)), -1), len(plain)).astype(np.int32)
+            plain, weights = np.tile(plain, len(by_label) + 1), np.append(by_label.ravel(), unlabelled)
+            plain, weights, labels = plain[weights > 0], weights[weights > 0], labels[weights > 0]
         table = plain_table([name], [plain])
         chosen: str | list[str] = "auto"
         if binned or self._chosen is not None:
             chosen = [name] if not binned and self._chosen is not None and name in self._chosen else []
         bins = {name: self._own_bins[name]} if name in self._own_bins else self._default_bins
-        schema = learn_schema(table, weights, chosen, bins, {} if declared is None else {0: declared})
+        schema = learn_schema(table, weights, chosen, bins, {} if declared is None else {0: declared}, labels=labels)
         return schema.columns[0]
 
 

@@ -62,7 +62,8 @@ def count_rows(
         All values that a column can have, in order, whether or not a row has them.
     categorical_features : "auto" or sequence of str, default="auto"
         Columns to treat as categories. "auto" takes text, booleans, categoricals, and whole numbers with at most 64
-        different values; other numbers are binned.
+        different values; other numbers are binned. Whole numbers with more values than ``bins`` are binned, too, where
+        that makes the labels of the training rows more probable.
     bins : int or mapping, default=8
         Number of quantile bins of numeric columns, or for named columns a number or the inner edges.
     unlabelled : optional
@@ -106,7 +107,11 @@ def count_rows(
     tables = GrowingTables(len(names), weight is not None)
     tally = _count(reader, values, tables, verbose)
     _check_tally(tally, table.where, label, weight)
-    settled = {f: choices.settle(names[f], own, tables.of_values(f)) for f, own in values.items() if not own.many}
+    settled = {
+        f: choices.settle(names[f], own, tables.of_values(f), tables.of_feature(f).sum(axis=0, dtype=np.float64))
+        for f, own in values.items()
+        if not own.many
+    }
     crowded = {f: choices.n_bins(names[f]) for f, own in values.items() if own.many}
     if crowded:
         binned = _find_bins(reader, crowded, verbose)
