@@ -513,5 +513,5 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
 
 def _named(columns: Columns) -> tuple[Any, ...]:
     """What tells a way to read columns from another: bins are the same whether or not a model has densities."""
-    *given, counts_alone = columns
-    return *map(id, given), columns.numeric != "bin" and counts_alone is not None
+    given = columns.categorical_features, columns.bins, columns.numeric
+    return *map(id, given), columns.weighs, columns.numeric != "bin" and columns.counts_alone is not None
