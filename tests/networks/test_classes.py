@@ -125,7 +125,7 @@ def best_moves(problem, adjacency, kind, paths):
     """What the best move of a kind at each variable gains, gain or loss; −inf where there is none."""
     here = class_of(adjacency)
     n = len(adjacency)
-    questions = no_questions(class_search.MOST_CLIQUES + n, n)
+    questions = no_questions(class_search.MOST_CLIQUES + n, problem.cases)
     around = class_search.room_around(0, questions)
     around.phase[0] = PHASES[kind]
     out = np.full(n, -np.inf)

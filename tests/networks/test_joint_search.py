@@ -206,6 +206,7 @@ def literal_tsk(problem, criterion, max_parents, tabu, **options):
         required=[("TSK", name) for name in table.columns if name != "TSK"],
         tabu=tabu,
         restarts=0,
+        search="climb",
         **options,
     ).fit(table)
     # The family of TSK itself is the same whatever the structure.

@@ -8,7 +8,7 @@ import pytest
 
 from kinfolk.networks.model.data import lay_out
 from kinfolk.networks.model.equivalence import same_class
-from kinfolk.networks.model.families import family_gains
+from kinfolk.networks.model.families import family_gains, room_to_count
 from kinfolk.networks.model.scores import CRITERIA
 from tests.networks.oracle import is_acyclic, log_family, random_cards, random_dag, random_rows
 
@@ -25,7 +25,8 @@ def scored(score_of_family, cases, child, parents, candidates=None, task=0):
     out = np.full(n, np.nan)
     if candidates is None:
         candidates = np.array([v != child and v not in parents for v in range(n)])
-    score = family_gains(cases, score_of_family, task, child, np.array(parents, dtype=np.int64), candidates, out)
+    parents = np.array(parents, dtype=np.int64)
+    score = family_gains(cases, score_of_family, task, child, parents, candidates, room_to_count(cases), out)
     return score, out
 
 

@@ -86,8 +86,13 @@ def draw_tasks(problem: Problem, n_rows: int, number: int, seed: int, p_delete: 
 
 
 def learn(tables: Mapping[Any, pl.DataFrame], seed: int, **parameters: Any) -> BayesNets:
-    """Fit an estimator with these parameters; its own threads stay idle, since draws have them."""
-    return BayesNets(random_state=seed, n_jobs=1, **parameters).fit(dict(tables))
+    """Fit an estimator with these parameters, and the searches and uniform prior with which the figures were made.
+
+    Its own threads stay idle, since draws have them.
+    """
+    plain = not (parameters.get("tabu", 1) or parameters.get("restarts", 0))
+    settings = {"search": "climb" if plain else "classes", "structure_prior": None, **parameters}
+    return BayesNets(random_state=seed, n_jobs=1, **settings).fit(dict(tables))
 
 
 def measure(model: BayesNets, draw: Draw) -> dict[str, float]:

@@ -15,7 +15,7 @@ from kinfolk.maths.compiled import compiled
 from kinfolk.networks.inference.branch_and_bound import bound_edit, bound_paired
 from kinfolk.networks.model.configurations import edits, paired_penalty
 from kinfolk.networks.model.data import Cases
-from kinfolk.networks.model.families import family_gains
+from kinfolk.networks.model.families import family_gains, room_to_count
 from kinfolk.networks.model.family_scores import TIE
 from kinfolk.networks.model.priors import edit_costs, pair_costs
 from kinfolk.networks.model.scores import CRITERIA
@@ -98,7 +98,7 @@ def _refresh(
     candidates = ~structure[:, child]
     candidates[child] = False
     column = np.empty(len(structure))
-    family_gains(cases, score, task, child, parents, candidates, column)
+    family_gains(cases, score, task, child, parents, candidates, room_to_count(cases), column)
     gains[:, child] = column
 
 

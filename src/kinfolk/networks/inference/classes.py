@@ -116,7 +116,7 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
     """
     n = len(problem.cases.cards)
     adjacency = np.zeros((n, n), dtype=bool) if start is None else np.array(start, dtype=bool)
-    questions = no_questions(MOST_CLIQUES + n, n)
+    questions = no_questions(MOST_CLIQUES + n, problem.cases)
     score, n_steps = _take_steps(problem, questions, room_around(task, questions, log_odds), adjacency)
     return Found(adjacency, score, n_steps)
 

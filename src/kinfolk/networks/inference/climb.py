@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from kinfolk.maths.compiled import compiled
 from kinfolk.networks.inference.joint_states import best_states, cost_of
 from kinfolk.networks.model.bits import among, include
+from kinfolk.networks.model.families import MOST_CELLS
 from kinfolk.networks.model.family_scores import (
-    MOST_CELLS,
     TIE,
     FamilyScores,
     Found,
@@ -36,23 +36,39 @@ from kinfolk.networks.model.priors import Prior
 
 
 class Effort(NamedTuple):
-    """How hard to search: length of the tabu list, number of restarts, and arcs changed before each."""
+    """How hard to search: length of the tabu list, number of restarts, arcs changed before each; orders disturbed."""
 
     tabu: int
     restarts: int
     changes: int
+    orders: int = 0
 
 
 class Workspace(NamedTuple):
-    """What a climb keeps of each of its tasks: structure, gains of changing each arc, ancestors; then tabu states.
+    """What a climb keeps of each of its tasks: structure, gains of changing each arc, ancestors, tabu states.
 
-    Tasks are the last axis: a step looks at every pair of variables in all tasks, which so lie side by side.
+    Tasks are the last axis: a step looks at every pair of variables in all tasks, which so lie side by side. Then what
+    the states of each pair cost, and arrays that a step writes into, since kernels that make none compile sooner: of
+    the tasks that have a pair, their places among the members, themselves, their states now and the best ones; what is
+    chosen; and the columns of gains to be renewed, by place of the task and variable.
     """
 
     adjacency: NDArray[np.bool_]
     gains: NDArray[np.float64]
     ancestors: NDArray[np.uint64]
     closed_until: NDArray[np.int64]
+    penalties: NDArray[np.float64]
+    who: NDArray[np.int64]
+    tasks: NDArray[np.int64]
+    current: NDArray[np.int64]
+    states: NDArray[np.int64]
+    state_gains: NDArray[np.float64]
+    chosen_who: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    renewed_who: NDArray[np.int64]
+    renewed: NDArray[np.int64]
+    waiting: NDArray[np.int64]
+    order: NDArray[np.int64]
 
 
 class Best(NamedTuple):
@@ -71,12 +87,24 @@ def climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Str
     ``tabu`` steps only where that gives a new best, so that it never ends below the plain climb.
     """
     k, n = start.shape[:2]
-    questions = no_questions(max(n, 2 * k), n)
+    questions = no_questions(max(n * k, 2 * k), problem.cases)
     space = Workspace(
-        np.array(start.transpose(1, 2, 0), order="C"),
-        np.empty((n, n, k)),
-        np.zeros((n, questions.parents.shape[1], k), dtype=np.uint64),
-        np.zeros((n, n, 3, k if tabu else 0), dtype=np.int64),
+        adjacency=np.array(start.transpose(1, 2, 0), order="C"),
+        gains=np.empty((n, n, k)),
+        ancestors=np.zeros((n, questions.parents.shape[1], k), dtype=np.uint64),
+        closed_until=np.zeros((n, n, 3, k if tabu else 0), dtype=np.int64),
+        penalties=np.zeros((n, n)),
+        who=np.empty(k, dtype=np.int64),
+        tasks=np.empty(k, dtype=np.int64),
+        current=np.empty(k, dtype=np.int64),
+        states=np.empty(k, dtype=np.int64),
+        state_gains=np.empty((k, 3)),
+        chosen_who=np.empty(k, dtype=np.int64),
+        chosen=np.empty(k, dtype=np.int64),
+        renewed_who=np.empty(max(n * k, 2 * k), dtype=np.int64),
+        renewed=np.empty(max(n * k, 2 * k), dtype=np.int64),
+        waiting=np.empty(n, dtype=np.int64),
+        order=np.empty(n, dtype=np.int64),
     )
     best = Best(start.copy(), np.zeros(1), np.zeros(1, dtype=np.int64))
     _take_steps(problem, questions, prior, problem.cases.present[members], members, space, best, tabu)
@@ -105,13 +133,18 @@ def search(
 
 # Kernels take whole arrays and the place of a task in them: slices in inner loops cost more than the work done.
 @spliced
-def _find_ancestors(adjacency: NDArray[np.bool_], out: NDArray[np.uint64], m: int) -> None:
+def _find_ancestors(
+    adjacency: NDArray[np.bool_],
+    out: NDArray[np.uint64],
+    m: int,
+    waiting: NDArray[np.int64],
+    order: NDArray[np.int64],
+) -> None:
     """Find every variable's ancestors in one task, parents before children."""
     n, words = adjacency.shape[1], out.shape[1]
-    waiting = np.zeros(n, dtype=np.int64)
-    order = np.empty(n, dtype=np.int64)
     n_ready = 0
     for v in range(n):
+        waiting[v] = 0
         for w in range(words):
             out[v, w, m] = np.uint64(0)
         for p in range(n):
@@ -191,25 +224,11 @@ def _take_steps(
     """Take steps; ``best`` is filled in."""
     k, n = present.shape
     scores, allowed, required = problem.scores, problem.constraints.allowed, problem.constraints.required
-    # Taken out of their tuple once: in inner loops each look at a field would count references.
     adjacency, ancestors, gains, closed_until = space.adjacency, space.ancestors, space.gains, space.closed_until
-    total = 0.0
-    for m in range(k):
-        _find_ancestors(adjacency, ancestors, m)
-        clear(questions)
-        for v in range(n):
-            if present[m, v]:
-                _ask_about(scores, questions, members[m], v, adjacency, m)
-        if questions.n_open[0]:
-            answer(problem, questions)
-        for row in range(questions.n[0]):
-            total += _take_in(questions, row, prior, m, gains)
-    # Of the tasks that have a pair: their places among the members, themselves, their states now, and the best ones.
-    who, tasks = np.empty(k, np.int64), np.empty(k, np.int64)
-    current, states = np.empty(k, np.int64), np.empty(k, np.int64)
-    chosen, chosen_who, asker = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(2 * k, np.int64)
-    state_gains = np.empty((k, 3))
-    penalties = np.zeros((n, n))
+    who, tasks, current, states, state_gains = space.who, space.tasks, space.current, space.states, space.state_gains
+    chosen_who, chosen, renewed_who, renewed = space.chosen_who, space.chosen, space.renewed_who, space.renewed
+    penalties = space.penalties
+    total, n_renewed = 0.0, 0
     for i in range(n):
         for j in range(i + 1, n):
             n_who = 0
@@ -221,9 +240,27 @@ def _take_steps(
             if n_who > 1:
                 penalties[i, j] = cost_of(prior, tasks[:n_who], current[:n_who], i, j)
                 total -= penalties[i, j]
-    best.score[0] = total
+    for m in range(k):
+        for v in range(n):
+            if present[m, v]:
+                renewed_who[n_renewed], renewed[n_renewed] = m, v
+                n_renewed += 1
     since_best, n_steps = 0, 0
     while True:
+        clear(questions)
+        for a in range(n_renewed):
+            m = renewed_who[a]
+            if a == 0 or renewed_who[a - 1] != m:
+                _find_ancestors(adjacency, ancestors, m, space.waiting, space.order)
+            _ask_about(scores, questions, members[m], renewed[a], adjacency, m)
+        if questions.n_open[0]:
+            answer(problem, questions)
+        for row in range(n_renewed):
+            score = _take_in(questions, row, prior, renewed_who[row], gains)
+            if n_steps == 0:
+                total += score
+        if n_steps == 0:
+            best.score[0] = total
         best_gain, best_i, best_j, n_chosen = -np.inf, int64(-1), int64(-1), 0
         for i in range(n):
             for j in range(i + 1, n):
@@ -285,7 +322,7 @@ def _take_steps(
             break
         i, j = best_i, best_j
         n_steps += 1
-        clear(questions)
+        n_renewed = 0
         for a in range(n_chosen):
             m, new = chosen_who[a], chosen[a]
             tasks[a] = members[m]
@@ -293,19 +330,14 @@ def _take_steps(
             if new == old:
                 continue
             adjacency[i, j, m], adjacency[j, i, m] = new == 1, new == 2
-            _find_ancestors(adjacency, ancestors, m)
             if old == 1 or new == 1:
-                asker[questions.n[0]] = m
-                _ask_about(scores, questions, members[m], j, adjacency, m)
+                renewed_who[n_renewed], renewed[n_renewed] = m, j
+                n_renewed += 1
             if old == 2 or new == 2:
-                asker[questions.n[0]] = m
-                _ask_about(scores, questions, members[m], i, adjacency, m)
+                renewed_who[n_renewed], renewed[n_renewed] = m, i
+                n_renewed += 1
             if tabu:
                 closed_until[i, j, old, m] = n_steps + tabu
-        if questions.n_open[0]:
-            answer(problem, questions)
-        for row in range(questions.n[0]):
-            _take_in(questions, row, prior, asker[row], gains)
         if n_chosen > 1:
             penalties[i, j] = cost_of(prior, tasks[:n_chosen], chosen[:n_chosen], i, j)
         total += best_gain
@@ -348,7 +380,7 @@ def _disturb(
                 _add(adjacency[t], constraints, cards, i, j)
 
 
-@inner
+@compiled
 def _add(
     adjacency: NDArray[np.bool_], constraints: Constraints, cards: NDArray[np.int64], parent: int, child: int
 ) -> None:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.networks.inference.classes import search_class
-from kinfolk.networks.inference.climb import Effort, search
+from kinfolk.networks.inference.climb import Effort, climb, search
+from kinfolk.networks.inference.orders import search_orders
 from kinfolk.networks.model.data import Data, lay_out
 from kinfolk.networks.model.family_scores import TIE, Found, Problem, make_problem
 from kinfolk.networks.model.network import Constraints, Structures
@@ -62,7 +63,8 @@ class Options(NamedTuple):
     """All that decides how networks are learnt, hyper-parameters aside.
 
     ``log_odds[i, j]`` is what log P(G) of one structure gains by the arc i → j. ``starts`` are structures of every task
-    to begin with; ``by_classes`` has each task's own search begin with its classes. ``validation`` is the share of rows
+    to begin with; ``first`` says which search each structure's own climb goes on from: "orders", "classes" or none,
+    "climb". ``validation`` is the share of rows
     held out to choose λ by, 0 where it is not chosen so; ``bootstrap`` the number of resamples.
     """
 
@@ -75,7 +77,7 @@ class Options(NamedTuple):
     log_odds: NDArray[np.float64]
     starts: Structures
     effort: Effort
-    by_classes: bool
+    first: str
     share_tables: bool = False
     validation: float = 0.0
     bootstrap: int = 0
@@ -127,7 +129,7 @@ def _learn_given_odds(options: Options, hyper: Hyper, data: Data, seed: int) -> 
     cases = lay_out(data.codes, data.cards, data.present, data.weights)
     problem = make_problem(cases, options.criterion, options.ess, options.constraints)
     alone = no_sharing(n_tasks, options.log_odds)
-    starts = _class_starts(options, odds, problem) if options.by_classes else options.starts
+    starts = _better_starts(options, odds, problem, alone)
     separate = learn_separately(problem, alone, starts, options.effort, seeds, options.n_jobs)
     if options.sharing == "none" or n_tasks == 1 or not (hyper.learnt or between.any()):
         return separate
@@ -178,14 +180,21 @@ def learn_together(problem: Problem, prior: Prior, starts: list[Structures], eff
     return best
 
 
-def _class_starts(options: Options, odds: float, problem: Problem) -> Structures:
-    """A member of the class that a search over equivalence classes finds for each task, from its own start."""
+def _better_starts(options: Options, odds: float, problem: Problem, alone: Prior) -> Structures:
+    """A structure for each task to begin the last search with: what ``options.first`` finds from the given one."""
+    tasks = range(len(problem.cases.n_rows))
+    n_disturbed = options.effort.orders // len(tasks)
 
     def one(t: int) -> NDArray[np.bool_]:
         start = options.starts[t]
-        return search_class(problem, t, start if start.any() else None, odds).adjacency
+        if options.first == "classes":
+            return search_class(problem, t, start if start.any() else None, odds).adjacency
+        climbed = climb(problem, alone, np.array([t]), start[None], 0)
+        found = search_orders(problem, t, climbed.adjacency[0], options.log_odds, n_disturbed)
+        return found.adjacency if found.score > climbed.score + TIE else climbed.adjacency[0]
 
-    tasks = range(len(problem.cases.n_rows))
+    if options.first == "climb":
+        return options.starts
     return np.stack(Parallel(n_jobs=options.n_jobs, prefer="threads")(delayed(one)(t) for t in tasks))
 
 
@@ -202,7 +211,8 @@ def _learn_as_one(options: Options, odds: float, data: Data, seed: int, own_tabl
     cases = lay_out([np.concatenate(data.codes)], data.cards, None, weights, strata)
     problem = make_problem(cases, options.criterion, options.ess * (k if own_tables else 1), options.constraints)
     alone = no_sharing(1, options.log_odds)
-    start = _class_starts(options, odds, problem) if options.by_classes else options.starts[:1]
+    one = options._replace(starts=options.starts[:1])
+    start = _better_starts(one, odds, problem, alone)
     found = learn_together(problem, alone, [start], options.effort, seed)
     return Outcome(np.repeat(found.adjacency, k, axis=0), found.score, math.inf)
 

@@ -23,19 +23,52 @@ from kinfolk.networks.model.scores import score_table
 
 # Up to this many popcounts a word, bitmaps beat stepping through the 64 rows of the word (1,000 and 10,000 rows tried).
 _BITMAP_LIMIT = 160
+# Most cells of a family's table (8 MB): noise in many bins would otherwise ask for tables that no memory holds.
+MOST_CELLS = 1 << 20
 
 
-class Family(NamedTuple):
-    """A variable with its parents: each row's number of their configuration, counts of the variable's values by number.
+class Room(NamedTuple):
+    """Arrays that counting writes into, as long as any family asks for: kernels that make none compile sooner.
 
-    ``q`` is the number of configurations that can be, ``score`` the family's own.
+    By row: ``number`` of its parents' configuration, ``cell`` of that and the child's value, ``joint`` with one more
+    parent. By configuration: ``first_row`` that has it, ``merged`` number without one parent, ``codes`` of another.
+    ``bitmaps`` tell the rows of each cell; ``counts`` are the family's, ``table`` those of the next to be scored, and
+    ``places`` the numbers given so far.
     """
 
     number: NDArray[np.int32]
+    cell: NDArray[np.int32]
+    joint: NDArray[np.int32]
+    first_row: NDArray[np.int32]
+    merged: NDArray[np.int32]
+    codes: NDArray[np.uint8]
+    bitmaps: NDArray[np.uint64]
     counts: NDArray[np.float64]
-    n_values: int
-    q: float
-    score: float
+    table: NDArray[np.float64]
+    places: NDArray[np.int32]
+
+
+def room_to_count(cases: Cases) -> Room:
+    """Make room for counting the rows of any task, one family at a time.
+
+    Configurations that do not occur are not numbered, so that no table has more cells than there are rows, times the
+    states of one variable. Memory that is not written to is not taken.
+    """
+    n_rows, card = int(cases.n_rows.max(initial=0)), int(cases.cards.max(initial=1))
+    most = max(4 * n_rows + 1024, (n_rows + cases.n_strata) * card)
+    longest = n_rows + cases.n_strata
+    return Room(
+        number=np.empty(longest, dtype=np.int32),
+        cell=np.empty(longest, dtype=np.int32),
+        joint=np.empty(longest, dtype=np.int32),
+        first_row=np.empty(longest, dtype=np.int32),
+        merged=np.empty(longest, dtype=np.int32),
+        codes=np.empty(longest, dtype=np.uint8),
+        bitmaps=np.empty((_BITMAP_LIMIT, int(cases.n_words.max(initial=0))), dtype=np.uint64),
+        counts=np.empty(most),
+        table=np.empty(most),
+        places=np.empty(most, dtype=np.int32),
+    )
 
 
 @intrinsic
@@ -50,12 +83,19 @@ def _count_ones(typing_context: Any, word: Any) -> Any:
 
 @inner
 def _refine(
-    number: NDArray[np.int32], n_numbers: int, codes: NDArray[np.uint8], card: int, out: NDArray[np.int32]
+    number: NDArray[np.int32],
+    n: int,
+    n_numbers: int,
+    codes: NDArray[np.uint8],
+    card: int,
+    places: NDArray[np.int32],
+    out: NDArray[np.int32],
 ) -> int:
-    """Number the pairs (number, code) that occur, in order of appearance; return how many there are."""
-    places = np.full(n_numbers * card, -1, dtype=np.int32)
+    """Number the pairs (number, code) that occur in the first n, in order of appearance; return how many there are."""
+    for key in range(n_numbers * card):
+        places[key] = -1
     found = 0
-    for row in range(len(number)):
+    for row in range(n):
         key = number[row] * card + codes[row]
         place = places[key]
         if place < 0:
@@ -73,6 +113,7 @@ def family_gains(
     child: int,
     parents: NDArray[np.int64],
     candidates: NDArray[np.bool_],
+    room: Room,
     out: NDArray[np.float64],
 ) -> float:
     """Score a family, and write what adding each candidate, or removing each parent, would gain (−inf elsewhere)."""
@@ -81,87 +122,87 @@ def family_gains(
     own = cases.codes[start + child * n_rows : start + (child + 1) * n_rows]
     whole = len(cases.weights) == 0
     weights = cases.weights[cases.weight_start[task] : cases.weight_start[task] + n_rows]
+    # Taken out of their tuple once: in inner loops each look at a field would count references.
+    number, cell, joint, table, places = room.number, room.cell, room.joint, room.table, room.places
 
-    number = np.zeros(n_rows, dtype=np.int32)
     n_numbers, q = cases.n_strata, float(cases.n_strata)
-    if len(cases.strata):
-        for row in range(n_rows):
-            number[row] = cases.strata[cases.weight_start[task] + row]
+    for row in range(n_rows):
+        number[row] = cases.strata[cases.weight_start[task] + row] if len(cases.strata) else 0
     for p in parents:
         codes = cases.codes[start + p * n_rows : start + (p + 1) * n_rows]
-        n_numbers = _refine(number, n_numbers, codes, cases.cards[p], number)
+        n_numbers = _refine(number, n_rows, n_numbers, codes, cases.cards[p], places, number)
         q *= cases.cards[p]
     n_cells = n_numbers * n_values
-    cell = np.empty(n_rows, dtype=np.int32)
     for row in range(n_rows):
         cell[row] = number[row] * n_values + own[row]
-    counts = np.zeros(n_cells)
-    _tally(cell, weights, whole, counts)
+    counts = room.counts
+    _tally(cell, n_rows, weights, whole, n_cells, counts)
     one = int64(1)
     here = score_table(counts, (n_numbers, n_values, one), q, score, task, whole)
 
     for p in range(len(out)):
         out[p] = -np.inf
     if len(parents):
-        family = Family(number, counts, n_values, q, here)
-        _gains_of_removing(cases, score, task, parents, family, out)
-    bitmaps = np.zeros((0, n_words), dtype=np.uint64)
-    table = np.zeros(0)
-    joint = np.zeros(0, dtype=np.int32)
+        _gains_of_removing(cases, score, task, parents, (n_numbers, n_values), q, here, room, out)
+    bitmaps, has_bitmaps = room.bitmaps, False
     for p in range(len(candidates)):
         if not candidates[p]:
             continue
         card = cases.cards[p]
         shape = (n_numbers, n_values, card)
-        by_bits = whole and n_cells * (card - 1) <= _BITMAP_LIMIT
-        if by_bits and not len(bitmaps):
-            bitmaps = np.zeros((n_cells, n_words), dtype=np.uint64)
-            for row in range(n_rows):
-                bitmaps[cell[row], row >> 6] |= np.uint64(1) << np.uint64(row & 63)
-        if not by_bits:
-            if not len(joint):
-                joint = np.empty(n_rows, dtype=np.int32)
+        if whole and n_cells * max(card - 1, 1) <= _BITMAP_LIMIT:
+            if not has_bitmaps:
+                for place in range(n_cells):
+                    for w in range(n_words):
+                        bitmaps[place, w] = np.uint64(0)
+                for row in range(n_rows):
+                    bitmaps[cell[row], row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+                has_bitmaps = True
+            first = cases.bit_start[task, p]
+            _count_bits(cases.bits[first : first + card * n_words], n_words, card, bitmaps, n_cells, counts, table)
+        else:
             codes = cases.codes[start + p * n_rows : start + (p + 1) * n_rows]
             if n_cells * card <= 4 * n_rows + 1024:
                 for row in range(n_rows):
                     joint[row] = cell[row] * card + codes[row]
             else:
                 # Most configurations are empty: number those that occur, so that the table stays within rows × values.
-                shape = (_refine(number, n_numbers, codes, card, joint), n_values, one)
+                shape = (_refine(number, n_rows, n_numbers, codes, card, places, joint), n_values, one)
                 for row in range(n_rows):
                     joint[row] = joint[row] * n_values + own[row]
-        size = shape[0] * shape[1] * shape[2]
-        if len(table) < size:
-            table = np.empty(size)
-        if by_bits:
-            first = cases.bit_start[task, p]
-            _count_bits(cases.bits[first : first + card * n_words], n_words, card, bitmaps, counts, table)
-        else:
-            for place in range(size):
-                table[place] = 0.0
-            _tally(joint, weights, whole, table)
+            _tally(joint, n_rows, weights, whole, shape[0] * shape[1] * shape[2], table)
         out[p] = score_table(table, shape, q * card, score, task, whole) - here
     return float(here)
 
 
-@spliced
-def _tally(cell: NDArray[np.int32], weights: NDArray[np.float64], whole: bool, counts: NDArray[np.float64]) -> None:
+@inner
+def _tally(
+    cell: NDArray[np.int32],
+    n_rows: int,
+    weights: NDArray[np.float64],
+    whole: bool,
+    n_cells: int,
+    counts: NDArray[np.float64],
+) -> None:
     """Add up rows, or their weights, by cell."""
-    for row in range(len(cell)):
+    for place in range(n_cells):
+        counts[place] = 0.0
+    for row in range(n_rows):
         counts[cell[row]] += 1.0 if whole else weights[row]
 
 
-@spliced
+@inner
 def _count_bits(
     bits: NDArray[np.uint64],
     n_words: int,
     card: int,
     bitmaps: NDArray[np.uint64],
+    n_cells: int,
     counts: NDArray[np.float64],
     table: NDArray[np.float64],
 ) -> None:
     """Split the counts of every cell by the value of one more variable; the last value gets what is left over."""
-    for cell in range(len(counts)):
+    for cell in range(n_cells):
         left = counts[cell]
         for value in range(card - 1):
             ones = np.uint64(0)
@@ -172,38 +213,38 @@ def _count_bits(
         table[cell * card + card - 1] = left
 
 
-@spliced
+@inner
 def _gains_of_removing(
     cases: Cases,
     score: Any,
     task: int,
     parents: NDArray[np.int64],
-    family: Family,
+    sizes: tuple[int, int],
+    q: float,
+    here: float,
+    room: Room,
     out: NDArray[np.float64],
 ) -> None:
     """Add up counts over each parent's values: one row of every configuration tells what it merges with."""
     n_rows, start, whole = cases.n_rows[task], cases.code_start[task], len(cases.weights) == 0
-    number, counts, n_values = family.number, family.counts, family.n_values
-    n_numbers = len(counts) // n_values
-    first_row = np.full(n_numbers, -1, dtype=np.int64)
+    number, first_row, merged, codes = room.number, room.first_row, room.merged, room.codes
+    counts, fewer = room.counts, room.table
+    n_numbers, n_values = sizes
     for row in range(n_rows - 1, -1, -1):
         first_row[number[row]] = row
-    codes = np.empty(n_numbers, dtype=np.uint8)
     for removed in parents:
-        merged = np.zeros(n_numbers, dtype=np.int32)
         n_merged = cases.n_strata
-        if len(cases.strata):
-            for u in range(n_numbers):
-                merged[u] = cases.strata[cases.weight_start[task] + first_row[u]]
+        for u in range(n_numbers):
+            merged[u] = cases.strata[cases.weight_start[task] + first_row[u]] if len(cases.strata) else 0
         for p in parents:
             if p != removed:
                 for u in range(n_numbers):
                     codes[u] = cases.codes[start + p * n_rows + first_row[u]]
-                n_merged = _refine(merged, n_merged, codes, cases.cards[p], merged)
-        fewer = np.zeros(n_merged * n_values)
+                n_merged = _refine(merged, n_numbers, n_merged, codes, cases.cards[p], room.places, merged)
+        for place in range(n_merged * n_values):
+            fewer[place] = 0.0
         for u in range(n_numbers):
             for x in range(n_values):
                 fewer[merged[u] * n_values + x] += counts[u * n_values + x]
         shape = (n_merged, n_values, int64(1))
-        q = family.q / cases.cards[removed]
-        out[removed] = score_table(fewer, shape, q, score, task, whole) - family.score
+        out[removed] = score_table(fewer, shape, q / cases.cards[removed], score, task, whole) - here

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.maths.compiled import compiled
 from kinfolk.networks.model.bits import Bits, among
 from kinfolk.networks.model.data import Cases
-from kinfolk.networks.model.families import family_gains
+from kinfolk.networks.model.families import MOST_CELLS, Room, family_gains, room_to_count
 from kinfolk.networks.model.kernels import inner, spliced
 from kinfolk.networks.model.network import Constraints
 from kinfolk.networks.model.scores.criterion import Criterion
@@ -22,8 +21,6 @@ from kinfolk.networks.model.scores.criterion import Criterion
 # Gains closer than this are ties. Structures that encode the same independences have the same score but for rounding,
 # and rounding must not choose between them: the table's first pair of variables wins, then the first state.
 TIE = 1e-8
-# Most cells of a family's table (8 MB): noise in many bins would otherwise ask for tables that no memory holds.
-MOST_CELLS = 1 << 20
 _MEMORY = 128 * 2**20
 _MOST_SLOTS = 1 << 13
 
@@ -43,7 +40,8 @@ class FamilyScores(NamedTuple):
 class Questions(NamedTuple):
     """Families that a search asks about: ``n`` of them, each with its score and gains where it is ``answered``.
 
-    ``gains[q, v]`` is what family q's score gains by taking v up among the parents, or by leaving it out.
+    ``gains[q, v]`` is what family q's score gains by taking v up among the parents, or by leaving it out. ``places``,
+    ``candidates`` and ``room`` are for whoever answers.
     """
 
     n: NDArray[np.int64]
@@ -54,6 +52,9 @@ class Questions(NamedTuple):
     answered: NDArray[np.bool_]
     score: NDArray[np.float64]
     gains: NDArray[np.float64]
+    places: NDArray[np.int64]
+    candidates: NDArray[np.bool_]
+    room: Room
 
 
 class Problem(NamedTuple):
@@ -91,8 +92,9 @@ def make_problem(
     return Problem(cases, score, constraints, scores)
 
 
-def no_questions(most: int, n_variables: int) -> Questions:
+def no_questions(most: int, cases: Cases) -> Questions:
     """Make room for a number of questions at a time."""
+    n_variables = len(cases.cards)
     return Questions(
         n=np.zeros(1, dtype=np.int64),
         n_open=np.zeros(1, dtype=np.int64),
@@ -102,6 +104,9 @@ def no_questions(most: int, n_variables: int) -> Questions:
         answered=np.zeros(most, dtype=np.bool_),
         score=np.zeros(most),
         gains=np.zeros((most, n_variables)),
+        places=np.zeros(n_variables, dtype=np.int64),
+        candidates=np.zeros(n_variables, dtype=np.bool_),
+        room=room_to_count(cases),
     )
 
 
@@ -143,13 +148,11 @@ def _slot(scores: FamilyScores, questions: Questions, row: int) -> int:
     return int(mix % np.uint64(scores.child.shape[1]))
 
 
-@compiled
+@inner
 def answer(problem: Problem, questions: Questions) -> None:
     """Count and score the families of all open questions, and remember them."""
     cases, constraints, scores = problem.cases, problem.constraints, problem.scores
-    n = len(cases.cards)
-    places = np.empty(n, dtype=np.int64)
-    candidates = np.empty(n, dtype=np.bool_)
+    n, places, candidates = len(cases.cards), questions.places, questions.candidates
     for row in range(questions.n[0]):
         if questions.answered[row]:
             continue
@@ -164,7 +167,8 @@ def answer(problem: Problem, questions: Questions) -> None:
             fits = n_parents < constraints.most_parents and n_cells * cases.cards[v] <= MOST_CELLS
             allowed = constraints.allowed[v, child] and cases.present[task, v]
             candidates[v] = fits and allowed and not among(questions.parents, row, v)
-        found = family_gains(cases, problem.score, task, child, places[:n_parents], candidates, questions.gains[row])
+        parents, gains = places[:n_parents], questions.gains[row]
+        found = family_gains(cases, problem.score, task, child, parents, candidates, questions.room, gains)
         questions.score[row], questions.answered[row] = found, True
         slot = _slot(scores, questions, row)
         scores.child[task, slot], scores.score[task, slot] = child, found

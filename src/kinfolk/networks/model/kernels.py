@@ -10,9 +10,9 @@ import numpy as np
 
 from kinfolk.maths.compiled import compiled
 
-_NO_DOOR: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-inner: Any = partial(compiled, **_NO_DOOR)
+# A kernel that makes no arrays need not count references to them. Counting would be much of what is compiled: each time
+# that a tuple of arrays gets another name, or one of its fields is looked at, every array in it is counted.
+inner: Any = partial(compiled, no_cpython_wrapper=True, _nrt=False)
 # Copied into its callers before anything is compiled: for a kernel that is called in one or two places, what it takes
 # to hand its arguments over and to compile it by itself is saved.
 spliced: Any = partial(compiled, inline="always")

@@ -1,0 +1,112 @@
+"""The search over orders of variables, against the same greedy choice of parents by hand and all orders of four."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from kinfolk import BayesNets
+from kinfolk.networks.inference.orders import search_orders
+from kinfolk.networks.model.data import lay_out
+from kinfolk.networks.model.family_scores import make_problem
+from kinfolk.networks.model.network import Constraints
+from kinfolk.networks.model.scores import CRITERIA
+from tests.networks.oracle import as_frame, is_acyclic, log_family, random_cards, random_dag, random_rows
+
+
+def greedy(codes, cards, order, odds, required):
+    """Parents of every variable from those before it, each time the change that gains most; and the log posterior."""
+    n, total = len(cards), 0.0
+    adjacency = np.zeros((n, n), dtype=bool)
+    for place, v in enumerate(order):
+        before = set(order[:place])
+        parents = set(np.flatnonzero(required[:, v]).tolist())
+        if not parents <= before:
+            return None, -np.inf
+
+        def worth(its, v=v):
+            return log_family(codes, cards, v, sorted(its)) + sum(odds[p, v] for p in its)
+
+        here = worth(parents)
+        while True:
+            changes = [parents ^ {p} for p in sorted(before) if not (p in parents and required[p, v])]
+            best = max(changes, key=worth, default=parents)
+            if worth(best) <= here + 1e-8:
+                break
+            parents, here = best, worth(best)
+        adjacency[sorted(parents), v] = True
+        total += here
+    return adjacency, total
+
+
+def make(seed, n, n_rows=60, n_required=0):
+    rng = np.random.default_rng(seed)
+    cards = random_cards(rng, n, 3)
+    codes = random_rows(rng, random_dag(rng, n), cards, n_rows)
+    odds = rng.normal(-1.5, 1.0, (n, n))
+    required = np.zeros((n, n), dtype=bool)
+    for i, j in rng.permutation(np.argwhere(random_dag(rng, n)))[:n_required]:
+        required[i, j] = True
+    rules = Constraints(~np.eye(n, dtype=bool) & ~required.T, required, n)
+    return codes, cards, odds, make_problem(lay_out([codes], cards), CRITERIA["bdeu"], 1.0, rules)
+
+
+@pytest.mark.parametrize("n_required", [0, 2])
+def test_the_end_is_the_greedy_structure_of_an_order_in_which_no_variable_has_a_better_place(n_required):
+    for seed in range(4):
+        codes, cards, odds, problem = make(seed, 5, n_required=n_required)
+        required = problem.constraints.required
+        found = search_orders(problem, 0, required, odds, 0)
+        ends = [
+            order
+            for order in permutations(range(5))
+            if np.array_equal(greedy(codes, cards, order, odds, required)[0], found.adjacency)
+        ]
+        assert ends
+        assert greedy(codes, cards, ends[0], odds, required)[1] == pytest.approx(found.score, abs=1e-8)
+
+        def best_of_moves(order, codes=codes, cards=cards, odds=odds, required=required):
+            rest = [[u for u in order if u != v] for v in order]
+            moved = [[*others[:i], v, *others[i:]] for v, others in zip(order, rest, strict=True) for i in range(5)]
+            return max(greedy(codes, cards, one, odds, required)[1] for one in moved)
+
+        assert min(best_of_moves(list(order)) for order in ends) <= found.score + 1e-7
+
+
+def test_disturbed_often_enough_it_finds_the_best_of_all_orders_of_four():
+    for seed in range(4):
+        codes, cards, odds, problem = make(10 + seed, 4)
+        none = problem.constraints.required
+        best = max(greedy(codes, cards, order, odds, none)[1] for order in permutations(range(4)))
+        found = search_orders(problem, 0, none, odds, 30)
+        assert found.score == pytest.approx(best, abs=1e-8)
+
+
+def test_forbidden_arcs_limits_and_absent_variables_are_kept_to():
+    rng = np.random.default_rng(3)
+    cards = np.full(6, 2)
+    codes = random_rows(rng, random_dag(rng, 6, 0.8), cards, 300)
+    never = np.triu(np.ones((6, 6), dtype=bool))
+    present = np.array([[True, True, False, True, True, True]])
+    rules = Constraints(~never, np.zeros((6, 6), dtype=bool), 1)
+    problem = make_problem(lay_out([codes], cards, present), CRITERIA["k2"], 1.0, rules)
+    found = search_orders(problem, 0, np.zeros((6, 6), dtype=bool), np.zeros((6, 6)), 5)
+    assert found.adjacency.any()
+    assert not (found.adjacency & never).any()
+    assert not found.adjacency[2].any()
+    assert not found.adjacency[:, 2].any()
+    assert found.adjacency.sum(axis=0).max() == 1
+    assert is_acyclic(found.adjacency)
+
+
+def test_it_is_what_an_estimator_begins_with_by_default_whatever_the_score_and_the_rules():
+    rng = np.random.default_rng(5)
+    cards = np.full(7, 2)
+    frame = as_frame(random_rows(rng, random_dag(rng, 7), cards, 200, 0.3), cards)
+    for options in ({}, {"criterion": "k2"}, {"required": [("a", "b")]}, {"structure_prior": {("a", "b"): 0.9}}):
+        plain = BayesNets(search="climb", random_state=0, **options).fit(frame)
+        default = BayesNets(random_state=0, **options).fit(frame)
+        named = BayesNets(search="orders", random_state=0, **options).fit(frame)
+        assert default.log_score_ == named.log_score_ >= plain.log_score_ - 1e-8
+    one_climb = BayesNets(tabu=0, random_state=0).fit(frame)
+    assert one_climb.log_score_ == BayesNets(tabu=0, search="climb", random_state=0).fit(frame).log_score_
