@@ -21,6 +21,7 @@ from kinfolk.files import whole_file
 from kinfolk.parameters import check_choice
 from kinfolk.tasks.answering import NEW_TASKS, Known
 from kinfolk.tasks.columns import as_ids
+from kinfolk.tasks.design import Design, Term
 from kinfolk.tasks.schema import FAMILIES, Column, Number, Schema
 
 FORMAT_VERSION = 1
@@ -337,3 +338,34 @@ def _number_from(about: Any, name: str) -> Number:
     if family not in FAMILIES or not (np.isfinite(centre) and np.isfinite(scale) and scale > 0.0):
         raise ValueError(f"the units of its column {name!r} are not a family, a centre and a scale above zero")
     return Number(family, float(centre), float(scale))
+
+
+def design_about(design: Design) -> list[dict[str, Any]]:
+    """The columns of a design matrix as JSON holds them."""
+    return [
+        {
+            "name": term.name,
+            "number": None if term.number is None else list(term.number),
+            "levels": plain_names(term.levels, f"column {term.name!r}"),
+            "shares": list(term.shares),
+            "missing": term.missing,
+        }
+        for term in design.terms
+    ]
+
+
+def design_from(archive: Archive) -> Design:
+    """The columns of a saved model's design matrix."""
+    terms = []
+    for about in archive.about["design"]:
+        name, number, missing = about["name"], about["number"], about["missing"]
+        levels = tuple(names_from(about["levels"], f"values of column {name!r}"))
+        shares = np.asarray(about["shares"], dtype=np.float64)
+        rates = np.append(shares, missing)
+        if not isinstance(name, str) or len(levels) == 1 or shares.shape != (len(levels),):
+            raise ValueError(f"its column {name!r} has no name, or not a share for each of its values")
+        if rates.dtype.kind != "f" or not ((rates >= 0.0) & (rates <= 1.0)).all():
+            raise ValueError(f"the shares of values in its column {name!r} are not between 0 and 1")
+        unit = None if number is None else _number_from(number, name)
+        terms.append(Term(name, unit, levels, tuple(shares.tolist()), float(missing)))
+    return Design(tuple(terms))

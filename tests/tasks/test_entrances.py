@@ -9,7 +9,7 @@ import scipy.sparse
 from kinfolk import CompleteSharingNB, NoSharingNB
 from kinfolk.tasks.answering import Known, receive_rows, receive_sequences
 from kinfolk.tasks.schema import as_matrix, places_of, rows_of_tasks
-from kinfolk.tasks.training import receive_labels, receive_table, receive_training
+from kinfolk.tasks.training import receive_labels, receive_numbers, receive_table, receive_training
 
 NAN = float("nan")
 X = pd.DataFrame({"colour": ["red", "blue", "red"], "who": ["ann", "bob", "ann"], "size": [1.5, 2.5, NAN]})
@@ -224,3 +224,22 @@ def test_a_model_that_shares_nothing_is_silent_and_others_tell():
     NoSharingNB().fit(table, y)
     with pytest.warns(UserWarning, match="say task_column='site'"):
         CompleteSharingNB().fit(table, y)
+
+
+def test_targets_that_are_numbers_come_as_floats_and_gaps_as_nan():
+    assert np.isnan(receive_numbers(None, [1, None, "2.5"], 3, model="M")[1])
+    assert receive_numbers(None, pl.Series([1, 2]), 2, model="M").tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("y", "sentence"),
+    [
+        ([1.0, "big"], "Input y contains 'big' in row 1: every target must be a finite number"),
+        ([1.0, np.inf], "Input y contains infinity in row 1"),
+        ([None, np.nan], "no row has a label"),
+        ([1.0], "inconsistent numbers of samples"),
+    ],
+)
+def test_targets_that_are_no_numbers_are_refused_with_their_row(y, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        receive_numbers(None, y, 2, model="M")

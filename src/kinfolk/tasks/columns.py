@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.tasks.answering import tell
 from kinfolk.tasks.schema import MAX_SPAN, Codes, Column, Number, Schema, as_numbers, encode, is_count
 from kinfolk.tasks.table import Coded, Table, is_missing
 
@@ -28,6 +29,9 @@ FEW_CATEGORIES = 16
 DEFAULT_BINS = 8
 
 NUMERIC = ("bin", "gaussian", "count", "auto")
+
+# Share of its rows that a column has different values of, at least, where it looks like an identifier.
+_SHARE_OF_AN_IDENTIFIER = 0.9
 
 # What the task is called where none was named.
 ONE_TASK = 0
@@ -101,6 +105,28 @@ def learn_schema(
         else:
             columns.append(Column(name, None, None, learn_number(values, weights, kind, label)))
     return Schema(tuple(columns))
+
+
+def without_identifiers(schema: Schema, table: Table, declared: Mapping[int, Sequence[Any]]) -> Schema:
+    """The schema without the values of columns that look like identifiers, which are told of.
+
+    A column does that has more categories than whole numbers may have, declared by nobody, and so many that hardly two
+    rows are alike: a value that no other row has tells nothing about any, and each takes room in every task.
+    """
+    found = list(schema.columns)
+    for i, column in enumerate(found):
+        n_values = len(column.categories or ())
+        if n_values > MAX_INTEGER_CATEGORIES and table.places[i] not in declared:
+            n_rows = int((~is_missing(table.columns[i])).sum())
+            if n_values >= _SHARE_OF_AN_IDENTIFIER * n_rows:
+                found[i] = column._replace(categories=())
+                tell(
+                    f"{table.labels[i]} looks like an identifier: {n_values:,} different values in {n_rows:,} rows, at "
+                    f"least {_SHARE_OF_AN_IDENTIFIER:.0%} of them; its values are left out, since hardly any tells of "
+                    "another row: leave the column out, or name it in categorical_features to have them counted",
+                    UserWarning,
+                )
+    return Schema(tuple(found))
 
 
 def _check_numeric(numeric: Any) -> None:

@@ -18,8 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from kinfolk.parameters import check_choice
 from kinfolk.tasks.answering import NEW_TASKS, Asked, Known, hold_columns, tell
-from kinfolk.tasks.columns import MAX_INTEGER_CATEGORIES, as_ids, distinct, learn_schema, sort_values, task_ids
-from kinfolk.tasks.schema import Schema, encode, places_of
+from kinfolk.tasks.columns import as_ids, distinct, learn_schema, sort_values, task_ids, without_identifiers
+from kinfolk.tasks.schema import Schema, encode, is_number, places_of
 from kinfolk.tasks.sequences import take_sequences
 from kinfolk.tasks.statistics import Rows, union
 from kinfolk.tasks.table import (
@@ -36,8 +36,6 @@ from kinfolk.tasks.table import (
     unlabelled_rows,
 )
 
-# Share of its rows that a column has different values of, at least, where it looks like an identifier.
-_SHARE_OF_AN_IDENTIFIER = 0.9
 # What a column must have that repeats as groups do: so many values, and rows of each.
 _FEWEST_GROUPS = 3
 _ROWS_OF_A_GROUP = 5
@@ -143,7 +141,7 @@ class Labelled(NamedTuple):
                 columns.weighs,
             )
             if isinstance(columns.categorical_features, str):
-                schema = _without_identifiers(schema, kept, self.declared)
+                schema = without_identifiers(schema, kept, self.declared)
         else:
             schema, backend = before.schema, before.backend
         if columns.counts_alone is not None and schema.numbers:
@@ -154,28 +152,6 @@ class Labelled(NamedTuple):
             )
         rows = Rows(schema.encode(table), self.labels.codes, place, weights, schema.encode_numbers(table))
         return Training(known, schema, self.labels.classes, rows, counted, backend)
-
-
-def _without_identifiers(schema: Schema, table: Table, declared: Mapping[int, Sequence[Any]]) -> Schema:
-    """The schema without the values of columns that look like identifiers, which are told of.
-
-    A column does that has more categories than whole numbers may have, declared by nobody, and so many that hardly two
-    rows are alike: a value that no other row has tells nothing about any, and each takes room in every task.
-    """
-    found = list(schema.columns)
-    for i, column in enumerate(found):
-        n_values = len(column.categories or ())
-        if n_values > MAX_INTEGER_CATEGORIES and table.places[i] not in declared:
-            n_rows = int((~is_missing(table.columns[i])).sum())
-            if n_values >= _SHARE_OF_AN_IDENTIFIER * n_rows:
-                found[i] = column._replace(categories=())
-                tell(
-                    f"{table.labels[i]} looks like an identifier: {n_values:,} different values in {n_rows:,} rows, at "
-                    f"least {_SHARE_OF_AN_IDENTIFIER:.0%} of them; its values are left out, since hardly any tells of "
-                    "another row: leave the column out, or name it in categorical_features to have them counted",
-                    UserWarning,
-                )
-    return Schema(tuple(found))
 
 
 def _present(
@@ -375,6 +351,48 @@ def receive_labels(
     if new is not None:
         raise ValueError(f"label {new!r} is not among the classes {known.tolist()}")
     return Labels(known, np.where(missing, -1, encode(labels, known.tolist())).astype(np.int32))
+
+
+def receive_numbers(
+    X: Any, y: Any, n_rows: int, *, model: str, counted: NDArray[np.bool_] | None = None
+) -> NDArray[np.float64]:
+    """Read a number to be predicted for each row; NaN where there is none.
+
+    Parameters
+    ----------
+    X : table
+        Looked into only to see whether the target is among its columns; None where that does not matter.
+    y : array-like of shape (n_rows,)
+    n_rows : int
+    model : str
+        Name of the estimator, for sentences.
+    counted : ndarray of bool, optional
+        Rows that have a weight; one of them must have a target.
+
+    Returns
+    -------
+    ndarray of float of shape (n_rows,)
+
+    Examples
+    --------
+    >>> receive_numbers(None, [1, None, 2.5], 3, model="HierarchicalRegressor").tolist()
+    [1.0, nan, 2.5]
+    """
+    if y is None:
+        raise ValueError(f"This {model} estimator requires y to be passed, but the target y is None.")
+    targets, missing = check_labels(X, flat_labels(y), n_rows, None)
+    plain = plain_column(targets, "y")
+    if plain.dtype == object:
+        wrong = next((row for row, value in enumerate(plain.tolist()) if not (missing[row] or is_number(value))), None)
+        if wrong is not None:
+            raise ValueError(f"Input y contains {plain[wrong]!r} in row {wrong}: every target must be a finite number")
+    numbers = np.full(n_rows, np.nan)
+    numbers[~missing] = plain[~missing].astype(np.float64)
+    if np.isinf(numbers).any():
+        raise ValueError(f"Input y contains infinity in row {int(np.argmax(np.isinf(numbers)))}")
+    if not (~missing if counted is None else counted & ~missing).any():
+        raise ValueError("Input y contains NaN, None or weight zero everywhere: no row with a target counts")
+    return numbers
 
 
 def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
