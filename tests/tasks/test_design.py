@@ -80,6 +80,13 @@ def test_whole_numbers_of_few_values_are_a_number_with_a_column_for_each_value_b
     ]
 
 
+def test_whole_numbers_of_which_one_value_is_in_more_than_one_row_are_numbers_alone():
+    design = design_of({"rooms": [1, 1, 2, 3]})
+    assert design.names == ["rooms"]
+    assert design_of({"rooms": [1, 1, 2, 2, 3]}).names == ["rooms", "rooms=1", "rooms=2"]
+    assert design.encode(read_table({"rooms": [9]})).shape == (1, 1)
+
+
 def test_of_many_values_the_most_frequent_have_columns():
     values = [f"v{i:02}" for i in range(40) for _ in range(i + 2)]
     design = design_of({"x": values})

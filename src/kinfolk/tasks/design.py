@@ -251,7 +251,8 @@ def _number_and_levels(
         return number, (), ()
     codes = np.searchsorted(distinct, values).astype(np.int32)
     levels = tuple(int(value) for value in distinct)
-    return number, *_frequent(codes, levels, mass, MAX_WHOLE_LEVELS)
+    frequent, shares = _frequent(codes, levels, mass, MAX_WHOLE_LEVELS)
+    return (number, frequent, shares) if len(frequent) > 1 else (number, (), ())
 
 
 def _frequent(
