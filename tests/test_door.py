@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from collections import deque
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from typer.testing import CliRunner
 
 import kinfolk
 from kinfolk.cli.app import app
+from kinfolk.tasks import answering
 
 N_ROWS = 24
 RNG = np.random.default_rng(4)
@@ -62,6 +64,12 @@ FAMILIES = [
     Family(kinfolk.BayesMultinet(), WORDS, LABEL, has_tasks=False, command=False),
     Family(kinfolk.NestedIHMM(2, 2, **FEW), NUMBERS, answer="score_samples", has_tasks=False, command=False),
 ]
+
+
+@pytest.fixture(autouse=True)
+def nothing_divided_before(monkeypatch):
+    """Tasks that other tests left out on purpose are not expected here."""
+    monkeypatch.setattr(answering, "_divided", deque())
 
 
 @pytest.fixture(scope="module")

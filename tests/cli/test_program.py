@@ -80,7 +80,7 @@ def test_a_reader_that_closes_the_pipe_is_no_error(model: Path) -> None:
 
 
 def test_ctrl_c_exits_with_130(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(kinfolk, "load", interrupted)
@@ -137,7 +137,7 @@ def test_result_files_have_the_permissions_that_the_user_asks_for(run: Run, mode
 def test_a_fault_of_the_program_is_not_dressed_up_as_bad_input(
     run: Run, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def faulty(*_: object) -> None:
+    def faulty(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(kinfolk, "load", faulty)

@@ -146,7 +146,8 @@ class TestMeasures:
         truth = {task: network.graph() for task, network in enumerate(draw.networks)}
         arcs = {task: list(graph.edges) for task, graph in truth.items()}
         one = draw._replace(networks=draw.networks[:1], tables={0: draw.tables[0]})
-        exact = learn(one.tables, 0, sharing="none", required=arcs[0], max_parents=2, forbidden=_absent(truth[0]))
+        settings = {"sharing": "none", "search": "climb", "max_parents": 2}
+        exact = learn(one.tables, 0, required=arcs[0], forbidden=_absent(truth[0]), **settings)
         found = measure(exact, one)
         assert found["edit_distance"] == 0
         assert 0 < found["kl"] < 0.02

@@ -44,11 +44,17 @@ ROUTES = {
     ("GET", "/sign-in"): OPEN,
     ("POST", "/sign-in"): OPEN,
     ("GET", "/about"): OPEN,
+    ("GET", "/healthz"): OPEN,
+    ("GET", "/readyz"): OPEN,
+    ("GET", "/metrics"): OPEN,
     ("POST", "/sign-out"): PRIVATE,
     ("GET", "/"): PRIVATE,
     ("GET", "/requests/{number}"): PRIVATE,
     ("POST", "/requests/{number}/answer"): Case(True, {"answer": "decline"}),
+    ("POST", "/requests/{number}/dismiss"): PRIVATE,
     ("POST", "/requests/{number}/undo"): PRIVATE,
+    ("POST", "/confirm"): Case(True, {"prepared": "{prepared}"}),
+    ("GET", "/search"): PRIVATE,
     ("POST", "/replies/{number}/send-again"): PRIVATE,
     ("GET", "/people"): PRIVATE,
     ("GET", "/ledger"): PRIVATE,
@@ -131,6 +137,8 @@ def prepare(assistant: Assistant) -> dict[str, int]:
     return {
         "/requests/{number}": opened,
         "/requests/{number}/answer": opened,
+        "/requests/{number}/dismiss": opened,
+        "/confirm": opened,
         "/requests/{number}/undo": automatic,
         "/replies/{number}/send-again": failed,
         "/rules/{number}/remove": assistant.rules(ANN)[0].id,
@@ -160,7 +168,8 @@ def ask(client: Client, route: tuple[str, str], numbers: dict[str, int], address
     path = path.replace("{number}", str(numbers.get(path, 0)))
     if method == "GET":
         return client.get(path)
-    form = {name: value.replace("{address}", address) for name, value in case.form.items()}
+    told = {"{address}": address, "{prepared}": f"{numbers['/confirm']}:accept"}
+    form = {name: told.get(value, value) for name, value in case.form.items()}
     return client.ask("POST", path, data={"csrf": token, **form}, files=case.files or None)
 
 
