@@ -58,6 +58,12 @@ def test_fitting_finds_what_the_python_interface_finds(run: Run, fitted: kinfolk
         assert set(loaded.graphs_[task].edges) == set(graph.edges)
 
 
+def test_an_arc_s_probability_is_a_number_or_a_word(run: Run) -> None:
+    for given, expected in (("0.1", 0.1), ("learn", "learn"), ("uniform", "uniform")):
+        assert run(*FIT, "--arc-probability", given, "--search", "orders").exit_code == 0
+        assert kinfolk.load("m.kin", estimator=True).structure_prior == expected
+
+
 def test_every_option_reaches_the_estimator(run: Run) -> None:
     write_bif(load_network("asia"), "asia.bif")
     result = run(
@@ -253,6 +259,9 @@ def test_the_new_commands_explain_themselves_with_an_example(run: Run, command: 
         ((*FIT, "--require", "smoke->lung", "--require", "lung->smoke"), ["required arcs contradict", "lung → smoke"]),
         ((*FIT, "--require", "smoke->lung", "--forbid", "smoke->lung"), ["'smoke' → 'lung'", "both"]),
         ((*FIT, "--search", "classes", "--require", "smoke->lung"), ['search="classes"', "required"]),
+        ((*FIT, "--arc-probability", "few"), ["--arc-probability 'few'", "sparse, learn or uniform"]),
+        ((*FIT, "--arc-probability", "1.5"), ["structure_prior=1.5"]),
+        ((*FIT, "--arc-probability", "0.1", "--expert", "asia.bif"), ["--arc-probability and --expert"]),
         ((*FIT, "--start", "nothing.bif"), ["nothing.bif", "No such file"]),
         ((*FIT, "--start", "t.csv"), ["t.csv, line 1"]),
         ((*FIT, "--start", "cyclic.bif"), ["cyclic.bif", "cycle"]),

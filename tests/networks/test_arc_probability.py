@@ -73,6 +73,29 @@ def test_the_best_of_all_structures_is_found_and_its_posterior_told(search, p):
         assert model.arc_probability_ == pytest.approx(p)
 
 
+@pytest.mark.parametrize("sharing", ["none", "joint", "identical", "pooled"])
+def test_by_default_every_arc_has_the_probability_of_one_in_as_many_as_there_are_variables(sharing):
+    frames = {t: as_frame(*problem(30 + t, 50)) for t in range(2)}
+    default = BayesNets(sharing=sharing, random_state=0).fit(frames)
+    named = BayesNets(sharing=sharing, structure_prior=1 / N, random_state=0).fit(frames)
+    assert default.arc_probability_ == pytest.approx(1 / N)
+    assert default.log_score_ == named.log_score_
+    uniform = [
+        BayesNets(sharing=sharing, structure_prior=p, random_state=0).fit(frames) for p in (None, "uniform", 0.5)
+    ]
+    assert len({model.log_score_ for model in uniform}) == 1
+    assert uniform[0].arc_probability_ == 0.5
+
+
+def test_of_all_543_structures_the_most_probable_by_default_is_found():
+    for seed in range(6):
+        codes, cards = problem(40 + seed, 80)
+        by_hand = scorer(codes, cards, 1 / N)
+        model = BayesNets(random_state=0).fit(as_frame(codes, cards))
+        best = max(by_hand.total(structure[None]) for structure in STRUCTURES)
+        assert model.log_score_ == pytest.approx(best, abs=1e-7)
+
+
 def test_a_search_over_classes_alone_ends_where_no_member_of_the_class_can_be_bettered():
     from kinfolk.networks.inference.classes import search_class
     from kinfolk.networks.model.data import lay_out
@@ -145,7 +168,7 @@ def test_what_was_learnt_is_kept_by_resamples_files_and_completions(tmp_path):
     assert 0 < BayesNets(structure_prior="learn", missing="em", random_state=0).fit(gaps).arc_probability_ < 1
 
 
-@pytest.mark.parametrize("wrong", [0, 1, -0.1, 7, True, "sparse", float("nan")])
+@pytest.mark.parametrize("wrong", [0, 1, -0.1, 7, True, "dense", float("nan")])
 def test_what_is_no_probability_is_named(wrong):
     with pytest.raises(ValueError, match=f"structure_prior={wrong!r}: a probability between 0 and 1"):
         BayesNets(structure_prior=wrong).fit(as_frame(*problem(0)))

@@ -153,7 +153,8 @@ def test_of_equal_changes_that_of_the_first_pair_is_taken_first():
 
 
 def fitted(codes, cards, task=None, **options):
-    return BayesNets(random_state=3, **options).fit(as_frame(codes, cards), task=task)
+    settings = {"structure_prior": None} | options
+    return BayesNets(random_state=3, **settings).fit(as_frame(codes, cards), task=task)
 
 
 @pytest.mark.parametrize("sharing", ["none", "joint"])

@@ -1,5 +1,6 @@
 """Structures of several tasks together, against all neighbouring configurations and the literal TSK construction."""
 
+from functools import partial
 from math import inf, log1p
 
 import numpy as np
@@ -27,6 +28,9 @@ from tests.networks.oracle import (
     random_cards,
     related_rows,
 )
+
+# What scores and searches are held against has the paper's uniform P(G).
+UniformNets = partial(BayesNets, structure_prior=None)
 
 
 def strength(penalty):
@@ -76,7 +80,7 @@ def agrees(problem, model, scorer, start):
 
 
 def plain(problem, **options):
-    return BayesNets(tabu=0, restarts=0, **options).fit(problem.frames)
+    return UniformNets(tabu=0, restarts=0, **options).fit(problem.frames)
 
 
 @pytest.mark.parametrize("penalty", [0.2, 0.8, 0.999])
@@ -186,8 +190,8 @@ def test_a_structure_priors_exponent_adds_up_the_penalties_of_pairs_of_tasks():
 def test_a_penalty_of_0_gives_exactly_the_separate_structures(options):
     for seed in range(5):
         frames = Problem(seed).frames
-        together = BayesNets(penalty=0, random_state=1, **options).fit(frames)
-        apart = BayesNets(sharing="none", random_state=1, **options).fit(frames)
+        together = UniformNets(penalty=0, random_state=1, **options).fit(frames)
+        apart = UniformNets(sharing="none", random_state=1, **options).fit(frames)
         assert together.log_score_ == apart.log_score_
         assert (together.penalty_, together.strength_) == (0, 0)
         for t, graph in apart.graphs_.items():
@@ -198,7 +202,7 @@ def literal_tsk(problem, criterion, max_parents, tabu, **options):
     """Section 3.1 to the letter: one table of all rows with a column TSK, which must be a parent of every variable."""
     table = pd.concat(problem.frames.values(), ignore_index=True)
     table["TSK"] = pd.Categorical(np.repeat(np.arange(problem.k), [len(task.codes) for task in problem.tasks]))
-    model = BayesNets(
+    model = UniformNets(
         sharing="none",
         criterion=criterion,
         ess=1.5 * problem.k,
@@ -225,9 +229,11 @@ def test_identical_structures_are_those_of_the_tsk_construction(criterion, max_p
         problem = Problem(seed)
         wanted, score = literal_tsk(problem, criterion, max_parents, tabu)
         options = {"criterion": criterion, "ess": 1.5, "max_parents": max_parents, "tabu": tabu, "search": "climb"}
-        models = [BayesNets(sharing="identical", **options).fit(problem.frames)]
+        models = [UniformNets(sharing="identical", **options).fit(problem.frames)]
         if criterion != "bic":
-            models += [BayesNets(penalty=1, prior=prior, **options).fit(problem.frames) for prior in ("edit", "paired")]
+            models += [
+                UniformNets(penalty=1, prior=prior, **options).fit(problem.frames) for prior in ("edit", "paired")
+            ]
         for model in models:
             for graph in model.graphs_.values():
                 assert set(graph.edges) == set(wanted.edges)
@@ -241,7 +247,7 @@ def test_one_structure_prior_counts_once_for_identical_structures():
     for seed in range(90, 94):
         problem = Problem(seed)
         wanted, score = literal_tsk(problem, "bdeu", None, 0, structure_prior=beliefs)
-        model = BayesNets(sharing="identical", ess=1.5, tabu=0, structure_prior=beliefs).fit(problem.frames)
+        model = UniformNets(sharing="identical", ess=1.5, tabu=0, structure_prior=beliefs).fit(problem.frames)
         assert all(set(graph.edges) == set(wanted.edges) for graph in model.graphs_.values())
         assert model.log_score_ == pytest.approx(score, abs=1e-8)
 
@@ -265,7 +271,7 @@ def test_the_joint_search_itself_under_an_infinite_penalty_finds_identical_struc
 def test_identical_structures_are_the_common_one_less_what_a_task_lacks():
     for seed in range(100, 105):
         problem = Problem(seed, n_tasks=4, n=4, drop=True)
-        model = BayesNets(sharing="identical", tabu=0).fit(problem.frames)
+        model = UniformNets(sharing="identical", tabu=0).fit(problem.frames)
         whole = as_matrix(model.graphs_[0], 4)
         assert whole.any()
         for t, graph in model.graphs_.items():
@@ -292,7 +298,7 @@ def test_more_effort_finds_better_structures_and_their_scores_are_their_own(prio
     gained = []
     for seed in range(120, 140):
         problem = Problem(seed)
-        hard = BayesNets(prior=prior, penalty=0.9, random_state=0, search=search, restarts=2).fit(problem.frames)
+        hard = UniformNets(prior=prior, penalty=0.9, random_state=0, search=search, restarts=2).fit(problem.frames)
         gained.append(hard.log_score_ - plain(problem, prior=prior, penalty=0.9).log_score_)
         penalty = edit_penalty(strength(0.9)) if prior == "edit" else paired_penalty(strength(0.9), problem.k)
         found = problem.learnt(hard)
@@ -323,7 +329,7 @@ def test_a_start_for_each_task_is_where_its_search_begins():
     start = {0: [("d", "a")], 2: [("b", "a"), ("c", "b")]}
     begin = np.zeros((3, 4, 4), dtype=bool)
     begin[0, 3, 0] = begin[2, 1, 0] = begin[2, 2, 1] = True
-    model = BayesNets(tabu=0, penalty=0.9, start=start).fit(problem.frames)
+    model = UniformNets(tabu=0, penalty=0.9, start=start).fit(problem.frames)
     separate = np.array(
         [Scorer([task], problem.cards, no_rules(4)).climb(begin[t : t + 1])[0] for t, task in enumerate(problem.tasks)]
     )
@@ -335,7 +341,7 @@ def test_a_start_for_each_task_still_ends_in_identical_structures_where_these_ar
     for seed in range(150, 156):
         problem = Problem(seed, n_tasks=3, n=4)
         start = {0: [("d", "a")], 1: [("a", "d")], 2: [("b", "a"), ("c", "b")]}
-        model = BayesNets(tabu=0, penalty=1, sharing=sharing, start=start).fit(problem.frames)
+        model = UniformNets(tabu=0, penalty=1, sharing=sharing, start=start).fit(problem.frames)
         found = problem.learnt(model)
         assert (found == found[0]).all()
         assert model.log_score_ == pytest.approx(problem.scorer(edit_penalty(inf)).total(found), abs=1e-8)
@@ -345,7 +351,7 @@ def test_a_start_for_each_task_still_ends_in_identical_structures_where_these_ar
 def test_a_pair_of_variables_with_a_penalty_of_1_is_the_same_in_all_tasks(tabu):
     for seed in range(160, 170):
         problem = Problem(seed, n=4)
-        model = BayesNets(tabu=tabu, penalty=0.2, arc_penalty={("a", "b"): 1, ("c", "d"): 1}).fit(problem.frames)
+        model = UniformNets(tabu=tabu, penalty=0.2, arc_penalty={("a", "b"): 1, ("c", "d"): 1}).fit(problem.frames)
         found = problem.learnt(model)
         for i, j in [(0, 1), (1, 0), (2, 3), (3, 2)]:
             assert len(set(found[:, i, j].tolist())) == 1
@@ -358,7 +364,7 @@ def test_a_pair_of_variables_with_a_penalty_of_1_is_the_same_in_all_tasks(tabu):
 def test_two_tasks_with_a_penalty_of_1_have_the_same_structure(tabu):
     for seed in range(170, 180):
         problem = Problem(seed, n_tasks=3, n=4)
-        model = BayesNets(tabu=tabu, prior="paired", penalty=0.2, task_penalty={(0, 2): 1}).fit(problem.frames)
+        model = UniformNets(tabu=tabu, prior="paired", penalty=0.2, task_penalty={(0, 2): 1}).fit(problem.frames)
         found = problem.learnt(model)
         assert found[0].tolist() == found[2].tolist()
         between = np.full((3, 3), strength(0.2))
@@ -371,7 +377,7 @@ def test_edits_that_cost_nothing_stay_free_at_a_penalty_of_1():
     # Reversals are free, so tasks need to agree only on which variables are linked.
     for seed in range(180, 186):
         problem = Problem(seed, n_tasks=3, n=4)
-        model = BayesNets(penalty=1, costs={"reverse": 0.0}, criterion="k2", tabu=0).fit(problem.frames)
+        model = UniformNets(penalty=1, costs={"reverse": 0.0}, criterion="k2", tabu=0).fit(problem.frames)
         scorer = problem.scorer(edit_penalty(inf, reverse=0.0), score="k2")
         found = problem.learnt(model)
         assert max(gain for gain, _ in scorer.neighbours(found)) <= 1e-7
@@ -384,8 +390,8 @@ def test_a_task_gets_the_arc_that_its_kin_show_from_the_first_column_to_the_seco
     gains = [log_family(rows, [2, 2], 1, (0,)) - log_family(rows, [2, 2], 1, ()) for rows in (shows, hints)]
     assert gains[0] > -gains[1] > 0
     frames = {"x": as_frame(shows, [2, 2]), "y": as_frame(hints, [2, 2])}
-    separate = BayesNets(sharing="none").fit(frames)
+    separate = UniformNets(sharing="none").fit(frames)
     assert [list(graph.edges) for graph in separate.graphs_.values()] == [[("a", "b")], []]
     for tabu in (0, 10):
-        joint = BayesNets(prior=prior, penalty=0.99, tabu=tabu).fit(frames)
+        joint = UniformNets(prior=prior, penalty=0.99, tabu=tabu).fit(frames)
         assert [list(graph.edges) for graph in joint.graphs_.values()] == [[("a", "b")]] * 2

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 EXPERT_FACTOR = 0.5
 _KNOWN = "What is known of Bayes nets beforehand"
+_PENALTIES = ("learn", "validate")
+_STRUCTURE_PRIORS = ("sparse", "learn", "uniform")
 
 
 class Sharing(StrEnum):
@@ -49,6 +51,7 @@ class Search(StrEnum):
     """Where each task's own search begins."""
 
     auto = "auto"
+    orders = "orders"
     classes = "classes"
     climb = "climb"
 
@@ -94,6 +97,14 @@ class NetworkOptions:
     ] = None
     criterion: Annotated[Criterion | None, typer.Option(help="Score of structures.  [default: bdeu]")] = None
     ess: Annotated[float | None, typer.Option(metavar="X", help="Equivalent sample size.  [default: 1]")] = None
+    arc_probability: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P",
+            help="Probability of an arc before any rows; or sparse (1 / variables), learn, or uniform (all structures "
+            "as likely).  [default: sparse]",
+        ),
+    ] = None
     max_parents: Annotated[
         int | None, typer.Option(metavar="N", help="Most parents of a variable.  [default: any number]")
     ] = None
@@ -103,7 +114,7 @@ class NetworkOptions:
     ] = None
     search: Annotated[
         Search | None,
-        typer.Option(help="Search equivalence classes first, or climb at once.  [default: auto]"),
+        typer.Option(help="Search orders or equivalence classes first, or climb at once.  [default: auto]"),
     ] = None
     gaps: Annotated[
         Gaps | None,
@@ -173,13 +184,17 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptio
 
 def _parameters(options: NetworkOptions, variables: Sequence[str]) -> dict[str, Any]:
     """Parameters of the estimator, as far as options say anything about them."""
-    elsewhere = ("gaps", "start", "expert", "expert_factor", "require", "forbid")
+    elsewhere = ("gaps", "start", "expert", "expert_factor", "require", "forbid", "arc_probability")
     own = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in elsewhere}
     parameters = {name: value for name, value in own.items() if value is not None}
     if options.gaps is not None:
         parameters["missing"] = options.gaps
     if options.penalty is not None:
-        parameters["penalty"] = _penalty(options.penalty)
+        parameters["penalty"] = _number_or_word(options.penalty, "--penalty", "a number from 0 to 1", _PENALTIES)
+    if options.arc_probability is not None:
+        parameters["structure_prior"] = _number_or_word(
+            options.arc_probability, "--arc-probability", "a probability", _STRUCTURE_PRIORS
+        )
     for name, option, arcs in (
         ("required", "--require", options.require),
         ("forbidden", "--forbid", options.forbid),
@@ -189,13 +204,14 @@ def _parameters(options: NetworkOptions, variables: Sequence[str]) -> dict[str, 
     return parameters
 
 
-def _penalty(given: str) -> float | str:
-    if given in ("learn", "validate"):
+def _number_or_word(given: str, option: str, number: str, words: Sequence[str]) -> float | str:
+    if given in words:
         return given
     try:
         return float(given)
     except ValueError:
-        raise ValueError(f"--penalty {given!r}: a number from 0 to 1, learn or validate is needed") from None
+        known = ", ".join(words[:-1])
+        raise ValueError(f"{option} {given!r}: {number}, {known} or {words[-1]} is needed") from None
 
 
 def arc_from(text: str, option: str, variables: Sequence[str]) -> tuple[str, str]:
@@ -228,6 +244,8 @@ def _graphs(options: NetworkOptions) -> dict[str, Any]:
     if options.start is not None:
         graphs["start"] = _arcs_of(options.start)
     if options.expert is not None:
+        if options.arc_probability is not None:
+            raise ValueError("--arc-probability and --expert were both given: one of them is needed")
         factor = EXPERT_FACTOR if options.expert_factor is None else options.expert_factor
         graphs["structure_prior"] = (_arcs_of(options.expert), factor)
     return graphs

@@ -147,22 +147,25 @@ def check_costs(kind: str, costs: Mapping[str, Any]) -> None:
             raise ValueError(f"costs: the cost {cost!r} of {name!r} must be a finite number of at least 0")
 
 
+# Priors of structures that have a name. The last two begin with 1 / n_variables: about one arc a variable is expected.
+UNIFORM, SPARSE, LEARN = "uniform", "sparse", "learn"
+
+
 def is_for_all_arcs(prior: Any) -> bool:
     """Whether a prior of one structure is the same for all arcs, so that it knows no direction."""
-    return isinstance(prior, str | int | float | np.number)
+    return prior is None or isinstance(prior, str | int | float | np.number)
 
 
 def arc_log_odds(prior: Any, n_variables: int) -> float:
-    """What log P(G) of one structure gains by any arc: nothing where the prior is uniform or by arc.
-
-    Learning begins with 1 / n_variables, which expects about one arc a variable.
-    """
-    if not is_for_all_arcs(prior):
+    """What log P(G) of one structure gains by any arc: nothing where the prior is uniform or by arc."""
+    if not is_for_all_arcs(prior) or prior is None:
         return 0.0
     if isinstance(prior, str):
-        if prior != "learn":
-            raise ValueError(f'structure_prior={prior!r}: a probability between 0 and 1, or "learn", is needed')
-        prior = 1 / max(n_variables, 2)
+        if prior not in (UNIFORM, SPARSE, LEARN):
+            raise ValueError(
+                f'structure_prior={prior!r}: a probability between 0 and 1, "sparse", "learn" or "uniform" is needed'
+            )
+        prior = 1 / 2 if prior == UNIFORM else 1 / max(n_variables, 2)
     if isinstance(prior, bool) or not 0 < prior < 1:
         raise ValueError(f"structure_prior={prior!r}: a probability between 0 and 1 is needed")
     return math.log(prior) - math.log1p(-prior)
@@ -173,8 +176,8 @@ def structure_log_odds(prior: Any, variables: Sequence[str]) -> NDArray[np.float
 
     Parameters
     ----------
-    prior : None, a number, "learn", a mapping of arcs to probabilities, or a pair (graph, kappa)
-        None is the uniform prior; numbers and "learn" are for all arcs alike, which :func:`arc_log_odds` reads. Arcs
+    prior : None, a word, a number, a mapping of arcs to probabilities, or a pair (graph, kappa)
+        None is the uniform prior; words and numbers are for all arcs alike, which :func:`arc_log_odds` reads. Arcs
         with probabilities are present independently (Buntine 1991); arcs that are not named are as likely as not. A
         graph believed to be near the true one makes each arc more, or fewer, than it has ``kappa`` times as likely
         (Heckerman et al. 1995).
@@ -182,7 +185,7 @@ def structure_log_odds(prior: Any, variables: Sequence[str]) -> NDArray[np.float
     """
     odds = np.zeros((len(variables), len(variables)))
     place = {name: v for v, name in enumerate(variables)}
-    if prior is None or is_for_all_arcs(prior):
+    if is_for_all_arcs(prior):
         return odds
     if isinstance(prior, Mapping):
         for arc, probability in prior.items():
@@ -199,8 +202,8 @@ def structure_log_odds(prior: Any, variables: Sequence[str]) -> NDArray[np.float
         arcs = listed_arcs(graph)
     except (TypeError, ValueError):
         raise ValueError(
-            f'structure_prior={prior!r}: None, a probability, "learn", probabilities by arc, or a graph and a factor '
-            "are needed"
+            f'structure_prior={prior!r}: a probability, "sparse", "learn" or "uniform", probabilities by arc, or a '
+            "graph and a factor are needed"
         ) from None
     if not (isinstance(kappa, int | float | np.number) and 0 < kappa <= 1):
         raise ValueError(f"structure_prior: the factor {kappa!r} for each difference must be over 0 and at most 1")

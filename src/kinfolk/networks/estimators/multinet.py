@@ -108,7 +108,7 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         start: Any = None,
         required: Any = None,
         forbidden: Any = None,
-        structure_prior: Any = None,
+        structure_prior: Any = "sparse",
         costs: Mapping[str, float] | None = None,
         arc_penalty: Mapping[Any, float] | None = None,
         tables: str = "shared",
