@@ -26,6 +26,8 @@ Example:
   kinfolk fit meetings.csv --task person --label answer -o team.kin
   kinfolk fit meetings.parquet --task person --label answer \\
       --inference gibbs --evidence --seed 1 -o team.kin
+  kinfolk fit folder-of-parquet/ --task person --label answer \\
+      --inference variational --engine duckdb -o team.kin
   kinfolk fit birds.csv --task region --model bayesnets \\
       --require "season->robin" -o birds.kin"""
 
@@ -50,7 +52,7 @@ class Kind(NamedTuple):
 
 
 _LABELLED = frozenset({"label", "weight", "unlabelled"})
-_ALONE = _LABELLED | {"label_prior", "feature_prior", "temper", "evidence"}
+_ALONE = _LABELLED | {"label_prior", "feature_prior", "temper", "evidence", "engine", "scheduler"}
 _NETWORKS = frozenset(field.name for field in fields(NetworkOptions))
 
 MODELS: dict[Model, Kind] = {

@@ -1,6 +1,6 @@
 """Naive Bayes models for ``kinfolk fit``: their options, and how they learn from a table.
 
-Tables too large to be read whole are counted, batch by batch.
+Tables too large to be read whole are counted, batch by batch, or by another engine.
 """
 
 from __future__ import annotations
@@ -47,6 +47,14 @@ class Inference(StrEnum):
     gibbs = "gibbs"
     exact = "exact"
     variational = "variational"
+
+
+class Engine(StrEnum):
+    """Who counts rows of Parquet."""
+
+    local = "local"
+    duckdb = "duckdb"
+    dask = "dask"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +112,16 @@ class NaiveBayesOptions:
             help="With complete sharing: whether label rates are shared too.  [default: share-labels]",
         ),
     ] = None
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="Who counts the rows of Parquet files: kinfolk itself, DuckDB, or Dask, here or on a cluster."
+        ),
+    ] = Engine.local
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Scheduler of a Dask cluster, such as tcp://10.0.0.5:8786."),
+    ] = None
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Estimate the evidence even where that takes a long run of its own.")
     ] = False
@@ -133,7 +151,9 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOp
     )
     # Rows are held out to weigh models, and densities need numbers: counts have neither.
     countable = name != "AveragedNB" and options.numeric in (None, Numeric.bin)
-    counted = _fit_counts(build, table, run.bins, table.label, options) if countable and is_large(table.table) else None
+    _check_engine(options, countable)
+    large = options.engine != Engine.local or (countable and is_large(table.table))
+    counted = _fit_counts(build, table, run.bins, table.label, options) if large else None
     estimator, n_rows, n_unlabelled = counted or _fit_rows(build, table, table.label, options)
     # Sampling leaves no evidence behind; everything else has it, or computes it at once.
     fitted = getattr(estimator, "posterior_", None)
@@ -142,6 +162,13 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOp
     if len(estimator.classes_) == 1:
         warnings.warn(f"every label is {estimator.classes_[0]!s}: there is nothing to tell apart", stacklevel=2)
     return Learnt(estimator, *describe_fit(estimator, n_rows, n_unlabelled))
+
+
+def _check_engine(options: NaiveBayesOptions, countable: bool) -> None:
+    if options.scheduler is not None and options.engine != Engine.dask:
+        raise ValueError("--scheduler belongs to --engine dask")
+    if options.engine != Engine.local and not countable:
+        raise ValueError(f"--engine {options.engine} counts rows, and --numeric {options.numeric} learns from more")
 
 
 def _number_or_learn(option: str, given: str | None) -> float | str | None:
@@ -199,32 +226,38 @@ def _fit_counts(build: Build, table: TableOptions, bins: int, label: str, option
     """Fit to the counts of a large table; None where the model needs its rows."""
     import polars as pl
 
+    from kinfolk.cli.engines import opened
     from kinfolk.tasks.streaming.counting import count_rows
 
     source, roles = open_training(table, label, options.weight)
     mark = _mark(options.unlabelled, label, _whole(pl.Series(label, dtype=source.schema[label])).dtype)
-    counts = count_rows(
-        source,
-        label=label,
-        task=roles.task,
-        weight=roles.weight,
-        features=roles.features,
-        bins=bins,
-        unlabelled=mark,
-        verbose=sys.stderr.isatty(),
-    )
+    with opened(table.table, options.engine, options.scheduler, source) as rows:
+        counts = count_rows(
+            rows,
+            label=label,
+            task=roles.task,
+            weight=roles.weight,
+            features=roles.features,
+            bins=bins,
+            unlabelled=mark,
+            verbose=sys.stderr.isatty(),
+        )
     estimator = build(unlabelled=mark)
     # Rows without a label are left out of counts; where they make a difference, the table is read after all.
-    if counts.n_unlabelled and getattr(estimator, "inference", "gibbs") in (Inference.gibbs, Inference.exact):
+    if (
+        options.engine == Engine.local
+        and counts.n_unlabelled
+        and getattr(estimator, "inference", "gibbs") in (Inference.gibbs, Inference.exact)
+    ):
         return None
     return _Fit(estimator.fit_statistics(counts), counts.n_rows, counts.n_unlabelled)
 
 
 def is_large(path: Path) -> bool:
     """Whether a file has too many rows to be read whole."""
-    if str(path) == STANDARD_INPUT or not path.is_file():
+    if str(path) == STANDARD_INPUT or not path.exists():
         return False
-    if path.suffix.lower() == ".parquet":
+    if path.suffix.lower() == ".parquet" or path.is_dir():
         from kinfolk.tasks.streaming.scanning import scan
 
         return (scan(path).n_rows or 0) >= LARGE_ROWS

@@ -61,7 +61,9 @@ class TableOptions(CsvOptions):
     table: Annotated[
         Path,
         typer.Argument(
-            metavar="TABLE", help="Rows to learn from: .csv, .csv.gz, .tsv or .parquet, or - for CSV on standard input."
+            metavar="TABLE",
+            help="Rows to learn from: .csv, .csv.gz, .tsv or .parquet, a folder of .parquet files, or - for CSV on "
+            "standard input.",
         ),
     ]
     task: Annotated[str, typer.Option(metavar="COL", help="Column that tells which task a row belongs to.")]

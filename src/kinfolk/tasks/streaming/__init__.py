@@ -7,6 +7,7 @@
 - ``reading``: batches as coded rows, and a sample of them.
 - ``columns``: values as codes in the order in which they turn up, and what becomes of a column, by the rules of
   ``tasks.schema``.
+- ``elsewhere``: tables that DuckDB, Dask or Spark hold, which group them.
 - ``growing``: tables of counts that grow with the codes.
 - ``quantiles``: exact quantiles of a column in a few passes.
 """

@@ -76,7 +76,8 @@ class NumberValues:
 
     def __init__(self, label: str, kind: pl.DataType, most: int, whole: bool = False) -> None:
         self.many = False
-        self._label, self._most, self._whole = label, most, whole
+        self.most = most
+        self._label, self._whole = label, whole
         self._kind: type[pl.DataType] = pl.Float64 if kind.is_float() or kind == pl.Null else pl.Int64
         if kind == pl.UInt64:
             self._kind = pl.UInt64
@@ -108,7 +109,7 @@ class NumberValues:
             row, self._n_known = _look_up(keys, missing, row, self._slots, self._known, self._n_known, codes)
             if row == len(keys):
                 break
-            self.many = self._n_known >= self._most
+            self.many = self._n_known >= self.most
             self._grow()
         return codes
 

@@ -1,4 +1,7 @@
-"""Counting the rows of a table that is too large to read: one pass over it, and a few more for binned columns."""
+"""Counting the rows of a table that is too large to read: one pass over it, and a few more for binned columns.
+
+A table that another engine holds is counted there (``elsewhere``); what becomes of the counts is the same.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from kinfolk.tasks.schema import Column, Schema
 from kinfolk.tasks.statistics import Layout, Statistics
 from kinfolk.tasks.streaming.columns import BinnedValues, Choices, NamedValues, Settled, Values
 from kinfolk.tasks.streaming.counts import Counts
+from kinfolk.tasks.streaming.elsewhere import Elsewhere, GroupReader, held_elsewhere
 from kinfolk.tasks.streaming.growing import GrowingTables
-from kinfolk.tasks.streaming.quantiles import N_PASSES, QuantileSearch
 from kinfolk.tasks.streaming.reading import MOST_NAMES, NamedColumn, Reader, label_column, task_column
 from kinfolk.tasks.streaming.scanning import Scan, assign_roles, scan
 
@@ -49,9 +52,10 @@ def count_rows(
 
     Parameters
     ----------
-    source : path, polars.LazyFrame or polars.DataFrame
-        A .parquet, .arrow, .feather, .ipc, .csv, .csv.gz, .tsv or .tsv.gz file, or a query, such as
-        ``polars.scan_parquet("rows-*.parquet")`` for many files.
+    source : path, polars.LazyFrame, polars.DataFrame, DuckDB relation, Dask DataFrame or Spark DataFrame
+        A .parquet, .arrow, .feather, .ipc, .csv, .csv.gz, .tsv or .tsv.gz file, a folder of Parquet files, or a query,
+        such as ``polars.scan_parquet("rows-*.parquet")``. A relation of DuckDB, a Dask DataFrame or a Spark DataFrame
+        is grouped by its own engine, wherever that runs, and nothing but sums comes here; the counts are the same.
     label, task : str
         Columns of the label and of the task. Rows without a label are counted in ``n_unlabelled`` and left out.
     features : sequence of str, optional
@@ -72,6 +76,7 @@ def count_rows(
         Rows to hold at a time.
     sample_rows : int, default=4096
         Rows, drawn at random, that the counts keep besides: ``temper="learn"`` needs some. They take one more pass.
+        Another engine draws by its own generator, with a fixed seed.
     verbose : bool, default=False
         Show progress on standard error.
 
@@ -94,17 +99,20 @@ def count_rows(
     """
     check_whole("batch_rows", batch_rows, 1)
     check_whole("sample_rows", sample_rows, 0)
-    table = scan(source)
+    table = held_elsewhere(source) or scan(source)
     kinds = table.schema
     roles = assign_roles(list(kinds), table.where, task=task, label=label, weight=weight, features=features)
     names = roles.features
     _check_types(table, [task, label, *names], weight)
     choices = Choices(names, categories or {}, categorical_features, bins)
     values = {f: choices.values(name, kinds[name]) for f, name in enumerate(names)}
-    reader = Reader(
-        table, names, task_column(task, kinds[task]), label_column(label, kinds[label], unlabelled), weight, batch_rows
-    )
-    tables = GrowingTables(len(names), weight is not None)
+    named = task_column(task, kinds[task]), label_column(label, kinds[label], unlabelled)
+    reader: Reader | GroupReader
+    if isinstance(table, Elsewhere):
+        reader = GroupReader(table, names, *named, weight)
+    else:
+        reader = Reader(table, names, *named, weight, batch_rows)
+    tables = GrowingTables(len(names), reader.dtype)
     tally = _count(reader, values, tables, verbose)
     _check_tally(tally, table.where, label, weight)
     settled = {
@@ -114,7 +122,8 @@ def count_rows(
     }
     crowded = {f: choices.n_bins(names[f]) for f, own in values.items() if own.many}
     if crowded:
-        binned = _find_bins(reader, crowded, verbose)
+        edges = reader.edges(crowded, verbose)
+        binned = {f: BinnedValues(f"column {names[f]!r}", Column(names[f], None, edges[f])) for f in crowded}
         for f, own in binned.items():
             tables.features[f] = np.zeros_like(tables.features[f][:, :1])
             settled[f] = Settled(own.column, np.arange(own.column.n_values, dtype=np.int32))
@@ -135,49 +144,41 @@ class _Tally(NamedTuple):
 
 
 def _count(
-    reader: Reader, values: Mapping[int, Values], tables: GrowingTables, verbose: bool, again: bool = False
+    reader: Reader | GroupReader,
+    values: Mapping[int, Values],
+    tables: GrowingTables,
+    verbose: bool,
+    again: bool = False,
 ) -> _Tally:
     """Go through the table once and count some features."""
     tally = _Tally()
     with progress_bar("Counting rows", reader.table.n_rows, verbose) as advance:
         for batch in reader.batches(values):
-            n_rows = tally.n_rows + len(batch.task)
+            n_new = len(batch.task) if batch.n_rows is None else int(batch.n_rows.sum())
+            n_rows = tally.n_rows + n_new
             if n_rows > _MOST_32_BIT_ROWS and reader.weight is None:
                 tables.widen()
             tables.add(batch, again)
             for f, own in values.items():
                 if isinstance(own, NamedValues) and tables.features[f].shape[1] > MAX_CATEGORIES:
                     raise ValueError(too_many(f"column {reader.names[f]!r}"))
+            if batch.again:
+                continue
             unlabelled = batch.label < 0
+            n_unlabelled = unlabelled.sum() if batch.n_rows is None else batch.n_rows[unlabelled].sum()
             weight = float(batch.weights[~unlabelled].sum()) if len(batch.weights) else float((~unlabelled).sum())
             tally = _Tally(
                 n_rows,
-                tally.n_unlabelled + int(unlabelled.sum()),
+                tally.n_unlabelled + int(n_unlabelled),
                 tally.labelled_weight + weight,
                 tally.whole and bool((batch.weights == np.floor(batch.weights)).all()),
             )
-            advance(len(batch.task))
+            advance(n_new)
     return tally
 
 
-def _find_bins(reader: Reader, n_bins: Mapping[int, int], verbose: bool) -> dict[int, BinnedValues]:
-    """Bins of equal weight for columns of many different numbers."""
-    searches = {f: QuantileSearch(n) for f, n in n_bins.items()}
-    total = None if reader.table.n_rows is None else N_PASSES * reader.table.n_rows
-    with progress_bar("Finding bins", total, verbose) as advance:
-        for _ in range(N_PASSES):
-            for columns, weights in reader.numbers(list(searches)):
-                for numbers, search in zip(columns, searches.values(), strict=True):
-                    search.add(numbers, weights)
-                advance(len(columns[0]))
-            for search in searches.values():
-                search.narrow()
-    names = {f: reader.names[f] for f in searches}
-    return {f: BinnedValues(f"column {names[f]!r}", Column(names[f], None, s.edges)) for f, s in searches.items()}
-
-
 def _conclude(
-    reader: Reader, tables: GrowingTables, settled: Sequence[Settled], whole: bool
+    reader: Reader | GroupReader, tables: GrowingTables, settled: Sequence[Settled], whole: bool
 ) -> tuple[Statistics, NDArray[Any]]:
     """Bring counts into the order of sorted tasks, labels and values; empties the tables."""
     tasks, ids = _sorted(reader.task, tables.rows.sum(axis=1, dtype=np.float64))
@@ -211,7 +212,7 @@ def _sorted(named: NamedColumn, weights: NDArray[np.float64]) -> tuple[NDArray[n
     return codes[order], as_ids(list(distinct(values, named.label, limit=MOST_NAMES)))
 
 
-def _check_types(table: Scan, columns: Sequence[str], weight: str | None) -> None:
+def _check_types(table: Scan | Elsewhere, columns: Sequence[str], weight: str | None) -> None:
     """Columns must be of types that can be counted."""
     kinds = table.schema
     for name in columns:

@@ -12,12 +12,22 @@ from kinfolk.tasks.statistics import MAX_CELLS
 
 
 class CodedBatch(NamedTuple):
-    """A batch of rows: codes of tasks, of labels (−1 for none), of features (−1 for missing), and weights, or none."""
+    """A batch of rows: codes of tasks, of labels (−1 for none), of features (−1 for missing), and weights, or none.
+
+    ``n_rows`` are the rows that each entry stands for, where entries are groups of rows; they are empty where the rows
+    have come before, with other features.
+    """
 
     task: NDArray[np.int32]
     label: NDArray[np.int32]
     features: dict[int, NDArray[np.int32]]
-    weights: NDArray[np.float64]
+    weights: NDArray[Any]
+    n_rows: NDArray[np.int64] | None = None
+
+    @property
+    def again(self) -> bool:
+        """Whether these rows have come before."""
+        return self.n_rows is not None and len(self.n_rows) < len(self.task)
 
 
 class GrowingTables:
@@ -34,9 +44,8 @@ class GrowingTables:
         Counts of rows, those without a label first.
     """
 
-    def __init__(self, n_features: int, weighted: bool) -> None:
+    def __init__(self, n_features: int, dtype: np.dtype[Any]) -> None:
         self.n_tasks = self.n_labels = 0
-        dtype = np.float64 if weighted else np.int32
         self.features: list[NDArray[Any]] = [np.zeros((1, 1), dtype=dtype) for _ in range(n_features)]
         self.rows: NDArray[Any] = np.zeros((0, 1), dtype=dtype)
 
@@ -46,7 +55,7 @@ class GrowingTables:
         whose = _table_rows(batch.task, batch.label, self.n_labels)
         for f, codes in batch.features.items():
             _add(self.features[f], whose, codes, batch.weights)
-        if not again:
+        if not (again or batch.again):
             _add(self.rows, batch.task.astype(np.int64), batch.label + np.int32(1), batch.weights)
 
     def of_feature(self, f: int) -> NDArray[Any]:

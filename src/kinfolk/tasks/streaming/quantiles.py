@@ -17,6 +17,11 @@ _DIGITS = 1 << 16
 _SLACK = 1.0 - 1e-12
 
 
+def quantile_ranks(total: float, n_bins: int) -> NDArray[np.float64]:
+    """Weight that is reached at each inner edge of bins of equal weight."""
+    return np.asarray(total * np.arange(1, n_bins) / n_bins * _SLACK)
+
+
 class QuantileSearch:
     """Search for the inner edges of bins of equal weight; NaN is no value.
 
@@ -51,8 +56,7 @@ class QuantileSearch:
     def narrow(self) -> None:
         """End a pass: settle the next bits of every quantile."""
         if self._below is None:
-            total = self._mass.sum()
-            self._wanted = total * np.arange(1, self._n_bins) / self._n_bins * _SLACK
+            self._wanted = quantile_ranks(self._mass.sum(), self._n_bins)
             self._below = np.zeros(self._n_bins - 1)
         own = np.searchsorted(self._prefixes, self._prefix)
         for k, mass in enumerate(self._mass[own]):

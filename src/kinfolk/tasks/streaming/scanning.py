@@ -154,14 +154,19 @@ def scan(source: Any, text: Collection[str] = (), csv: Csv = USUAL_CSV) -> Scan:
     if isinstance(source, Scan):
         return source
     if isinstance(source, pl.LazyFrame):
-        return Scan(_plain(source), "the query", "table", None)
+        return Scan(plain_types(source), "the query", "table", None)
     if isinstance(source, pl.DataFrame):
-        return Scan(_plain(source.lazy()), "the table", "table", source.height)
+        return Scan(plain_types(source.lazy()), "the table", "table", source.height)
     if isinstance(source, io.IOBase):
         return _scan_csv(io.BytesIO(source.read()), "standard input", csv, text)
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"rows are counted in a file, a polars frame or a query, not in {type(source).__name__}")
+        raise TypeError(
+            "rows are counted in a file, a folder of Parquet files, a frame or query of polars, a DuckDB relation, a "
+            f"Dask or a Spark DataFrame, not in {type(source).__name__}"
+        )
     path = Path(source)
+    if path.is_dir():
+        return _scan_folder(path)
     ending = _ending(path, csv)
     # Opened once to learn what is wrong with it in the system's own words.
     with path.open("rb"):
@@ -173,7 +178,16 @@ def scan(source: Any, text: Collection[str] = (), csv: Csv = USUAL_CSV) -> Scan:
     with one_sentence(str(path), kind):
         query = pl.scan_parquet(path, glob=False) if kind == "Parquet" else pl.scan_ipc(path, glob=False)
         # Both formats say in a few bytes how many rows they hold.
-        return Scan(_plain(query), str(path), kind, int(query.select(pl.len()).collect().item()))
+        return Scan(plain_types(query), str(path), kind, int(query.select(pl.len()).collect().item()))
+
+
+def _scan_folder(path: Path) -> Scan:
+    """All Parquet files of a folder and of those in it; a folder called ``column=value`` is a column."""
+    if not any(path.rglob("*.parquet")):
+        raise ValueError(f"{path} is a folder without a .parquet file")
+    with one_sentence(str(path), "Parquet"):
+        query = pl.scan_parquet(path / "**" / "*.parquet", hive_partitioning=True)
+        return Scan(plain_types(query), str(path), "Parquet", int(query.select(pl.len()).collect().item()))
 
 
 @contextmanager
@@ -228,7 +242,7 @@ def _scan_csv(source: Path | io.BytesIO, where: str, csv: Csv, text: Collection[
         query = pl.scan_csv(_anew(source), schema=chosen, **how)
         query = query.select(pl.nth(i).alias(name) for i, name in enumerate(names) if name)
         _warn_of_short_lines(source, where, separator, len(names))
-        return Scan(_plain(query.filter(~pl.all_horizontal(pl.all().is_null()))), where, "CSV", None, csv)
+        return Scan(plain_types(query.filter(~pl.all_horizontal(pl.all().is_null()))), where, "CSV", None, csv)
 
 
 def _warn_of_short_lines(source: Path | io.BytesIO, where: str, separator: str, n_columns: int) -> None:
@@ -259,7 +273,7 @@ def _anew(source: Path | io.BytesIO) -> Path | io.BytesIO:
     return io.BytesIO(source.getvalue()) if isinstance(source, io.BytesIO) else source
 
 
-def _plain(query: pl.LazyFrame) -> pl.LazyFrame:
+def plain_types(query: pl.LazyFrame) -> pl.LazyFrame:
     """Numbers of unusual types as usual ones; too long for 64 bits, they are names of things and stay exact as text."""
     return query.select(~pl.selectors.matches(_PANDAS_INDEX)).with_columns(
         pl.selectors.decimal().cast(pl.Float64), pl.selectors.by_dtype(pl.Int128, pl.UInt128).cast(pl.String)
