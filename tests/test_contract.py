@@ -15,6 +15,7 @@ from kinfolk import (
     PrototypeNB,
     SharedIHMM,
     SingleIHMM,
+    TransferClassifier,
 )
 
 
@@ -56,6 +57,7 @@ ESTIMATORS = [
     ClusteredNB(feature_prior="learn", concentration="learn"),
     ClusteredNB(numeric="gaussian"),
     AveragedNB({"none": NoSharingNB(), "kin": ClusteredNB()}, n_folds=2, random_state=0),
+    TransferClassifier(["complete sharing", "interactions"], n_folds=2, random_state=0),
     PrototypeNB(n_chains=2, n_burn_in=2, n_draws=3, random_state=0),
     BayesNets(),
     BayesMultinet(),
@@ -91,7 +93,7 @@ def exceptions(estimator):
     """Checks that an estimator does not pass, each with the reason."""
     if isinstance(estimator, _OneSequence):
         return _OF_SEQUENCES
-    if isinstance(estimator, AveragedNB):
+    if isinstance(estimator, AveragedNB | TransferClassifier):
         return dict.fromkeys(_WEIGHTS, _FOLDS)
     if not isinstance(estimator, LICAClassifier | LICARegressor):
         return {}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kinfolk.tasks.selection.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
     from kinfolk.tasks.streaming.counting import count_rows
     from kinfolk.transfer.averaged import AveragedNB
+    from kinfolk.transfer.classifier import TransferClassifier
     from kinfolk.transfer.comparison import evaluate
 
 __version__ = "0.1.0"
@@ -50,6 +51,7 @@ _HOME = {
     "SharedIHMM": "kinfolk.sequences.estimators.shared",
     "SingleIHMM": "kinfolk.sequences.estimators.single",
     "TaskKFold": "kinfolk.tasks.selection.splitters",
+    "TransferClassifier": "kinfolk.transfer.classifier",
     "UnseenWarning": "kinfolk.tasks.answering",
     "count_rows": "kinfolk.tasks.streaming.counting",
     "decide": "kinfolk.decisions",
@@ -83,6 +85,7 @@ __all__ = [
     "SharedIHMM",
     "SingleIHMM",
     "TaskKFold",
+    "TransferClassifier",
     "UnseenWarning",
     "count_rows",
     "decide",

@@ -50,6 +50,7 @@ _ESTIMATORS = (
     "SharedIHMM",
     "SingleIHMM",
     "DecisionClassifier",
+    "TransferClassifier",
 )
 
 
@@ -151,7 +152,7 @@ def _set_new_tasks(about: dict[str, Any], new_tasks: str) -> None:
     """Tell a saved model, and the models inside it, of which some know no tasks."""
     for inner in (*about.get("members", ()), *([about["model"]] if "model" in about else [])):
         _set_new_tasks(inner, new_tasks)
-    if about["family"] not in ("multinet", "decisions"):
+    if "params" in about and about["family"] not in ("multinet", "decisions"):
         about["params"]["new_tasks"] = new_tasks
 
 

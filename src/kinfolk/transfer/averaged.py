@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kinfolk.estimator import TaskClassifier
 from kinfolk.evidence import Evidence
-from kinfolk.explanation import Explanation
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.estimators.base import SharingNB
-from kinfolk.naive_bayes.estimators.fitted_attributes import MAX_SIMILARITY_TASKS
-from kinfolk.posterior import Archive, plain, schema_about, unplain
+from kinfolk.posterior import Archive, schema_about
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.answering import tell
-from kinfolk.tasks.keywords import task_by_keyword, third_by_keyword
-from kinfolk.tasks.schema import encode
+from kinfolk.tasks.keywords import third_by_keyword
 from kinfolk.tasks.streaming.counts import Counts
-from kinfolk.tasks.training import Columns, Labelled, Training, receive_labelled
+from kinfolk.tasks.training import Labelled
 from kinfolk.tasks.whole_fits import all_or_nothing
-from kinfolk.transfer.members import BELIEVED, MEMBERS, default_members, own_members
-from kinfolk.transfer.predictor import AveragedPredictor, member_archives
-from kinfolk.transfer.weights import by_evidence, by_stacking, make_folds
+from kinfolk.transfer.averaging import Average, Folds, ModelAverage, rows_of_every_task
+from kinfolk.transfer.held_out import joined, quietly
+from kinfolk.transfer.members import NAIVE_BAYES, NAIVE_BAYES_KINDS, Chosen, default_members, own_members
+from kinfolk.transfer.models import Member
+from kinfolk.transfer.sizes import SizeWeights
+from kinfolk.transfer.weights import by_evidence, by_stacking
 
 WEIGH_BY = ("held-out", "leave-one-out", "evidence", "conditional-evidence")
 
 
-class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
+class AveragedNB(ModelAverage):
     """The predictions of several naive Bayes models, averaged by how much each is to be believed.
 
     By default these are the models of the thesis: no sharing, complete sharing with label rates of the tasks' own, the
@@ -143,44 +141,32 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         fit_statistics : Learn from counts instead of rows.
         explain : What each feature, and each member, adds to the log odds.
         """
+        self._check_parameters()
+        table = self._receive(X, y, task, sample_weight)
         seed = self._draw_seed()
-        members = self._chosen_members(seed)
+        members, shares = self._choose(seed, len(table.arrival.known.tasks), len(table.labels.classes))
         for member in members.values():
-            member._check_parameters()
-        table = receive_labelled(
-            X,
-            y,
-            model=type(self).__name__,
-            task=task,
-            task_column=self.task_column,
-            new_tasks=self.new_tasks,
-            sample_weight=sample_weight,
-            unlabelled=self.unlabelled,
-        )
+            member.check()
         n_fits = len(members) * (1 + (self.n_folds if self.weigh_by == "held-out" else 0))
         with all_or_nothing(self), progress_bar("Fitting models", n_fits, self.verbose) as advance:
-
-            def fitted(member: SharingNB, training: Training) -> SharingNB:
-                known = training.known._replace(model=type(member).__name__)
-                model: SharingNB = clone(member)._learn_training(training._replace(known=known))
-                advance(1)
-                return model
-
-            jobs = zip(members.values(), self._codings(members, table), strict=True)
             with warnings.catch_warnings(record=self.members is None) as caught:
                 if caught is not None:
                     warnings.simplefilter("always")
-                whole = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitted)(*job) for job in jobs)
+                whole = self._learn_whole(members, table, advance)
             if caught is not None:
                 self._tell(caught, int(((table.labels.codes < 0) & table.arrival.counted).sum()))
-            self._keep(dict(zip(members, whole, strict=True)), seed)
+            self._log_evidence: list[Evidence] = []
+            believed = shares
             if self.weigh_by == "held-out":
-                believed = self._by_folds(members, fitted, table)
+                believed = self._by_folds(members, shares, table, seed, advance)
             elif self.weigh_by == "leave-one-out":
-                believed = self._by_rows_left_out()
+                believed = self._by_rows_left_out(whole, shares)
             else:
-                believed = self._by_evidence()
-            self.weights_ = dict(zip(members, believed.tolist(), strict=True))
+                believed, self._log_evidence = self._by_evidence(whole)
+            arrival, labels = table.arrival, table.labels.classes
+            weights = SizeWeights(np.ones(1), believed[None])
+            n_rows = rows_of_every_task(table)
+            self._keep(Average(arrival.known, labels, whole, weights, n_rows, seed, arrival.backend))
         return self
 
     def _tell(self, caught: Sequence[warnings.WarningMessage], n_unlabelled: int) -> None:
@@ -199,13 +185,53 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
             )
 
-    def _codings(self, members: Mapping[str, SharingNB], table: Labelled) -> list[Training]:
-        """Rows coded as each member wants them; the default members, given the same values, want them alike."""
-        codings: dict[tuple[Any, ...], Training] = {}
-        for columns in (member._columns() for member in members.values()):
-            same = _named(columns)
-            codings[same] = codings[same] if same in codings else table.coded(columns)
-        return [codings[_named(member._columns())] for member in members.values()]
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.weigh_by not in WEIGH_BY:
+            known = ", ".join(f'"{way}"' for way in WEIGH_BY)
+            raise ValueError(f"weigh_by={self.weigh_by!r} is not one of {known}")
+        told_otherwise = self.bins != 8 or self.categorical_features != "auto" or self.numeric != "bin"
+        if self.members is not None and told_otherwise:
+            raise ValueError(
+                "bins, numeric and categorical_features belong to the default members: give yours their own"
+            )
+
+    def _choose(self, seed: int, n_tasks: int, n_labels: int) -> Chosen:
+        plain_only = self.weigh_by in ("evidence", "conditional-evidence")
+        if self.members is None:
+            return default_members(NAIVE_BAYES, self, seed, n_tasks, n_labels, plain_only)
+        return own_members(self.members, self, seed, NAIVE_BAYES_KINDS, plain_only)
+
+    def _by_folds(
+        self, members: dict[str, Member], shares: Floats, table: Labelled, seed: int, advance: Callable[[int], None]
+    ) -> Floats:
+        """Hold rows out in parts, and stack what members fitted to the others say of them."""
+        folds = Folds.of(table, self.n_folds, np.random.default_rng(seed))
+        if not folds.parts:
+            return shares
+        every = list(members.values())
+        found = joined(quietly(self.n_jobs, [(folds.hold_out, every, part, advance) for part in folds.parts]))
+        return by_stacking(found.log_probability, found.weights, shares)
+
+    def _by_rows_left_out(self, members: Mapping[str, Any], shares: Floats) -> Floats:
+        """Stack what members say of each row in closed form, as if they had not seen it."""
+        models = [member.fitted for member in members.values()]
+        left_out = [model._leave_out(model._result.rows) for model in models]
+        own = [
+            each.log_predictive(model.temper_, model._result.averaged)[np.arange(len(each.labels)), each.labels]
+            for each, model in zip(left_out, models, strict=True)
+        ]
+        return by_stacking(np.column_stack(own), left_out[0].weights, shares)
+
+    def _by_evidence(self, members: Mapping[str, Any]) -> tuple[Floats, list[Evidence]]:
+        """Posterior probabilities of members that were equally probable, and their evidence."""
+        models = {name: member.fitted for name, member in members.items()}
+        if self.weigh_by == "evidence":
+            _check_evidence_is_of_the_same(models)
+            found = [model._evidence() for model in models.values()]
+        else:
+            found = [model.conditional_evidence() for model in models.values()]
+        return by_evidence(np.array([evidence.value for evidence in found])), found
 
     def fit_statistics(
         self,
@@ -243,122 +269,28 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
                 f"weigh_by={self.weigh_by!r} weighs models by what they say of single rows, which counts do not hold: "
                 'give weigh_by="evidence"'
             )
+        self._check_parameters()
         seed = self._draw_seed()
-        members = self._chosen_members(seed)
+        members, _ = self._choose(seed, 1, 1)
         with (
             all_or_nothing(self),
             progress_bar("Fitting models", len(members), self.verbose) as advance,
         ):
 
-            def fitted(member: SharingNB) -> SharingNB:
-                model: SharingNB = clone(member).fit_statistics(feature_counts, label_counts, tasks, n_values=n_values)
+            def learnt(member: Any) -> Any:
+                model = clone(member.fitted).fit_statistics(feature_counts, label_counts, tasks, n_values=n_values)
                 advance(1)
-                return model
+                return member._replace(fitted=model)
 
-            whole = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitted)(one) for one in members.values())
-            self._keep(dict(zip(members, whole, strict=True)), seed)
-            self.weights_ = dict(zip(members, self._by_evidence().tolist(), strict=True))
+            done = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(learnt)(one) for one in members.values())
+            believed, self._log_evidence = self._by_evidence(dict(zip(members, done, strict=True)))
+            fit = done[0].fitted._result
+            n_rows = np.append(fit.data.statistics.label_counts.sum(axis=1).astype(np.float64), 0.0)
+            weights = SizeWeights(np.ones(1), believed[None])
+            known = fit.known._replace(model=type(self).__name__)
+            named = dict(zip(members, done, strict=True))
+            self._keep(Average(known, fit.classes, named, weights, n_rows, seed, fit.backend))
         return self
-
-    def _draw_seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-    def _keep(self, members: dict[str, SharingNB], seed: int) -> None:
-        """Keep fitted members, and what all of them know of the data."""
-        self.members_, self._seed = members, seed
-        self._log_evidence: list[Evidence] = []
-        first = next(iter(members.values()))
-        self.classes_, self.tasks_ = first.classes_, first.tasks_
-        self._remember_columns(first._result.known)
-
-    def _chosen_members(self, seed: int) -> dict[str, SharingNB]:
-        """The members to fit, by name."""
-        if self.weigh_by not in WEIGH_BY:
-            known = ", ".join(f'"{way}"' for way in WEIGH_BY)
-            raise ValueError(f"weigh_by={self.weigh_by!r} is not one of {known}")
-        if not isinstance(self.n_folds, int | np.integer) or self.n_folds < 2:
-            raise ValueError(f"n_folds={self.n_folds!r}: a whole number of at least 2 is needed")
-        plain_only = self.weigh_by in ("evidence", "conditional-evidence")
-        if self.members is None:
-            return default_members(self, seed, plain_only)
-        if self.bins != 8 or self.categorical_features != "auto" or self.numeric != "bin":
-            raise ValueError(
-                "bins, numeric and categorical_features belong to the default members: give yours their own"
-            )
-        return own_members(self.members, self, seed, plain_only)
-
-    def _shares(self, members: Mapping[str, SharingNB]) -> Floats:
-        """How far members are believed before any row is seen: a user's own, all alike."""
-        if self.members is not None:
-            return np.full(len(members), 1.0 / len(members))
-        return np.array([BELIEVED[name] for name in members])
-
-    def _by_folds(self, members: dict[str, SharingNB], fitted: Any, table: Labelled) -> Floats:
-        """Hold rows out in parts, and stack what members fitted to the others say of them."""
-        code, weights = table.labels.codes, table.arrival.weights
-        counts = np.ones(len(code)) if weights is None else weights
-        fold = make_folds(code, counts, self.n_folds, np.random.default_rng(self._seed))
-        held = [fold == part for part in range(self.n_folds) if (fold == part).any()]
-        kept = [part for part in held if len(np.unique(code[~part & (code >= 0) & (counts > 0)])) > 1]
-        if not kept:
-            return self._shares(members)
-
-        def held_out(part: NDArray[np.bool_]) -> Floats:
-            learnt_from = table.take(~part)
-            asked = table.asked(part, learnt_from.arrival.known)
-            # A label that only a row held out has: no member could know it.
-            place = encode(self.classes_[code[part]], learnt_from.labels.classes.tolist())
-            own = []
-            for member, training in zip(members.values(), self._codings(members, learnt_from), strict=True):
-                answering = fitted(self._for_weighing(member), training)._predictor()
-                log_p = answering.log_predictive(answering.code(asked))
-                own.append(np.where(place >= 0, log_p[np.arange(len(place)), place], 0.0))
-            return np.column_stack(own)
-
-        with warnings.catch_warnings():
-            # What there is to tell about a member was told when it was fitted to all rows.
-            warnings.simplefilter("ignore")
-            done = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(held_out)(part) for part in kept)
-        return by_stacking(np.concatenate(done), np.concatenate([counts[part] for part in kept]), self._shares(members))
-
-    def _for_weighing(self, member: SharingNB) -> SharingNB:
-        """A member as it is fitted to some of the rows: a default one samples one short chain, enough to weigh it."""
-        return clone(member).set_params(n_chains=1, n_burn_in=50, n_draws=50) if self.members is None else member
-
-    def _by_rows_left_out(self) -> Floats:
-        """Stack what members say of each row in closed form, as if they had not seen it."""
-        left_out = [member._leave_out(member._result.rows) for member in self.members_.values()]
-        own = [
-            each.log_predictive(member.temper_, member._result.averaged)[np.arange(len(each.labels)), each.labels]
-            for each, member in zip(left_out, self.members_.values(), strict=True)
-        ]
-        return by_stacking(np.column_stack(own), left_out[0].weights, self._shares(self.members_))
-
-    def _by_evidence(self) -> Floats:
-        """Posterior probabilities of members that were equally probable."""
-        if self.weigh_by == "evidence":
-            self._check_evidence_is_of_the_same()
-            self._log_evidence = [member._evidence() for member in self.members_.values()]
-        else:
-            self._log_evidence = [member.conditional_evidence() for member in self.members_.values()]
-        return by_evidence(np.array([evidence.value for evidence in self._log_evidence]))
-
-    def _check_evidence_is_of_the_same(self) -> None:
-        """Refuse members whose evidence is of other data than that of the first: of other values, or other rows."""
-        (first_name, first), *others = self.members_.items()
-        for name, member in others:
-            if schema_about(member._result.schema) != schema_about(first._result.schema):
-                raise ValueError(
-                    f"members {first_name!r} and {name!r} have other categories, bins or densities of their columns, "
-                    'so that their evidence is of different data: make them alike, or weigh by "held-out"'
-                )
-        using = {name: member._uses_unlabelled() for name, member in self.members_.items()}
-        if first._result.data.n_unlabelled and len(set(using.values())) > 1:
-            left_out = next(name for name, uses in using.items() if not uses)
-            raise ValueError(
-                f"member {left_out!r} leaves rows without a label out and others use them, so that their evidence is "
-                'of different rows: take inference="gibbs", or weigh by "held-out"'
-            )
 
     @property
     def log_evidence_(self) -> float:
@@ -368,50 +300,6 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
             raise AttributeError('log_evidence_ comes with weigh_by="evidence" or "conditional-evidence"')
         values = [evidence.value for evidence in self._log_evidence]
         return float(logsumexp(values) - np.log(len(values)))
-
-    @property
-    def similarity_(self) -> Floats:
-        """Probability that two tasks share their feature rates, the members' averaged by their weights."""
-        return self._average(lambda member: member.similarity_)
-
-    def similarity(self, tasks: Any) -> Floats:
-        """Probability that two of the given tasks share their feature rates.
-
-        Parameters
-        ----------
-        tasks : array-like of shape (n,)
-            Tasks of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n, n)
-
-        See Also
-        --------
-        similarity_ : The same for all tasks.
-        """
-        return self._average(lambda member: member.similarity(tasks))
-
-    @property
-    def partition_(self) -> NDArray[np.int64]:
-        """The partition of a member that agrees best with the averaged similarity, summed over pairs of tasks."""
-        check_is_fitted(self)
-        partitions = [member.partition_ for member in self.members_.values()]
-        if len(self.tasks_) > MAX_SIMILARITY_TASKS:
-            return np.asarray(partitions[int(np.argmax(list(self.weights_.values())))])
-        similarity = self.similarity_
-        loss = [np.abs((z[:, None] == z[None, :]) - similarity).sum() for z in partitions]
-        return np.asarray(partitions[int(np.argmin(loss))])
-
-    def _average(self, ask: Any) -> Floats:
-        check_is_fitted(self)
-        return np.asarray(sum(self.weights_[name] * ask(member) for name, member in self.members_.items()))
-
-    def _predictor(self) -> AveragedPredictor:
-        check_is_fitted(self)
-        return AveragedPredictor(
-            [member._predictor() for member in self.members_.values()], np.array(list(self.weights_.values()))
-        )
 
     @third_by_keyword
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
@@ -437,81 +325,30 @@ class AveragedNB(TaskClassifier, ClassifierMixin, BaseEstimator):
         """
         return super().score(X, y, sample_weight, task=task)
 
-    @task_by_keyword
-    def explain(self, X: Any, *, task: Any = None) -> Explanation:
-        """What each feature added to the log odds of each row, members' explanations averaged by their weights.
-
-        What the logarithm of an average has beyond the average of logarithms is in the remainder.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; it may be left out where there is only one, or a column holds it.
-
-        Returns
-        -------
-        Explanation
-
-        See Also
-        --------
-        members_ : The models that are averaged, each of which explains itself.
-        """
-        check_is_fitted(self)
-        parts = {name: member.explain(X, task=task) for name, member in self.members_.items()}
-        first: Explanation = next(iter(parts.values()))
-        averaged: dict[str, Any] = {
-            field: sum(self.weights_[name] * getattr(part, field) for name, part in parts.items())
-            for field in ("label_part", "feature_part", "own", "kin", "everybody", "prior")
-        }
-        remainder = self.predict_log_proba(X, task=task) - averaged["label_part"] - averaged["feature_part"].sum(axis=1)
-        return first._replace(**averaged, remainder=remainder)
-
     def _to_archive(self) -> Archive:
-        check_is_fitted(self)
-        archives = [member._to_archive() for member in self.members_.values()]
-        params = self.get_params(deep=False) | {"members": None}
-        if not isinstance(params["random_state"], int | np.integer | None):
-            params["random_state"] = self._seed
-        about = {
-            "family": "averaged",
-            "estimator": type(self).__name__,
-            "params": {name: plain(value, name) for name, value in params.items()},
-            "names": list(self.members_),
-            "own_members": self.members is not None,
-            "seed": self._seed,
-            "weights": list(self.weights_.values()),
-            "evidence": [list(evidence) for evidence in self._log_evidence],
-            "members": [archive.about for archive in archives],
-        }
-        arrays = {f"{i}.{name}": array for i, archive in enumerate(archives) for name, array in archive.arrays.items()}
-        return Archive(about, arrays)
+        archive = super()._to_archive()
+        return archive._replace(about=archive.about | {"evidence": [list(evidence) for evidence in self._log_evidence]})
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:
-        about = archive.about
-        model = cls(**{name: unplain(value) for name, value in about["params"].items()})
-        parts, weights = member_archives(archive)
-        fitted = [MEMBERS[part.about["estimator"]]._from_archive(part) for part in parts]
-        model._keep(dict(zip(about["names"], fitted, strict=True)), int(about["seed"]))
-        model.weights_ = dict(zip(about["names"], weights.tolist(), strict=True))
-        if about["own_members"]:
-            model.members = {name: clone(member) for name, member in model.members_.items()}
-        model._log_evidence = [Evidence(*evidence) for evidence in about["evidence"]]
+        model = super()._from_archive(archive)
+        model._log_evidence = [Evidence(*evidence) for evidence in archive.about["evidence"]]
         return model
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "weights_")
-
-
-def _named(columns: Columns) -> tuple[Any, ...]:
-    """What tells a way to read columns from another: bins are the same whether or not a model has densities."""
-    given = columns.categorical_features, columns.bins, columns.numeric
-    return *map(id, given), columns.weighs, columns.numeric != "bin" and columns.counts_alone is not None
+def _check_evidence_is_of_the_same(members: Mapping[str, SharingNB]) -> None:
+    """Refuse members whose evidence is of other data than that of the first: of other values, or other rows."""
+    (first_name, first), *others = members.items()
+    for name, member in others:
+        if schema_about(member._result.schema) != schema_about(first._result.schema):
+            raise ValueError(
+                f"members {first_name!r} and {name!r} have other categories, bins or densities of their columns, "
+                'so that their evidence is of different data: make them alike, or weigh by "held-out"'
+            )
+    using = {name: member._uses_unlabelled() for name, member in members.items()}
+    if first._result.data.n_unlabelled and len(set(using.values())) > 1:
+        left_out = next(name for name, uses in using.items() if not uses)
+        raise ValueError(
+            f"member {left_out!r} leaves rows without a label out and others use them, so that their evidence is "
+            'of different rows: take inference="gibbs", or weigh by "held-out"'
+        )

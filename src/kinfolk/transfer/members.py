@@ -1,76 +1,146 @@
-"""The naive Bayes models that are averaged: four by default, each with what the average was told, or a user's own."""
+"""The models that are averaged: default ones, each a line of a table, or a user's own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from kinfolk.naive_bayes.estimators.base import SharingNB
+from kinfolk.lica.estimators.classifier import LICAClassifier
 from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.naive_bayes.estimators.parameters import is_learn
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
+from kinfolk.transfer.models import Member, NaiveBayesMember, SourcesMember, TreesMember
 
-MEMBERS: dict[str, type[SharingNB]] = {
-    each.__name__: each for each in (NoSharingNB, CompleteSharingNB, PrototypeNB, ClusteredNB)
-}
+_MOST_SOURCES = 4
+
+
+class Told(NamedTuple):
+    """What a default member is told: parameters that all have, the seed, and how many tasks and labels there are."""
+
+    common: dict[str, Any]
+    seed: int
+    n_tasks: int
+    n_labels: int
+
+
+class Line(NamedTuple):
+    """A default member: how it is made, and how far it is believed before any row is seen.
+
+    ``most_labels`` and ``fewest_tasks`` are what its model needs.
+    """
+
+    make: Callable[[Told], Member]
+    share: float
+    most_labels: int | None = None
+    fewest_tasks: int = 1
+
+    def suits(self, told: Told) -> bool:
+        """Whether its model is one for these data."""
+        return told.n_tasks >= self.fewest_tasks and (self.most_labels is None or told.n_labels <= self.most_labels)
+
+
+def _naive_bayes(build: Callable[..., Any], **own: Any) -> Callable[[Told], Member]:
+    return lambda told: NaiveBayesMember(build(**told.common | {"random_state": told.seed} | own), shortened=True)
+
+
+def _prototype(told: Told) -> Member:
+    return _naive_bayes(PrototypeNB, numeric=_in_bins(told.common["numeric"]))(told)
+
+
+def _sources(told: Told) -> Member:
+    n_sources = min(_MOST_SOURCES, max(1, told.n_tasks // 3))
+    return SourcesMember(LICAClassifier(n_sources, random_state=told.seed, verbose=False))
+
+
 # How far the default members are believed before any row is seen. With up to four rows of a task (18 sizes of the six
 # real sets of `kinfolk reproduce sharing-real`), complete sharing was best 10 times and prototypes and clusters 4 times
 # each; where it was not the best it lost little, and where it was the others lost much. Where tasks are of other kinds,
 # a few dozen rows show it.
-BELIEVED = {"no sharing": 0.01, "complete sharing": 0.87, "prototype": 0.10, "clustered": 0.02}
+NAIVE_BAYES: dict[str, Line] = {
+    "no sharing": Line(_naive_bayes(NoSharingNB), 0.01),
+    "complete sharing": Line(_naive_bayes(CompleteSharingNB, share_labels=False), 0.87),
+    "prototype": Line(_prototype, 0.10),
+    "clustered": Line(_naive_bayes(ClusteredNB), 0.02),
+}
+CLASSIFIERS: dict[str, Line] = NAIVE_BAYES | {
+    "sources": Line(_sources, 0.50, most_labels=2, fewest_tasks=3),
+    "interactions": Line(lambda told: TreesMember(told.seed), 0.10),
+}
+# What a user's own members may be, each by the kind of model that it is.
+NAIVE_BAYES_KINDS = (NoSharingNB, CompleteSharingNB, PrototypeNB, ClusteredNB)
+KINDS: dict[type[Any], Callable[[Any], Member]] = {
+    **dict.fromkeys(NAIVE_BAYES_KINDS, NaiveBayesMember),
+    LICAClassifier: SourcesMember,
+}
 # Parameters that all members have from the average, and those that the default ones have beside.
 _OF_THE_AVERAGE = ("task_column", "new_tasks", "unlabelled")
 _COMMON = (*_OF_THE_AVERAGE, "categorical_features", "bins", "numeric", "verbose")
 _PLAIN = {"label_prior": 1.0, "feature_prior": 1.0, "temper": 1.0}
 
 
-def default_members(average: Any, seed: int, plain_only: bool) -> dict[str, SharingNB]:
-    """The default members by name, with the parameters of the average; ``plain_only`` where evidence weighs them."""
+class Chosen(NamedTuple):
+    """Members to fit, by name, and how far each is believed before any row is seen."""
+
+    members: dict[str, Member]
+    shares: np.ndarray[Any, np.dtype[np.float64]]
+
+
+def default_members(
+    lines: Mapping[str, Line], average: Any, seed: int, n_tasks: int, n_labels: int, plain_only: bool = False
+) -> Chosen:
+    """Default members with the parameters of the average; ``plain_only`` where evidence weighs them."""
     # Learnt priors have seen the labels whose evidence they are to be weighed by.
     common = {name: getattr(average, name) for name in _COMMON} | (_PLAIN if plain_only else {})
-    common["random_state"] = seed
-    in_bins = common | {"numeric": _in_bins(average.numeric)}
-    return {
-        "no sharing": NoSharingNB(**common),
-        "complete sharing": CompleteSharingNB(share_labels=False, **common),
-        "prototype": PrototypeNB(**in_bins),
-        "clustered": ClusteredNB(**common),
-    }
+    told = Told(common, seed, n_tasks, n_labels)
+    suited = {name: line for name, line in lines.items() if line.suits(told)}
+    if not suited:
+        raise ValueError(f"none of the members {', '.join(lines)} suits {n_tasks} tasks and {n_labels} labels")
+    shares = np.array([line.share for line in suited.values()])
+    return Chosen({name: line.make(told) for name, line in suited.items()}, shares / shares.sum())
 
 
-def own_members(given: Any, average: Any, seed: int, plain_only: bool) -> dict[str, SharingNB]:
-    """A user's own members by name, as copies; those without a seed of their own have the average's."""
+def own_members(given: Any, average: Any, seed: int, kinds: Sequence[type[Any]], plain_only: bool = False) -> Chosen:
+    """A user's own members by name, as copies, all believed alike; those without a seed have the average's."""
+    known = "naive Bayes models" if len(kinds) < len(KINDS) else "models"
     if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
-        raise ValueError(f"members={given!r}: a list or a mapping of naive Bayes models is needed")
+        raise ValueError(f"members={given!r}: a list or a mapping of {known} is needed")
     named = given if isinstance(given, Mapping) else {f"{i + 1}: {type(m).__name__}": m for i, m in enumerate(given)}
     if not named:
         raise ValueError("members is empty: at least one model is needed")
+    members = {}
     for name, member in named.items():
-        if not isinstance(member, SharingNB):
-            raise ValueError(f"member {name!r} is a {type(member).__name__}, not a naive Bayes model of kinfolk")
-        learns = [key for key in ("label_prior", "feature_prior") if is_learn(getattr(member, key))]
-        if plain_only and learns:
-            raise ValueError(
-                f'member {name!r} has {learns[0]}="learn": what was learnt has seen the labels whose evidence is '
-                'to weigh it, so give numbers, or weigh by "held-out"'
-            )
-        if plain_only and not (isinstance(member.temper, int | float | np.number) and member.temper == 1.0):
-            raise ValueError(
-                f"member {name!r} has temper={member.temper!r}: evidence knows no tempering, so weigh by "
-                '"held-out" or "leave-one-out"'
-            )
-    for_all = {name: getattr(average, name) for name in _OF_THE_AVERAGE}
-    return {
-        name: clone(member).set_params(
-            **for_all, random_state=seed if member.random_state is None else member.random_state
+        if type(member) not in kinds:
+            what = "a naive Bayes model of kinfolk" if len(kinds) < len(KINDS) else "a model that can be averaged"
+            raise ValueError(f"member {name!r} is a {type(member).__name__}, not {what}")
+        if plain_only:
+            _refuse_learnt(name, member)
+        own = member.get_params(deep=False)
+        told = {key: getattr(average, key) for key in _OF_THE_AVERAGE if key in own}
+        copy = clone(member).set_params(
+            **told, random_state=seed if own["random_state"] is None else own["random_state"]
         )
-        for name, member in named.items()
-    }
+        members[name] = KINDS[type(member)](copy)
+    return Chosen(members, np.full(len(members), 1.0 / len(members)))
+
+
+def _refuse_learnt(name: str, member: Any) -> None:
+    """Refuse a member whose evidence would be of what has seen the labels."""
+    learns = [key for key in ("label_prior", "feature_prior") if is_learn(getattr(member, key))]
+    if learns:
+        raise ValueError(
+            f'member {name!r} has {learns[0]}="learn": what was learnt has seen the labels whose evidence is '
+            'to weigh it, so give numbers, or weigh by "held-out"'
+        )
+    if not (isinstance(member.temper, int | float | np.number) and member.temper == 1.0):
+        raise ValueError(
+            f"member {name!r} has temper={member.temper!r}: evidence knows no tempering, so weigh by "
+            '"held-out" or "leave-one-out"'
+        )
 
 
 def _in_bins(numeric: Any) -> Any:

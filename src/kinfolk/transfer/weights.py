@@ -7,6 +7,7 @@ Yao, Vehtari, Simpson and Gelman 2018).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -72,16 +73,97 @@ def by_stacking(log_probability: Floats, weights: Floats, shares: Floats | None 
     def value(w: Floats) -> float:
         return float(weights @ np.log(relative @ w) - w @ np.log(w / shares))
 
-    believed = shares / shares.sum()
+    def derivatives(w: Floats) -> tuple[Floats, Floats]:
+        ratio = relative / (relative @ w)[:, None]
+        slope = weights @ ratio - np.log(w / shares)
+        return slope, (ratio * weights[:, None]).T @ ratio + np.diag(1.0 / w)
+
+    return _climb(shares / shares.sum(), np.ones((1, n_models)), value, derivatives)
+
+
+def by_sizes(
+    log_probability: Floats, weights: Floats, hats: Floats, shares: Floats, strength: float = 10.0
+) -> tuple[Floats, Floats]:
+    """Weights by stacking that may differ between tasks of few rows and of many.
+
+    Parameters
+    ----------
+    log_probability : array of shape (n_rows, n_models)
+        What each model, not having seen the row, gave its label.
+    weights : array of shape (n_rows,)
+        How often each row counts.
+    hats : array of shape (n_rows, n_sizes)
+        How much of each size a row's task has, adding up to one (:func:`kinfolk.transfer.sizes.hats`).
+    shares : array of shape (n_models,)
+        How far each model is believed before any row is seen.
+    strength : float, default=10
+        How strongly sizes are drawn to each other.
+
+    Returns
+    -------
+    of_sizes : array of shape (n_sizes, n_models)
+        With what all sizes have in common, v, the maximum of
+
+            Σ_i log Σ_s h_is Σ_m w_sm p_mi − λ Σ_s Σ_m w_sm log(w_sm/v_m) − Σ_m v_m log(v_m/q_m),
+
+        a concave function of all weights together. A size without rows has w_s = v.
+    in_common : array of shape (n_models,)
+
+    Examples
+    --------
+    >>> right, wrong = np.log(0.9), np.log(0.1)
+    >>> log_p = np.array([[right, wrong]] * 40 + [[wrong, right]] * 40)  # the first is right of small tasks alone
+    >>> hats = np.repeat([[1.0, 0.0], [0.0, 1.0]], 40, axis=0)
+    >>> by_sizes(log_p, np.ones(80), hats, np.array([0.5, 0.5]))[0].round(1).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    relative = np.exp(log_probability - log_probability.max(axis=1, keepdims=True))
+    (_, n_models), n_sizes = relative.shape, hats.shape[1]
+    design = (hats[:, :, None] * relative[:, None, :]).reshape(len(relative), -1)
+    blocks = np.repeat(np.eye(n_sizes + 1), n_models, axis=1)
+
+    def parts(z: Floats) -> tuple[Floats, Floats]:
+        return z[:n_models], z[n_models:].reshape(n_sizes, n_models)
+
+    def value(z: Floats) -> float:
+        v, w = parts(z)
+        apart = strength * (w * np.log(w / v)).sum() + v @ np.log(v / shares)
+        return float(weights @ np.log(design @ w.ravel()) - apart)
+
+    def derivatives(z: Floats) -> tuple[Floats, Floats]:
+        v, w = parts(z)
+        ratio = design / (design @ w.ravel())[:, None]
+        of_sizes = weights @ ratio - strength * (np.log(w / v) + 1.0).ravel()
+        in_common = strength * w.sum(axis=0) / v - np.log(v / shares)
+        curvature = np.zeros((len(z), len(z)))
+        curvature[:n_models, :n_models] = np.diag(1.0 / v + strength * w.sum(axis=0) / v**2)
+        across = -strength * np.tile(np.diag(1.0 / v), n_sizes)
+        curvature[:n_models, n_models:], curvature[n_models:, :n_models] = across, across.T
+        curvature[n_models:, n_models:] = (ratio * weights[:, None]).T @ ratio + np.diag(strength / w.ravel())
+        return np.concatenate([in_common, of_sizes]), curvature
+
+    start = np.tile(shares / shares.sum(), n_sizes + 1)
+    in_common, of_sizes = parts(_climb(start, blocks, value, derivatives))
+    return of_sizes, in_common
+
+
+def _climb(
+    start: Floats, blocks: Floats, value: Callable[[Floats], float], derivatives: Callable[[Floats], Any]
+) -> Floats:
+    """The maximum of a concave function of weights that add up to one in every block, by Newton's steps.
+
+    ``derivatives`` gives the slope and the curvature with its sign turned.
+    """
+    believed = start
     for _ in range(_MAX_STEPS):
-        ratio = relative / (relative @ believed)[:, None]
-        slope = weights @ ratio - np.log(believed / shares)
-        # A step of Newton's within weights that add up to one, in units of √w: there the divergence, whose curvature
-        # is 1/w, is as well behaved for a model that is nearly out as for the others.
+        slope, curvature = derivatives(believed)
+        # In units of √w: there the divergence, whose curvature is 1/w, is as well behaved for a model that is nearly
+        # out as for the others.
         unit = np.sqrt(believed)
-        curvature = (ratio * weights[:, None]).T @ ratio * np.outer(unit, unit) + np.eye(n_models)
-        free, held = np.linalg.solve(curvature, np.column_stack([unit * slope, unit])).T
-        step = unit * (free - held * (unit @ free) / (unit @ held))
+        held = blocks * unit
+        solved = np.linalg.solve(curvature * np.outer(unit, unit), np.column_stack([unit * slope, held.T]))
+        free, along = solved[:, 0], solved[:, 1:]
+        step = unit * (free - along @ np.linalg.solve(held @ along, held @ free))
         gain = float(slope @ step)
         if gain < _SETTLED:
             break
@@ -91,7 +173,7 @@ def by_stacking(log_probability: Floats, weights: Floats, shares: Floats | None 
         while length > _SETTLED and value(believed + length * step) < before + 0.1 * length * gain:
             length /= 2.0
         believed = believed + length * step
-        believed /= believed.sum()
+        believed = believed / (blocks.T @ (blocks @ believed))
     return np.asarray(believed)
 
 

@@ -1,0 +1,204 @@
+"""TransferClassifier: one classifier for people who do not want to choose."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kinfolk.maths.arrays import Floats
+from kinfolk.progress import progress_bar
+from kinfolk.tasks.frames import make_frame
+from kinfolk.tasks.training import Labelled
+from kinfolk.tasks.whole_fits import all_or_nothing
+from kinfolk.transfer.averaging import Average, Folds, ModelAverage, rows_of_every_task
+from kinfolk.transfer.held_out import in_rounds, tasks_held_out, weigh
+from kinfolk.transfer.members import CLASSIFIERS, KINDS, Chosen, default_members, own_members
+from kinfolk.transfer.models import Member
+from kinfolk.transfer.sizes import SizeWeights
+
+# A member that is believed less by tasks of every size is not fitted to all rows.
+_HARDLY = 0.01
+
+
+class TransferClassifier(ModelAverage):
+    """The classifier to take if you do not know which: several kinds of model, each believed as far as it predicts.
+
+    Naive Bayes that shares in four ways, linear models with latent sources, and boosted trees learn from any table.
+    They are weighed by how well each predicts rows held out of tasks, and tasks held out whole; the weights depend on
+    how many rows a task has, so that large tasks may stand by themselves while small and new ones lean on others.
+
+    Parameters
+    ----------
+    members : sequence of str, mapping or sequence of estimators, optional
+        Which models to weigh: some of the names in ``kinfolk.transfer.members.CLASSIFIERS``, or estimators of kinfolk,
+        by names of your own if given as a mapping. All of the former by default.
+    n_folds : int, default=5
+        Parts of the rows that are held out in turn; where rows are many, fewer are enough.
+    task_column : str or int, optional
+        The column of the table that holds the task.
+    new_tasks : {"warn", "expected"}, default="warn"
+        Whether to warn where most rows to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
+    unlabelled : optional
+        A label that marks a row without one, beside None and NaN.
+    random_state : int, RandomState or None
+        Seed of what is held out and of the members that sample.
+    n_jobs : int or None
+        Fits run side by side (threads, through joblib); the result does not depend on it.
+    verbose : bool, optional
+        Show progress on standard error; by default on a terminal, once it takes more than a second.
+
+    Attributes
+    ----------
+    members_ : dict
+        The members that are believed, fitted to all rows, by name.
+    weights_ : dict
+        How far each is believed, on the average over tasks; the weights add up to one.
+    weights_by_rows_ : frame
+        How far each is believed by how many rows a task has, 0 for new tasks: rows, member, weight.
+    classes_, tasks_ : arrays
+        Labels and tasks, sorted.
+    similarity_, partition_ : arrays
+        Of the members that cluster tasks: probabilities that two tasks share, averaged; and the one of their
+        partitions that agrees best.
+
+    See Also
+    --------
+    AveragedNB : The same restricted to naive Bayes.
+    TransferRegressor : The same for numbers.
+    evaluate : Compare models on rows held out.
+
+    References
+    ----------
+    D. H. Wolpert, "Stacked Generalization", Neural Networks 5, 1992.
+    Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using Stacking to Average Bayesian Predictive Distributions",
+    Bayesian Analysis 13, 2018.
+
+    Examples
+    --------
+    >>> from kinfolk import TransferClassifier
+    >>> X = [["red", 1.5], ["blue", 2.5]] * 30
+    >>> y = ["stop", "go"] * 20 + ["go", "stop"] * 10
+    >>> task = ["ann"] * 20 + ["bob"] * 20 + ["eve"] * 20
+    >>> model = TransferClassifier(random_state=0).fit(X, y, task=task)
+    >>> model.predict([["red", None], ["red", 2.0]], task=["ann", "eve"]).tolist()
+    ['stop', 'go']
+    >>> round(sum(model.weights_.values()), 6)
+    1.0
+    """
+
+    # The default members read columns as they come.
+    categorical_features = "auto"
+    bins = 8
+    numeric = "bin"
+
+    def __init__(
+        self,
+        members: Sequence[Any] | Mapping[str, Any] | None = None,
+        *,
+        n_folds: int = 5,
+        task_column: str | int | None = None,
+        new_tasks: str = "warn",
+        unlabelled: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.members = members
+        self.n_folds = n_folds
+        self.task_column = task_column
+        self.new_tasks = new_tasks
+        self.unlabelled = unlabelled
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
+        """Weigh the members by rows and tasks held out, and fit those that are believed to all rows.
+
+        Parameters
+        ----------
+        X : frame, array or mapping from columns to values
+            Text, categories, truth values and numbers, with gaps where values are missing.
+        y : array-like of shape (n_rows,)
+            Labels of any type; ``None`` or NaN (or the value of ``unlabelled``) where there is none.
+        task : array-like of shape (n_rows,), optional
+            The task that each row belongs to. Without it, and without ``task_column``, all rows are one task.
+        sample_weight : array-like of shape (n_rows,), optional
+            A row of weight 2 counts as two rows, one of weight 0 not at all.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        weights_by_rows_ : What was believed.
+        explain : What each feature, and whose data, stood behind a prediction.
+        """
+        self._check_parameters()
+        table = self._receive(X, y, task, sample_weight)
+        seed = self._draw_seed()
+        arrival, labels = table.arrival, table.labels.classes
+        members, shares = self._choose(seed, len(arrival.known.tasks), len(labels))
+        for member in members.values():
+            member.check()
+        n_fits = len(members) * (1 + self.n_folds * (len(members) > 1))
+        with all_or_nothing(self), progress_bar("Fitting models", n_fits, self.verbose) as advance:
+            believed, weights = self._weigh(members, shares, table, seed, advance)
+            with warnings.catch_warnings():
+                if self.members is None:
+                    # Nobody has made the default members, or can set them.
+                    warnings.simplefilter("ignore")
+                whole = self._learn_whole(believed, table, advance)
+            n_rows = rows_of_every_task(table)
+            self._keep(Average(arrival.known, labels, whole, weights, n_rows, seed, arrival.backend))
+        return self
+
+    def _choose(self, seed: int, n_tasks: int, n_labels: int) -> Chosen:
+        given = self.members
+        if given is None:
+            return default_members(CLASSIFIERS, self, seed, n_tasks, n_labels)
+        if isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(one, str) for one in given):
+            unknown = next((name for name in given if name not in CLASSIFIERS), None)
+            if unknown is not None or not len(given):
+                raise ValueError(f"members={given!r}: names are needed of {', '.join(CLASSIFIERS)}")
+            return default_members({name: CLASSIFIERS[name] for name in given}, self, seed, n_tasks, n_labels)
+        return own_members(given, self, seed, tuple(KINDS))
+
+    def _weigh(
+        self, members: dict[str, Member], shares: Floats, table: Labelled, seed: int, advance: Any
+    ) -> tuple[dict[str, Member], SizeWeights]:
+        """The members that are believed, and how far by how many rows a task has."""
+        names, every = list(members), list(members.values())
+        if len(every) == 1:
+            return members, SizeWeights(np.ones(1), np.ones((1, 1)))
+        folds = Folds.of(table, self.n_folds, np.random.default_rng(seed), tasks_held_out)
+        if not folds.parts:
+            return members, SizeWeights(np.ones(1), shares[None])
+
+        def hold_out(of: Sequence[Member], part: Any) -> Any:
+            return folds.hold_out(of, part, advance)
+
+        kept, held_out = in_rounds(every, shares, folds.parts, hold_out, self.n_jobs)
+        weights = weigh(held_out, shares[kept] / shares[kept].sum())
+        hardly = weights.weights.max(axis=0) < _HARDLY
+        weights = weights._replace(weights=weights.weights[:, ~hardly])
+        weights = weights._replace(weights=weights.weights / weights.weights.sum(axis=1, keepdims=True))
+        return {names[i]: every[i] for i in kept[~hardly]}, weights
+
+    @property
+    def weights_by_rows_(self) -> Any:
+        """How far each member is believed by how many rows a task has, 0 for new tasks, as a table."""
+        check_is_fitted(self)
+        sizes, weights = self._average.weights
+        names = list(self.members_)
+        columns = {
+            "rows": np.repeat(sizes, len(names)).tolist(),
+            "member": names * len(sizes),
+            "weight": weights.ravel().tolist(),
+        }
+        return make_frame(columns, self._average.backend)

@@ -1,0 +1,342 @@
+"""How each kind of model inside an average learns from a table that has come through the door, and explains itself.
+
+A kind of model is a class with the same few names: ``coding`` and ``code`` say how it wants rows, ``learn`` gives a
+fitted copy, ``answers`` what that says of rows, ``archive`` and ``from_archive`` how it is saved, ``explain`` what its
+answers are made of. Nothing else of an average knows one kind from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from kinfolk.lica.estimators.classifier import LICAClassifier
+from kinfolk.maths.arrays import Floats
+from kinfolk.naive_bayes.answers.explanation import explain as explain_naive_bayes
+from kinfolk.naive_bayes.estimators.base import SharingNB
+from kinfolk.posterior import Archive, design_about, design_from, estimator_from
+from kinfolk.tasks.answering import Asked
+from kinfolk.tasks.design import Design, learn_design
+from kinfolk.tasks.training import Columns, Labelled, Training
+from kinfolk.transfer.answers import Answers, LICAAnswers, NaiveBayesAnswers, TreesAnswers
+from kinfolk.transfer.trees.forest import Forest, forest_arrays, forest_from
+from kinfolk.transfer.trees.learning import learn_forest
+
+
+class Parts(NamedTuple):
+    """What a member's log probabilities are made of: arrays as in :class:`~kinfolk.explanation.Explanation`.
+
+    ``interactions`` (rows, labels) is what is no single feature's; ``values`` are None where a model has no words of
+    its own for those of the rows.
+    """
+
+    label_part: Floats
+    feature_part: Floats
+    interactions: Floats
+    own: Floats
+    kin: Floats
+    everybody: Floats
+    prior: Floats
+    values: list[list[str]] | None = None
+
+
+class Member(Protocol):
+    """A model inside an average, fitted or not."""
+
+    @property
+    def fitted(self) -> Any:
+        """What users find in ``members_``."""
+
+    def check(self) -> None:
+        """Refuse wrong parameters."""
+
+    def brief(self) -> Self:
+        """The same as it is fitted to some of the rows, in order to weigh it."""
+
+    def coding(self) -> Hashable:
+        """What tells one way to code rows from another."""
+
+    def code(self, table: Labelled) -> Any:
+        """Training rows as the model wants them."""
+
+    def learn(self, coded: Any) -> Self:
+        """A copy that has learnt from rows."""
+
+    def answers(self) -> Answers:
+        """What answers for it."""
+
+    def archive(self) -> Archive:
+        """What was learnt, as plain data."""
+
+    def explain(self, asked: Asked) -> Parts:
+        """What its log probabilities of rows are made of."""
+
+    def similarity(self, tasks: NDArray[Any] | None) -> Floats | None:
+        """Probability that two of the tasks, or of all, share; None where the model has no such thing."""
+
+    def partition(self) -> NDArray[np.int64] | None:
+        """Cluster of each task; None where the model has no clusters."""
+
+
+class NaiveBayesMember(NamedTuple):
+    """A naive Bayes model of kinfolk."""
+
+    fitted: SharingNB
+    shortened: bool = False
+
+    def check(self) -> None:
+        """Refuse wrong parameters."""
+        self.fitted._check_parameters()
+
+    def brief(self) -> NaiveBayesMember:
+        """A default one that samples: one short chain is enough to weigh it."""
+        if not self.shortened:
+            return self
+        return self._replace(fitted=clone(self.fitted).set_params(n_chains=1, n_burn_in=50, n_draws=50))
+
+    def coding(self) -> Hashable:
+        """Bins are the same whether or not a model has densities."""
+        columns: Columns = self.fitted._columns()
+        given = columns.categorical_features, columns.bins, columns.numeric
+        return *map(id, given), columns.weighs, columns.numeric != "bin" and columns.counts_alone is not None
+
+    def code(self, table: Labelled) -> Training:
+        """Rows in categories and bins."""
+        return table.coded(self.fitted._columns())
+
+    def learn(self, coded: Training) -> NaiveBayesMember:
+        """A copy that has learnt from rows."""
+        known = coded.known._replace(model=type(self.fitted).__name__)
+        return self._replace(fitted=clone(self.fitted)._learn_training(coded._replace(known=known)))
+
+    def answers(self) -> NaiveBayesAnswers:
+        """What answers for it."""
+        return NaiveBayesAnswers(self.fitted._predictor())
+
+    def archive(self) -> Archive:
+        """As the model is saved alone."""
+        return self.fitted._to_archive()
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> NaiveBayesMember:
+        """Rebuild from plain data."""
+        return cls(estimator_from(archive))
+
+    def explain(self, asked: Asked) -> Parts:
+        """As the model explains itself; what it cannot tell apart stays with the average's rest."""
+        found = explain_naive_bayes(self.fitted._result, self.fitted._predictor(), self.fitted._predictor().code(asked))
+        nothing = np.zeros_like(found.label_part)
+        shares = found.own, found.kin, found.everybody, found.prior
+        return Parts(found.label_part, found.feature_part, nothing, *shares, found.values)
+
+    def similarity(self, tasks: NDArray[Any] | None) -> Floats:
+        """Probability that two tasks share their feature rates."""
+        return self.fitted.similarity_ if tasks is None else self.fitted.similarity(tasks)
+
+    def partition(self) -> NDArray[np.int64]:
+        """Cluster of each task."""
+        return self.fitted.partition_
+
+
+class Designed(NamedTuple):
+    """Rows that have a label and count, with the design of their columns."""
+
+    design: Design
+    rows: Any
+    labels: NDArray[np.int64]
+    place: NDArray[np.int64]
+    weights: Floats | None
+    n_tasks: int
+    n_labels: int
+
+
+def designed(table: Labelled) -> Designed:
+    """Rows for models of numbers; those without a label, or without a weight, are left out."""
+    arrival = table.arrival
+    kept = arrival.counted & (table.labels.codes >= 0)
+    rows = arrival.table if kept.all() else arrival.table.rows(kept)
+    weights = None if arrival.weights is None else arrival.weights[kept]
+    return Designed(
+        learn_design(rows, weights, "auto", table.declared),
+        rows,
+        table.labels.codes[kept].astype(np.int64),
+        arrival.place[kept],
+        weights,
+        len(arrival.known.tasks),
+        len(table.labels.classes),
+    )
+
+
+class SourcesMember(NamedTuple):
+    """LICA on a design matrix."""
+
+    fitted: LICAClassifier
+    design: Design | None = None
+
+    def check(self) -> None:
+        """Refuse wrong parameters."""
+        self.fitted._check_parameters()
+
+    def brief(self) -> SourcesMember:
+        """The same."""
+        return self
+
+    def coding(self) -> Hashable:
+        """One design for all models of numbers."""
+        return "design"
+
+    def code(self, table: Labelled) -> Designed:
+        """Rows for a design matrix."""
+        return designed(table)
+
+    def learn(self, coded: Designed) -> SourcesMember:
+        """A copy that has learnt from rows; tasks are named by their places."""
+        model = clone(self.fitted).set_params(new_tasks="expected", task_column=None)
+        model.fit(coded.design.encode(coded.rows), coded.labels, task=coded.place, sample_weight=coded.weights)
+        return SourcesMember(model, coded.design)
+
+    def answers(self) -> LICAAnswers:
+        """What answers for it."""
+        assert self.design is not None
+        return LICAAnswers(self.design, self.fitted._predictor())
+
+    def archive(self) -> Archive:
+        """The model and its design."""
+        assert self.design is not None
+        inner = self.fitted._to_archive()
+        about = {"family": "designed lica", "design": design_about(self.design), "lica": inner.about}
+        return Archive(about, inner.arrays)
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> SourcesMember:
+        """Rebuild from plain data."""
+        return cls(estimator_from(Archive(archive.about["lica"], archive.arrays)), design_from(archive))
+
+    def explain(self, asked: Asked) -> Parts:
+        """Weights times columns; behind them what all tasks have in common, their sources, and what is a task's own."""
+        assert asked.place is not None
+        model, answers = self.fitted, self.answers()
+        coded = answers.code(asked)
+        n_labels = len(model.classes_)
+        # A place for new tasks, which have what all tasks have in common.
+        common, sources = model.common_weights_, model.sources_ @ model.components_
+        places = {int(task): k for k, task in enumerate(model.tasks_.tolist())}
+        k = np.array([places.get(int(place), len(places)) for place in asked.place], dtype=np.int64)
+        kin = np.vstack([sources, np.zeros_like(common)])[k] * coded.matrix
+        whole = np.vstack([model.coef_, common])[k] * coded.matrix
+        of_all = common * coded.matrix
+        log_odds = np.zeros(len(k))
+        if n_labels == 2:
+            log_p = answers.log_predictive(coded)
+            log_odds = log_p[:, 1] - log_p[:, 0]
+        linear = model.decision_function(coded.matrix, task=coded.place)
+        # Averaged over what is not known of the weights, a linear predictor is drawn to zero.
+        drawn = np.divide(log_odds, linear, out=np.ones_like(linear), where=np.abs(linear) > 1e-12)[:, None]
+        answers_design = answers.design
+        of_features = _sums_by(answers_design.feature, len(answers_design.terms))
+        parts = [np.abs(part) @ of_features for part in (whole - kin - of_all, kin, of_all)]
+        total = sum(parts)
+        own, its_kin, everybody = (np.divide(p, total, out=np.zeros_like(p), where=total > 0) for p in parts)
+        added = drawn * (whole @ of_features)
+        feature_part = np.zeros((*added.shape, n_labels))
+        label_part = np.zeros((len(k), n_labels))
+        feature_part[:, :, -1] = added
+        label_part[:, -1] = log_odds - added.sum(axis=1)
+        prior = 1.0 - own - its_kin - everybody
+        return Parts(label_part, feature_part, np.zeros_like(label_part), own, its_kin, everybody, prior)
+
+    def similarity(self, tasks: NDArray[Any] | None) -> None:
+        """Tasks resemble each other by degrees here; there is no probability that they share."""
+
+    def partition(self) -> None:
+        """No clusters."""
+
+
+def _sums_by(group: NDArray[np.int64], n_groups: int) -> Floats:
+    """A matrix that sums columns by groups, multiplied from the right."""
+    sums = np.zeros((len(group), n_groups))
+    sums[np.arange(len(group)), group] = 1.0
+    return sums
+
+
+class TreesMember(NamedTuple):
+    """Boosted trees, which see interactions."""
+
+    seed: int
+    fitted: Forest | None = None
+    design: Design | None = None
+
+    def check(self) -> None:
+        """Nothing is to be set."""
+
+    def brief(self) -> TreesMember:
+        """The same."""
+        return self
+
+    def coding(self) -> Hashable:
+        """One design for all models of numbers."""
+        return "design"
+
+    def code(self, table: Labelled) -> Designed:
+        """Rows for trees."""
+        return designed(table)
+
+    def learn(self, coded: Designed) -> TreesMember:
+        """A copy that has learnt from rows."""
+        forest = learn_forest(
+            coded.design.ordinals(coded.rows),
+            coded.place,
+            coded.labels,
+            np.ones(len(coded.labels)) if coded.weights is None else coded.weights,
+            n_tasks=coded.n_tasks,
+            n_labels=coded.n_labels,
+            n_levels={j: len(term.levels) for j, term in enumerate(coded.design.terms) if term.number is None},
+            seed=self.seed,
+        )
+        return self._replace(fitted=forest, design=coded.design)
+
+    def answers(self) -> TreesAnswers:
+        """What answers for it."""
+        assert self.design is not None
+        assert self.fitted is not None
+        return TreesAnswers(self.design, self.fitted)
+
+    def archive(self) -> Archive:
+        """Arrays of trees and effects, and the design."""
+        assert self.design is not None
+        assert self.fitted is not None
+        about = {"family": "trees", "design": design_about(self.design), "kind": self.fitted.kind, "seed": self.seed}
+        return Archive(about, forest_arrays(self.fitted))
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> TreesMember:
+        """Rebuild from plain data."""
+        design = design_from(archive)
+        forest = forest_from(archive, archive.about["kind"], len(design.terms))
+        return cls(int(archive.about["seed"]), forest, design)
+
+    def explain(self, asked: Asked) -> Parts:
+        """What the task's rows say, and all trees in one line: they do not add up over features."""
+        assert asked.place is not None
+        assert self.fitted is not None
+        answers = self.answers()
+        log_p = answers.log_predictive(answers.code(asked))
+        of_task = self.fitted.effects.of(asked.place)
+        label_part = np.hstack([np.zeros_like(of_task), of_task]) if self.fitted.kind == "two labels" else of_task
+        n_rows, n_features = len(log_p), len(answers.design.terms)
+        nothing = np.zeros((n_rows, n_features))
+        parts = np.zeros((n_rows, n_features, log_p.shape[1]))
+        return Parts(label_part, parts, log_p - label_part, nothing, nothing, nothing, nothing)
+
+    def similarity(self, tasks: NDArray[Any] | None) -> None:
+        """Trees are everybody's."""
+
+    def partition(self) -> None:
+        """No clusters."""
+
+
+MODELS: dict[str, Any] = {"naive_bayes": NaiveBayesMember, "designed lica": SourcesMember, "trees": TreesMember}
