@@ -17,6 +17,7 @@ LEDGER = Path("kinfolk-assistant.db")
 EXTRA = (
     "argon2",
     "caldav",
+    "cryptography",
     "fastapi",
     "icalendar",
     "jinja2",
@@ -61,7 +62,7 @@ def read_settings(path: Path | None, ledger: Path | None) -> Configuration:
     from kinfolk_assistant.delivery.configuration import Configuration, read_configuration
 
     if path is None:
-        return Configuration(ledger=str(ledger or LEDGER))
+        return Configuration(ledger=str(ledger or LEDGER), key_file=(ledger or LEDGER).with_suffix(".key"))
     read = read_configuration(path)
     for warning in read.warnings:
         say(warning)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import socket
 
     from kinfolk_assistant.delivery.configuration import OidcProvider
+    from kinfolk_assistant.delivery.keys import Keys
     from kinfolk_assistant.service.assistant import Assistant
 
 EXAMPLE = """\b
@@ -68,9 +69,11 @@ def serve(
     need_extra()
     from importlib.util import find_spec
 
+    from kinfolk_assistant.delivery.keys import read_keys
     from kinfolk_assistant.delivery.routes import Routes
     from kinfolk_assistant.ledger.store import Ledger
     from kinfolk_assistant.service.assistant import Assistant
+    from kinfolk_assistant.service.digest import Digests
     from kinfolk_assistant.service.visiting import Visits
 
     configuration = read_settings(settings, ledger)
@@ -83,7 +86,11 @@ def serve(
         raise ImportError("to sign in at a provider needs authlib, which is not installed: pip install 'kinfolk[oidc]'")
     book = Ledger(configuration.ledger)
     assistant = Assistant(book, Routes(configuration), trust=configuration.trust)
-    visits = Visits(assistant, configuration.accounts)
+    keys = read_keys(configuration.key_file)
+    beside: list[object] = [Visits(assistant, configuration.accounts)]
+    mails = configuration.smtp if configuration.smtp is not None and configuration.smtp.sender else None
+    if mails is not None and configuration.url:
+        beside.append(Digests(assistant, mails, configuration.url, keys))
     is_near = host in ("127.0.0.1", "::1", "localhost")
     near = ("127.0.0.1", "::1", *([""] if unix_socket is not None else []))
     door = Door(
@@ -96,8 +103,10 @@ def serve(
         secret,
         unix_socket,
         configuration.oidc,
+        keys,
+        len(beside) > 1,
     )
-    run(assistant, door, visits)
+    run(assistant, door, *beside)
 
 
 class Door(NamedTuple):
@@ -112,6 +121,8 @@ class Door(NamedTuple):
     secret: str = ""
     path: Path | None = None
     provider: OidcProvider | None = None
+    keys: Keys | None = None
+    sends_digests: bool = False
 
 
 def run(assistant: Assistant, at: Door, *beside: object) -> None:
@@ -134,6 +145,8 @@ def run(assistant: Assistant, at: Door, *beside: object) -> None:
         proxy_secret=at.secret,
         hosts=at.names,
         provider=at.provider,
+        keys=at.keys,
+        sends_digests=at.sends_digests,
         wake=worker.wake,
     )
     family = socket.AF_UNIX if at.path is not None else socket.AF_INET6 if ":" in at.host else socket.AF_INET

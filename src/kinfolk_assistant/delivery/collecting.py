@@ -11,7 +11,7 @@ from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.bounds import INVITATION, WHOLE_CALENDAR, Refused
 from kinfolk_assistant.reading.calendars import read_calendar
 
-_TAKEN_IN = ("REQUEST", "CANCEL")
+_TAKEN_IN = ("REQUEST", "CANCEL", "DECLINECOUNTER")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 

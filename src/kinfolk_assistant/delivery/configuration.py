@@ -52,6 +52,10 @@ class Configuration:
         Where users sign in beside their passwords.
     warnings : tuple of str
         What works but should not be so, a sentence each.
+    url : str
+        Where the pages are, as users' browsers see them; "" where it is not said.
+    key_file : Path
+        Where the key of stored passwords and signed links is, or will be.
     """
 
     ledger: str = field(repr=False)
@@ -61,6 +65,8 @@ class Configuration:
     trust: Trust = field(default_factory=Trust)
     oidc: OidcProvider | None = None
     warnings: tuple[str, ...] = ()
+    url: str = ""
+    key_file: Path = Path("kinfolk-assistant.key")
 
 
 def read_configuration(path: str | os.PathLike[str]) -> Configuration:
@@ -110,6 +116,11 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
     trust = _trust(trusted) if trusted else Trust()
     oidc = top.table("oidc")
     provider = _provider(oidc) if oidc else None
+    pages = top.table("pages")
+    url = _url(pages) if pages else ""
+    # Beside the ledger, so that one folder is all that has to be written to.
+    beside_ledger = "assistant.key" if "://" in ledger else str(Path(ledger).with_suffix(".key"))
+    key_file = top.text("key_file", "") or beside_ledger
     top.all_known()
     return Configuration(
         ledger if "://" in ledger else str(top.beside(ledger)),
@@ -119,6 +130,8 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
         trust,
         provider,
         tuple(top.warnings),
+        url,
+        top.beside(key_file),
     )
 
 
@@ -132,12 +145,23 @@ def _mail_server(table: Settings) -> MailServer:
         table.secret("password", ""),
         _certificate(table),
         table.number("timeout", 1, 60, 20),
+        table.text("sender", ""),
     )
+    if server.sender and not _ADDRESS.fullmatch(server.sender):
+        raise table.wrong("sender", f"is {server.sender!r}, which is no mail address")
     if bool(server.user) != bool(server.password):
         raise table.wrong("user", "and password go together: give both or none")
     if security == "none" and server.password and server.host not in _NEAR:
         table.warn("security", 'is "none", so the password can be read on its way')
     return server
+
+
+def _url(table: Settings) -> str:
+    url = table.text("url").rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        raise table.wrong("url", f"is {url!r}, but must begin with https:// and a host")
+    return url
 
 
 def _provider(table: Settings) -> OidcProvider:

@@ -27,9 +27,9 @@ class Outgoing(NamedTuple):
     recurrence_id: str
     """Which occurrence of it, "" for all."""
     answer: str
-    """ACCEPTED or DECLINED."""
+    """ACCEPTED, DECLINED or TENTATIVE; COUNTER where another time is proposed."""
     text: str
-    """The iTIP REPLY (RFC 5546 3.2.3)."""
+    """The iTIP REPLY (RFC 5546 3.2.3) or COUNTER (3.2.7)."""
     request_text: str
     """The invitation as it came."""
     source_ref: str
@@ -71,6 +71,21 @@ class Chooser(Protocol):
     def route(self, outgoing: Outgoing) -> Deliverer:
         """Choose the way that an answer takes."""
         ...
+
+
+@runtime_checkable
+class Proposer(Protocol):
+    """Says whether it can propose other times: calendar servers cannot (RFC 6638 has no COUNTER), mail can."""
+
+    @property
+    def proposes(self) -> bool:
+        """Whether other times can be proposed."""
+        ...
+
+
+def may_propose(deliverer: Deliverer) -> bool:
+    """Whether other times can be proposed this way."""
+    return not isinstance(deliverer, Proposer) or deliverer.proposes
 
 
 def may_repeat(deliverer: Deliverer, outgoing: Outgoing) -> bool:

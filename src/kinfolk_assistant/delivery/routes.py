@@ -30,11 +30,16 @@ class Routes:
         """Whether all ways are certain; `may_repeat` asks of the one way that an answer takes."""
         return self.configuration.smtp is None
 
+    @property
+    def proposes(self) -> bool:
+        """Whether other times can be proposed, which calendar servers do not pass on."""
+        return self._posts() is not None
+
     def route(self, outgoing: Outgoing) -> Deliverer:
         """Choose the way that an answer takes."""
         account = self.configuration.accounts.get(outgoing.user)
         posts = self._posts()
-        if account is None:
+        if account is None or outgoing.answer == "COUNTER":
             return posts or _NoWay()
         calendar = CalDAVDeliverer(account)
         return calendar if posts is None or comes_from_server(outgoing) else WithCalendar(calendar, posts)

@@ -25,7 +25,13 @@ Security = Literal["starttls", "tls", "none"]
 # Nowhere "=?": Python's email package reads encoded words in what it is given, and line ends out of them.
 _ADDRESS = re.compile(r'(?!.*=\?)[^\s\x00-\x1f\x7f-\x9f<>(),;:\\"\[\]@]+@[^\s\x00-\x1f\x7f-\x9f<>(),;:\\"\[\]@]+')
 _MESSAGE_ID = re.compile(r"(?!.*=\?)<[^\s\x00-\x1f\x7f-\x9f<>]+@[^\s\x00-\x1f\x7f-\x9f<>]+>")
-_DID = {"ACCEPTED": "accepted", "DECLINED": "declined", "TENTATIVE": "tentatively accepted"}
+_DID = {
+    "ACCEPTED": "accepted",
+    "DECLINED": "declined",
+    "TENTATIVE": "tentatively accepted",
+    "COUNTER": "proposed another time for",
+}
+_SUBJECTS = {"COUNTER": "New time proposed"}
 _LONGEST_SUBJECT = 200
 
 
@@ -45,6 +51,8 @@ class MailServer:
         A file with the certificates to trust, where the system's are not those.
     timeout
         Seconds to wait for each of the server's answers.
+    sender
+        Who the assistant's own mails to its users are from; "" where it sends none.
     """
 
     host: str
@@ -54,6 +62,7 @@ class MailServer:
     password: str = field(default="", repr=False)
     certificate: str | None = None
     timeout: float = 20.0
+    sender: str = ""
 
     def __str__(self) -> str:
         return f"the mail server {self.host}:{self.port}"
@@ -145,12 +154,13 @@ def imip_message(outgoing: Outgoing) -> EmailMessage:
     if not _MESSAGE_ID.fullmatch(outgoing.message_id):
         raise NotDelivered(f"{outgoing.message_id[:80]!r} is not a Message-ID.")
     meeting = _meeting(outgoing)
-    summary = _line(meeting.summary if meeting else "") or "your meeting"
+    summary = line_of(meeting.summary if meeting else "") or "your meeting"
     did = _DID.get(outgoing.answer, "answered")
     message = EmailMessage(policy=policy.SMTP if _is_ascii(outgoing) else policy.SMTPUTF8)
     message["From"] = outgoing.user
     message["To"] = outgoing.organiser
-    message["Subject"] = f"{_capital(did)}: {summary}".replace("=?", "= ?")
+    subject = _SUBJECTS.get(outgoing.answer, _capital(did))
+    message["Subject"] = f"{subject}: {summary}".replace("=?", "= ?")
     message["Date"] = localtime()
     message["Message-ID"] = outgoing.message_id
     if _MESSAGE_ID.fullmatch(outgoing.source_ref) and outgoing.source_ref.isascii() and len(outgoing.source_ref) < 900:
@@ -159,8 +169,9 @@ def imip_message(outgoing: Outgoing) -> EmailMessage:
     message["Auto-Submitted"] = "auto-replied"
     words = f"{outgoing.user} has {did} “{summary}”{_when(outgoing, meeting)}.\n"
     message.set_content(words, cte="quoted-printable")
+    method = "COUNTER" if outgoing.answer == "COUNTER" else "REPLY"
     message.add_alternative(
-        outgoing.text, subtype="calendar", params={"method": "REPLY", "component": "VEVENT"}, cte="base64"
+        outgoing.text, subtype="calendar", params={"method": method, "component": "VEVENT"}, cte="base64"
     )
     if not _has_only_its_headers(message):
         raise NotDelivered(f"The answer to {outgoing.organiser} would have had headers that nobody wrote.")
@@ -177,7 +188,7 @@ def trouble(error: Exception) -> str:
         return f"its certificate is not trusted ({error.verify_message})"
     if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
         return "it did not answer in time"
-    return _line(str(getattr(error, "strerror", None) or error)) or type(error).__name__
+    return line_of(str(getattr(error, "strerror", None) or error)) or type(error).__name__
 
 
 def _is_ascii(outgoing: Outgoing) -> bool:
@@ -207,10 +218,10 @@ def _when(outgoing: Outgoing, meeting: Meeting | None) -> str:
 
 
 def _said(answer: bytes | str) -> str:
-    return _line(answer.decode(errors="replace") if isinstance(answer, bytes) else answer)
+    return line_of(answer.decode(errors="replace") if isinstance(answer, bytes) else answer)
 
 
-def _line(text: str) -> str:
+def line_of(text: str) -> str:
     """One line that can be printed, of what may hold anything."""
     visible = "".join(letter if letter.isprintable() else " " for letter in text)
     return " ".join(visible.split())[:_LONGEST_SUBJECT]

@@ -20,6 +20,8 @@ _ADDED: dict[int, tuple[str, ...]] = {
     5: ("users.vetoes", "users.answers", "decisions.rule"),
     6: ("requests.decided", "requests.recurs", "entries.starts_at", "entries.ends_at", "entries.recurs"),
     7: ("users.disabled_at", "users.visited_at", "users.visit_error"),
+    8: ("users.undo_seconds", "users.digest_hour", "users.digest_day", "requests.snoozed_until"),
+    9: ("users.language", "users.clock", "users.week_start"),
 }
 
 # What the new columns of a layout hold for the rows that are there, where that is not their default.

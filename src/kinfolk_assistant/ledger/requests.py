@@ -20,6 +20,10 @@ LEFT = ("sending", "sent", "uncertain")
 """The states of a reply that has left, or may have."""
 
 
+CALLED = {"ACCEPTED": "yes", "DECLINED": "no", "TENTATIVE": "perhaps", "COUNTER": "proposal"}
+"""What answers are called where people read of them."""
+
+
 def own_request(session: Session, user: str, request_id: int) -> Request:
     """Give a user's own request.
 

@@ -50,6 +50,11 @@ class User(Table):
     name: Mapped[str] = mapped_column(default="")
     password_hash: Mapped[str | None]
     zone: Mapped[str] = mapped_column(default="UTC")
+    # The language of their pages and mails ("": what their browser asks for), a clock of "24" or "12" hours, and the
+    # first day of their week (0 is Monday).
+    language: Mapped[str] = mapped_column(String(3), default="", server_default="")
+    clock: Mapped[str] = mapped_column(String(2), default="24", server_default="24")
+    week_start: Mapped[int] = mapped_column(default=0, server_default="0")
     # Words of places that are near for this user, one a line; see the feature "location".
     places: Mapped[str] = mapped_column(Text, default="")
     # When their calendar was last read, whole; None: never, so that nothing is known of what stands in it.
@@ -68,6 +73,11 @@ class User(Table):
     daily_cap: Mapped[int] = mapped_column(default=10)
     # An automatic answer waits so long before it is sent, and can be taken back without a trace until then.
     undo_minutes: Mapped[int] = mapped_column(default=10)
+    # What they answer on a page waits so many seconds, and can be taken back as well.
+    undo_seconds: Mapped[int] = mapped_column(default=20, server_default="20")
+    # The hour of their day at which a mail tells what waits (None: there is none), and the day of the last one.
+    digest_hour: Mapped[int | None]
+    digest_day: Mapped[str] = mapped_column(String(10), default="", server_default="")
     cost_false_accept: Mapped[float] = mapped_column(default=1.0)
     cost_false_decline: Mapped[float] = mapped_column(default=1.0)
     cost_ask: Mapped[float] = mapped_column(default=0.1)
@@ -180,9 +190,11 @@ class Request(Table):
     # Of a mail: who sent it, and all that is known of where it comes from.
     sender: Mapped[str] = mapped_column(String(320), default="", server_default="")
     origin: Mapped[dict[str, Any] | None]
-    # open → answered, dismissed (put away unanswered), cancelled or superseded (a later SEQUENCE came); history is
-    # never open.
+    # open → answered, dismissed (put away unanswered), ignored (with all that comes of it later), cancelled or
+    # superseded (a later SEQUENCE came); history is never open.
     state: Mapped[str] = mapped_column(String(12), default="open")
+    # An open one that its user has put off is not shown before then.
+    snoozed_until: Mapped[datetime | None]
     # Whether anything is decided about it yet, and whether it is a series (None: an earlier version did not look).
     decided: Mapped[bool] = mapped_column(default=False, server_default=false())
     recurs: Mapped[bool | None]
@@ -255,8 +267,8 @@ class Reply(Table):
     request_id: Mapped[int] = mapped_column(ForeignKey("requests.id", ondelete="CASCADE"), index=True)
     once: Mapped[int | None] = mapped_column(unique=True)  # the request's id where ``by`` is "assistant", else None
     by: Mapped[str] = mapped_column(String(9))  # "assistant" or "user"
-    answer: Mapped[str] = mapped_column(String(12))  # ACCEPTED, DECLINED or TENTATIVE
-    text: Mapped[str] = mapped_column(Text)  # the iTIP REPLY, fixed once and for all
+    answer: Mapped[str] = mapped_column(String(12))  # ACCEPTED, DECLINED, TENTATIVE, or COUNTER: another time
+    text: Mapped[str] = mapped_column(Text)  # the iTIP REPLY or COUNTER, fixed once and for all
     # prepared → sending → sent; withdrawn (undone in time, or cancelled); failed (will be tried again);
     # uncertain (the process died while sending by mail: only the user may send it again)
     state: Mapped[str] = mapped_column(String(10), default="prepared")

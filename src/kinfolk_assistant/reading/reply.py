@@ -1,4 +1,6 @@
-"""Answers to invitations: the iTIP REPLY (RFC 5546 3.2.3), and the user's own copy with the answer in it."""
+"""Answers to invitations: the iTIP REPLY (RFC 5546 3.2.3), the COUNTER that proposes another time (3.2.7), and the
+user's own copy with the answer in it.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +62,53 @@ def make_reply(
     >>> [line for line in reply.splitlines() if line.startswith(("METHOD", "ATTENDEE"))]
     ['METHOD:REPLY', 'ATTENDEE;PARTSTAT=ACCEPTED:mailto:ann@example.org']
     """
+    return _written(_said("REPLY", text, uid, recurrence_id, attendee, answer, stamp, comment))
+
+
+def make_counter(
+    text: str,
+    uid: str,
+    recurrence_id: str,
+    attendee: str,
+    start: datetime,
+    end: datetime,
+    stamp: datetime,
+    comment: str = "",
+) -> str:
+    r"""Write the COUNTER by which an attendee proposes another time, which says "perhaps" to the one asked for.
+
+    Raises
+    ------
+    Refused
+        Where the request has no such meeting or no organiser, takes whole days, or is a series: of a series one
+        occurrence at a time can be moved.
+
+    Examples
+    --------
+    >>> request = "\r\n".join(["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:x", "METHOD:REQUEST", "BEGIN:VEVENT", "UID:1",
+    ...     "DTSTART:20260702T080000Z", "DURATION:PT1H", "ORGANIZER:mailto:bob@example.org",
+    ...     "ATTENDEE:mailto:ann@example.org", "END:VEVENT", "END:VCALENDAR"])
+    >>> hours = datetime(2026, 7, 3, 9, tzinfo=UTC), datetime(2026, 7, 3, 10, tzinfo=UTC)
+    >>> counter = make_counter(request, "1", "", "ann@example.org", *hours, stamp=datetime(2026, 7, 1, tzinfo=UTC))
+    >>> [line for line in counter.splitlines() if line.startswith(("METHOD", "DT")) and "STAMP" not in line]
+    ['METHOD:COUNTER', 'DTSTART:20260703T090000Z', 'DTEND:20260703T100000Z']
+    """
+    counter = _said("COUNTER", text, uid, recurrence_id, attendee, "TENTATIVE", stamp, comment)
+    event = counter.walk("VEVENT")[0]
+    asked = first(event, "DTSTART")
+    if asked is None or not isinstance(asked.dt, datetime):
+        raise Refused("another time can only be proposed for a meeting that has hours.")
+    if not recurrence_id and any(name in _find(text, uid, "")[1] for name in _SERIES_ONLY):
+        raise Refused("another time can only be proposed for one occurrence of a series.")
+    for name, moment in (("DTSTART", start), ("DTEND", end)):
+        event[name] = _like(asked, moment.astimezone(asked.dt.tzinfo or UTC))
+    counter.subcomponents = [*_zones(event), event]
+    return _written(counter)
+
+
+def _said(
+    method: str, text: str, uid: str, recurrence_id: str, attendee: str, answer: str, stamp: datetime, comment: str
+) -> Calendar:
     _, event = _find(text, uid, recurrence_id)
     organiser = first(event, "ORGANIZER")
     if organiser is None:
@@ -83,9 +132,9 @@ def make_reply(
     reply = Calendar()
     reply.add("PRODID", PRODID)
     reply.add("VERSION", "2.0")
-    reply.add("METHOD", "REPLY")
+    reply.add("METHOD", method)
     reply.subcomponents = [*_zones(said), said]
-    return _written(reply)
+    return reply
 
 
 def with_answer(text: str, uid: str, recurrence_id: str, attendee: str, answer: str) -> str:
@@ -171,7 +220,7 @@ def _without(value: Any, names: tuple[str, ...]) -> vCalAddress:
     return vCalAddress(str(value), params={key: one for key, one in value.params.items() if key.upper() not in names})
 
 
-def _zones(event: Event) -> list[Timezone]:
+def _zones(event: Component) -> list[Timezone]:
     """The time zones of an event's times, written anew for the years around it: nobody's description is passed on."""
     values = [first(event, name) for name in _TIMES if name in event]
     years = [one.dt.year for one in values]

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from kinfolk_assistant.delivery.deliverer import Deliverer
+from kinfolk_assistant.delivery.deliverer import Deliverer, may_propose
 from kinfolk_assistant.features.people import ContactLike
 from kinfolk_assistant.learning.costs import Costs
 from kinfolk_assistant.learning.model import TeamModel
@@ -181,7 +181,7 @@ class Assistant:
         with self.ledger.read() as session:
             return surroundings.around(session, find_user(session, user), request_id, self.clock())
 
-    def confirm(self, user: str, prepared: Sequence[tuple[int, str]]) -> int:
+    def confirm(self, user: str, prepared: Sequence[tuple[int, str]], *, can_undo: bool = False) -> int:
         """Give the prepared answers to several requests by the user's hand; how many could still be given.
 
         Each is named with the answer that the user saw: where another is prepared by now, nothing is done.
@@ -189,13 +189,39 @@ class Assistant:
         done = 0
         for request_id, choice in prepared:
             with suppress(NotNow, NotYours), self.ledger.begin() as session:
-                done += answering.confirm(session, user, request_id, choice, self.clock())
+                done += answering.confirm(session, user, request_id, choice, self.clock(), can_undo=can_undo)
         return done
 
-    def dismiss(self, user: str, request_id: int) -> None:
-        """Put a request away without an answer."""
+    def dismiss(self, user: str, request_id: int, *, ignore: bool = False) -> None:
+        """Put a request away without an answer, or ignore its meeting with all that comes of it later."""
         with self.ledger.begin() as session:
-            answering.dismiss(session, user, request_id, self.clock())
+            answering.dismiss(session, user, request_id, self.clock(), ignore=ignore)
+
+    def snooze(self, user: str, request_id: int, until: datetime) -> None:
+        """Show a request only from a moment on."""
+        with self.ledger.begin() as session:
+            answering.snooze(session, user, request_id, until, self.clock())
+
+    def bring_back(self, user: str, request_id: int) -> None:
+        """Show a request again that was put away, ignored or put off."""
+        with self.ledger.begin() as session:
+            answering.bring_back(session, user, request_id, self.clock())
+
+    def propose(
+        self,
+        user: str,
+        request_id: int,
+        start: datetime,
+        end: datetime,
+        note: str = "",
+        *,
+        can_undo: bool = False,
+    ) -> None:
+        """Propose another time to the organiser."""
+        if not may_propose(self.deliver):
+            raise NotNow("Other times go by mail, and no mail server is set up here; decline with a note instead.")
+        with self.ledger.begin() as session:
+            answering.propose(session, user, request_id, start, end, self.clock(), note, can_undo=can_undo)
 
     def request(self, user: str, request_id: int) -> Detail:
         """Give one request with its features, reasons and history."""
@@ -207,13 +233,16 @@ class Assistant:
         with self.ledger.read() as session:
             return own_request(session, user, request_id).text
 
-    def answer(self, user: str, request_id: int, choice: str, note: str = "") -> None:
-        """Answer by the user's hand, "accept", "decline" or "tentative", with a note to the organiser or without."""
+    def answer(self, user: str, request_id: int, choice: str, note: str = "", *, can_undo: bool = False) -> None:
+        """Answer by the user's hand, "accept", "decline" or "tentative", with a note to the organiser or without.
+
+        It is sent at once, or where they ``can_undo`` it after the seconds that they have set.
+        """
         with self.ledger.begin() as session:
-            answering.answer(session, user, request_id, choice, self.clock(), note)
+            answering.answer(session, user, request_id, choice, self.clock(), note, can_undo=can_undo)
 
     def undo(self, user: str, request_id: int) -> None:
-        """Take an automatic answer back."""
+        """Take an automatic answer back, or one of the user's own that has not left."""
         with self.ledger.begin() as session:
             answering.undo(session, user, request_id, self.clock())
 

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from kinfolk_assistant.ledger.deeds import tell
-from kinfolk_assistant.ledger.requests import versions
+from kinfolk_assistant.ledger.requests import replies, versions
 from kinfolk_assistant.ledger.tables import Cancellation, Deed, Request
 from kinfolk_assistant.ledger.users import known_zone, lock_user
 from kinfolk_assistant.meeting import CalendarObject, Meeting
@@ -55,10 +55,10 @@ def take_in(
 ) -> list[int]:
     """Take messages in; the numbers of the requests that they speak of.
 
-    Only REQUEST and CANCEL are followed, and only from the meeting's own organiser: somebody who knows the UID of
-    another's meeting can neither move it nor call it off. Where the ``sender`` of a mail is known and cannot be tied to
-    the organiser whom it names, or the own mail server says that it may be forged, what it says of a meeting that is
-    known already is not followed but put before the user.
+    Only REQUEST, CANCEL and DECLINECOUNTER are followed, and only from the meeting's own organiser: somebody who knows
+    the UID of another's meeting can neither move it nor call it off. Where the ``sender`` of a mail is known and cannot
+    be tied to the organiser whom it names, or the own mail server says that it may be forged, what it says of a meeting
+    that is known already is not followed but put before the user.
     """
     origin, trust = origin or Origin(sender), trust or Trust()
     owner = lock_user(session, user)
@@ -79,6 +79,8 @@ def take_in(
                 found = _doubt(session, owner.address, meeting, origin.sender, now)
             elif one.method == "CANCEL":
                 found = _cancel(session, owner.address, meeting, received_at, now)
+            elif one.method == "DECLINECOUNTER":
+                found = _decline_counter(session, owner.address, meeting, now)
             elif one.method == "REQUEST" and meeting.organiser != owner.address:
                 start, end = _span(meeting, zone)
                 fresh = Request(
@@ -159,6 +161,8 @@ def _request(session: Session, fresh: Request, *, cancelled: bool, now: datetime
         return [same]
     if any(one.sequence > fresh.sequence for one in known):
         fresh.state = "superseded"
+    if fresh.state == "open" and _is_ignored(session, fresh):
+        fresh.state = "ignored"
     if not known and (flooding := _flooding(session, fresh, now)):
         _tell_of_flood(session, fresh.user, flooding, now)
         return []
@@ -171,6 +175,7 @@ def _request(session: Session, fresh: Request, *, cancelled: bool, now: datetime
         "open": f"{fresh.organiser_name or fresh.organiser or 'Somebody'} asks for “{fresh.summary}”.",
         "cancelled": f"“{fresh.summary}” came after it had been cancelled.",
         "superseded": f"“{fresh.summary}” came after a later version of it.",
+        "ignored": f"“{fresh.summary}” has changed; you ignore it.",
     }
     kind = "updated" if known and fresh.state == "open" else "received"
     tell(session, fresh.user, now, "organiser", kind, told[fresh.state], fresh)
@@ -178,6 +183,26 @@ def _request(session: Session, fresh: Request, *, cancelled: bool, now: datetime
         # Of a later version an answer in the calendar may be that to the earlier one.
         follow_earlier(session, fresh, now)
     return [fresh]
+
+
+def _is_ignored(session: Session, fresh: Request) -> bool:
+    """Whether the user wants to hear no more of a meeting, or of the series that it belongs to."""
+    known = versions(session, fresh.user, fresh.uid)
+    meant = [one for one in known if one.recurrence_id in ("", fresh.recurrence_id) and one.state != "superseded"]
+    return any(one.state == "ignored" for one in meant)
+
+
+def _decline_counter(session: Session, user: str, meeting: Meeting, now: datetime) -> list[Request]:
+    """Put a meeting before its user again whose organiser does not take the time that they proposed."""
+    found = []
+    for request in versions(session, user, as_stored(meeting.uid), meeting.recurrence_id):
+        given = replies(session, request.id)
+        proposed = request.state == "answered" and given and given[-1].answer == "COUNTER"
+        if proposed and request.organiser == _line(meeting.organiser):
+            request.state = "open"
+            put_before(session, request, "its organiser does not take the time that you proposed", now)
+            found.append(request)
+    return found
 
 
 def _flooding(session: Session, fresh: Request, now: datetime) -> str:
@@ -241,7 +266,7 @@ def _forget_occurrences(session: Session, series: Request, told: set[str], now: 
 
 def _supersede(session: Session, request: Request, now: datetime) -> None:
     """Let a request rest of which a later version has come; nothing prepared for it is sent."""
-    if request.state in ("open", "answered", "dismissed"):
+    if request.state in ("open", "answered", "dismissed", "ignored"):
         request.state = "superseded"
         withdraw_unsent(session, request, now, "a later version of the meeting has come")
 
@@ -271,7 +296,7 @@ def _cancel(session: Session, user: str, meeting: Meeting, received_at: datetime
 
 def _call_off(session: Session, requests: Sequence[Request], now: datetime) -> None:
     for request in requests:
-        if request.state in ("open", "answered", "dismissed"):
+        if request.state in ("open", "answered", "dismissed", "ignored"):
             request.state = "cancelled"
             tell(session, request.user, now, "organiser", "cancelled", f"“{request.summary}” was cancelled.", request)
             withdraw_unsent(session, request, now, "the meeting was cancelled")

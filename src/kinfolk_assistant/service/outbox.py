@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, aliased
 from kinfolk_assistant.delivery.deliverer import Deliverer, NotDelivered, Outgoing, PerhapsDelivered, may_repeat
 from kinfolk_assistant.ledger.calendar_read import cannot_decide
 from kinfolk_assistant.ledger.deeds import tell
-from kinfolk_assistant.ledger.requests import MOST_ATTEMPTS, latest_decision, own_reply, replies
+from kinfolk_assistant.ledger.requests import CALLED, MOST_ATTEMPTS, latest_decision, own_reply, replies
 from kinfolk_assistant.ledger.tables import Reply, Request, User
 from kinfolk_assistant.ledger.users import lock_user
 from kinfolk_assistant.service.deciding import put_before
@@ -132,7 +132,8 @@ def settle(session: Session, address: str, claimed: Claimed, error: Exception | 
     reply.held_until = None
     if error is None:
         reply.state, reply.sent_at, reply.error = "sent", now, ""
-        tell(session, request.user, now, reply.by, "sent", f"{reply.answer} sent for “{request.summary}”.", request)
+        told = f"The {CALLED[reply.answer]} to “{request.summary}” was sent."
+        tell(session, request.user, now, reply.by, "sent", told, request)
     elif isinstance(error, PerhapsDelivered):
         _uncertain(session, reply, request, now, _sentence(error))
     elif any(one.id > reply.id for one in replies(session, request.id)) or request.state not in ("open", "answered"):
@@ -140,7 +141,7 @@ def settle(session: Session, address: str, claimed: Claimed, error: Exception | 
     else:
         delay = min(_FIRST_DELAY * 2 ** min(reply.attempts - 1, 20), _LONGEST_DELAY)
         reply.state, reply.due_at, reply.error = "failed", now + delay, _sentence(error)
-        text = f"{reply.answer} for “{request.summary}” could not be sent: {reply.error}"
+        text = f"The {CALLED[reply.answer]} to “{request.summary}” could not be sent: {reply.error}"
         tell(session, request.user, now, "assistant", "failed", text, request)
 
 
@@ -159,7 +160,7 @@ def send_again(session: Session, address: str, reply_id: int, now: datetime) -> 
         now,
         "user",
         "sent again",
-        f"{reply.answer} for “{request.summary}” is sent again.",
+        f"The {CALLED[reply.answer]} to “{request.summary}” is sent again.",
         request,
     )
 
@@ -186,7 +187,7 @@ def _outgoing(reply: Reply, request: Request) -> Outgoing:
 
 def _uncertain(session: Session, reply: Reply, request: Request, now: datetime, why: str) -> None:
     reply.state, reply.held_until, reply.error = "uncertain", None, why
-    text = f"Whether {reply.answer} for “{request.summary}” was sent is not known: {why}."
+    text = f"Whether the {CALLED[reply.answer]} to “{request.summary}” was sent is not known: {why}."
     tell(session, request.user, now, "assistant", "uncertain", text, request)
 
 

@@ -18,6 +18,7 @@ from kinfolk_assistant.ledger.tables import Request, Rule, User
 from kinfolk_assistant.ledger.users import NotYours, known_zone, lock_user
 from kinfolk_assistant.meeting import Meeting
 from kinfolk_assistant.reading.trust import PUBLIC_DOMAINS, domain_of
+from kinfolk_assistant.speech.manner import DAYS, Manner
 
 VERDICTS = {"always": "accept", "never": "decline", "ask": "ask"}
 """What a rule says, and the action that follows."""
@@ -27,7 +28,7 @@ MOST_RULES = 200
 ENOUGH = 5
 """After so many answers that were all alike, a rule is proposed."""
 
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_ENGLISH = Manner()
 _TEXTS = {"organiser": 320, "domain": 255, "topic": 200}
 _NUMBERS = {"from_hour": (0, 24), "to_hour": (0, 24), "shortest": (0, 10_080), "longest": (0, 10_080)}
 
@@ -121,8 +122,8 @@ def holds(rule: Rule, facts: Facts) -> bool:
     )
 
 
-def in_words(rule: Rule) -> str:
-    """Say a rule.
+def in_words(rule: Rule, manner: Manner = _ENGLISH) -> str:
+    """Say a rule, in English as it is kept, or in another manner.
 
     Examples
     --------
@@ -130,19 +131,23 @@ def in_words(rule: Rule) -> str:
     ...               series="", from_hour=15))
     'never accept from vendor.example on Friday from 15:00'
     """
-    days = [_DAYS[int(day)] for day in rule.weekdays]
+    say = manner.say
+    days = say(" or ").join(say(DAYS[int(day)]) for day in rule.weekdays)
+    verdicts = {"always": "always accept", "never": "never accept", "ask": "ask about meetings"}
+    conflicts = {"yes": "that overlap", "no": "that do not overlap"}
+    repeats = {"yes": "that repeat", "no": "that do not repeat"}
     parts = [
-        {"always": "always accept", "never": "never accept", "ask": "ask about meetings"}[rule.verdict],
-        f"from {rule.organiser}" if rule.organiser else "",
-        f"from {rule.domain}" if rule.domain else "",
-        f"about “{rule.topic}”" if rule.topic else "",
-        f"on {' or '.join(days)}" if days else "",
-        f"from {rule.from_hour}:00" if rule.from_hour is not None else "",
-        f"before {rule.to_hour}:00" if rule.to_hour is not None else "",
-        f"of {rule.shortest} minutes or more" if rule.shortest is not None else "",
-        f"of {rule.longest} minutes or less" if rule.longest is not None else "",
-        {"yes": "that overlap", "no": "that do not overlap"}.get(rule.conflict, ""),
-        {"yes": "that repeat", "no": "that do not repeat"}.get(rule.series, ""),
+        say(verdicts[rule.verdict]),
+        say("from %(whom)s", whom=rule.organiser) if rule.organiser else "",
+        say("from %(whom)s", whom=rule.domain) if rule.domain else "",
+        say("about “%(what)s”", what=rule.topic) if rule.topic else "",
+        say("on %(days)s", days=days) if days else "",
+        say("from %(hour)s:00", hour=rule.from_hour) if rule.from_hour is not None else "",
+        say("before %(hour)s:00", hour=rule.to_hour) if rule.to_hour is not None else "",
+        say("of %(n)s minutes or more", n=rule.shortest) if rule.shortest is not None else "",
+        say("of %(n)s minutes or less", n=rule.longest) if rule.longest is not None else "",
+        say(conflicts[rule.conflict]) if rule.conflict else "",
+        say(repeats[rule.series]) if rule.series else "",
     ]
     return " ".join(part for part in parts if part)
 

@@ -14,10 +14,12 @@ from kinfolk_assistant.ledger.deeds import tell
 from kinfolk_assistant.ledger.tables import VETOES, Contact
 from kinfolk_assistant.ledger.users import known_zone, lock_user
 from kinfolk_assistant.service.weighing import costs_of, weigh_again
+from kinfolk_assistant.speech.catalogue import languages
+from kinfolk_assistant.speech.manner import CLOCKS
 
 _COSTS = ("cost_false_accept", "cost_false_decline", "cost_ask")
 _TEXTS = {"name": 200, "places": 10_000}
-_WHOLE = {"daily_cap": (0, 1000), "undo_minutes": (0, 1440)}
+_WHOLE = {"daily_cap": (0, 1000), "undo_minutes": (0, 1440), "undo_seconds": (0, 600), "week_start": (0, 6)}
 _MOST_CONTACTS = 5000
 
 
@@ -80,6 +82,12 @@ def _checked(name: str, value: Any) -> Any:
         return " ".join(one for one in VETOES.split() if one in value.split())
     if name == "answers" and value in ("both", "accept", "decline"):
         return value
+    if name == "digest_hour" and (value is None or (isinstance(value, int) and 0 <= value < 24)):
+        return value
+    if name == "language" and (value == "" or value in languages()):
+        return value
+    if name == "clock" and value in CLOCKS:
+        return value
     if name == "automation" and isinstance(value, bool):
         return value
     if name in _WHOLE and isinstance(value, int) and not isinstance(value, bool):
@@ -87,6 +95,6 @@ def _checked(name: str, value: Any) -> Any:
         if low <= value <= high:
             return value
         raise ValueError(f"The setting {name} is {value}; it needs to be from {low} to {high}.")
-    if name in (*_COSTS, *_TEXTS, *_WHOLE, "automation", "vetoes", "answers"):
+    if name in (*_COSTS, *_TEXTS, *_WHOLE, "automation", "vetoes", "answers", "digest_hour", "language", "clock"):
         raise ValueError(f"The setting {name} cannot be {str(value)[:80]!r}.")
     raise ValueError(f"There is no setting {name!r}.")

@@ -27,6 +27,8 @@ class Prepared(NamedTuple):
     reply_state: str
     """The state of the latest reply; "" where there is none."""
     conflict: bool
+    snoozed_until: datetime | None
+    """Where the user has put it off: until when it is not shown."""
 
 
 class Answered(NamedTuple):
@@ -61,6 +63,7 @@ class Detail(NamedTuple):
     state: str
     reply_state: str
     conflict: bool
+    snoozed_until: datetime | None
     label: str | None
     """What the user answered by hand."""
     shadow: bool

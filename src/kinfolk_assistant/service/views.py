@@ -208,6 +208,7 @@ def _prepared() -> Select[*tuple[Any, ...]]:
             Request.state,
             Reply.state,
             Request.features["conflict"].as_string(),
+            Request.snoozed_until,
         )
         .outerjoin(Decision, Decision.id == latest_decision_id())
         .outerjoin(Reply, Reply.id == latest_reply_id())
@@ -216,4 +217,5 @@ def _prepared() -> Select[*tuple[Any, ...]]:
 
 def _prepare(row: Row[*tuple[Any, ...]]) -> Prepared:
     shown = Prepared._make(row)
-    return shown._replace(action=shown.action or "", reply_state=shown.reply_state or "", conflict=row[-1] == "yes")
+    conflict = row[Prepared._fields.index("conflict")] == "yes"
+    return shown._replace(action=shown.action or "", reply_state=shown.reply_state or "", conflict=conflict)

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from kinfolk_assistant.ledger.deeds import tell
-from kinfolk_assistant.ledger.requests import UNSENT, replies
+from kinfolk_assistant.ledger.requests import CALLED, UNSENT, replies
 from kinfolk_assistant.ledger.tables import Request
 
 
@@ -16,6 +16,6 @@ def withdraw_unsent(session: Session, request: Request, now: datetime, why: str)
     unsent = [one for one in replies(session, request.id) if one.state in UNSENT]
     for reply in unsent:
         reply.state = "withdrawn"
-        text = f"The answer {reply.answer} to “{request.summary}” was not sent: {why}."
+        text = f"The {CALLED[reply.answer]} to “{request.summary}” was not sent: {why}."
         tell(session, request.user, now, "assistant", "withdrawn", text, request)
     return bool(unsent)

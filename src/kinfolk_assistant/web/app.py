@@ -13,9 +13,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from kinfolk_assistant.delivery.configuration import OidcProvider
+from kinfolk_assistant.delivery.keys import Keys
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.errors import NotNow, NotYours
-from kinfolk_assistant.web import about, health, inbox, oidc, people, record, rules, settings, sign_in
+from kinfolk_assistant.web import about, health, inbox, linked, oidc, people, record, rules, settings, sign_in
 from kinfolk_assistant.web.guard import HEADERS, Guard
 from kinfolk_assistant.web.pages import HERE, go_to, show, wants_fragment
 from kinfolk_assistant.web.sessions import Sessions, Visitor
@@ -31,6 +32,8 @@ def make_app(
     proxy_secret: str = "",
     hosts: Collection[str] | None = None,
     provider: OidcProvider | None = None,
+    keys: Keys | None = None,
+    sends_digests: bool = False,
     wake: Callable[[], object] = lambda: None,
 ) -> FastAPI:
     """Make the pages of an assistant.
@@ -55,6 +58,10 @@ def make_app(
         The names under which the pages are served; None: any.
     provider : OidcProvider, optional
         Where users may sign in beside their passwords (needs the extra ``oidc``).
+    keys : Keys, optional
+        By which links of mails are signed, and app passwords are sealed that users enter; without them there are none.
+    sends_digests : bool, default=False
+        Whether users can ask for a daily mail.
     wake : callable, optional
         Called after a user's answer, so that it is sent at once.
 
@@ -65,6 +72,8 @@ def make_app(
     app = FastAPI(title="kinfolk", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.assistant = assistant
     app.state.wake = wake
+    app.state.keys = keys
+    app.state.sends_digests = sends_digests
     app.state.doorkeeper = Doorkeeper(
         Sessions(assistant.ledger, assistant.clock),
         proxy_header,
@@ -73,7 +82,7 @@ def make_app(
         proxy_secret,
         None if provider is None else oidc.Oidc(provider),
     )
-    for theme in (health, sign_in, inbox, people, rules, settings, record, about):
+    for theme in (health, sign_in, inbox, linked, people, rules, settings, record, about):
         app.include_router(theme.router)
     if provider is not None:
         app.include_router(oidc.router)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
+from kinfolk_assistant.features.office import NAMES
 from kinfolk_assistant.ledger.users import known_zone
 from kinfolk_assistant.reading.trust import Trust
+from kinfolk_assistant.speech.catalogue import catalogue
+from kinfolk_assistant.speech.manner import Manner, wanted_language
 from kinfolk_assistant.web.sessions import Visitor
 
 HERE = Path(__file__).parent
+ENGLISH = Manner()
 
 FEATURE_TITLES = {
     "start_time": "Start",
@@ -106,7 +111,7 @@ _BUSY_WORDS = {"light": "lightly filled", "busy": "half filled", "booked": "most
 _GAP_WORDS = {"free": "an hour stays free", "busy": "no free hour is left"}
 
 
-def value_in_words(feature: str, value: str) -> str:
+def value_in_words(feature: str, value: str, manner: Manner = ENGLISH) -> str:
     """Say a feature's value as a person would.
 
     Examples
@@ -116,39 +121,10 @@ def value_in_words(feature: str, value: str) -> str:
     """
     if feature in ("busy_fday", "busy_hday"):
         load, _, gap = value.partition("-")
-        return f"{_BUSY_WORDS.get(load, load)}, {_GAP_WORDS.get(gap, gap)}"
-    return _VALUE_WORDS.get(feature, {}).get(value, value)
-
-
-def day_in_words(moment: datetime, now: datetime) -> str:
-    """Say a day of the calendar, with the year where it is another one."""
-    return f"{moment:%a} {moment.day} {moment:%b}" + (f" {moment.year}" if moment.year != now.year else "")
-
-
-def span_in_words(start: datetime, end: datetime, all_day: bool, zone: ZoneInfo, now: datetime) -> tuple[str, str]:
-    """Say when a meeting is: its day, with the year where it is not this one, and its hours on that day.
-
-    Examples
-    --------
-    >>> from datetime import UTC
-    >>> start, end = datetime(2026, 7, 1, 8, tzinfo=UTC), datetime(2026, 7, 1, 9, tzinfo=UTC)
-    >>> span_in_words(start, end, False, ZoneInfo("Europe/Berlin"), now=start)
-    ('Wed 1 Jul', '10:00–11:00')
-    """
-    start, end = start.astimezone(zone), end.astimezone(zone)
-    day = day_in_words(start, now.astimezone(zone))
-    if all_day:
-        last = end - timedelta(days=1)
-        return day, "all day" if last.date() <= start.date() else f"to {day_in_words(last, start)}"
-    if end.date() == start.date():
-        return day, f"{start:%H:%M}–{end:%H:%M}"
-    return day, f"{start:%H:%M}, to {day_in_words(end, start)} {end:%H:%M}"
-
-
-def moment_in_words(moment: datetime, zone: ZoneInfo) -> str:
-    """Say a moment to the minute."""
-    moment = moment.astimezone(zone)
-    return f"{day_in_words(moment, moment)} {moment.year}, {moment:%H:%M}"
+        return f"{manner.tell(_BUSY_WORDS.get(load, load))}, {manner.tell(_GAP_WORDS.get(gap, gap))}"
+    words = _VALUE_WORDS.get(feature, {}).get(value)
+    # What is named, such as an organiser or the words of a title, is nobody's to translate.
+    return value if feature in NAMES else manner.tell(words or value)
 
 
 def percent(probability: float) -> str:
@@ -164,9 +140,25 @@ def percent(probability: float) -> str:
     return ">99%" if 0.99 < probability < 1 else f"{probability:.0%}"
 
 
-def odds(log_ratio: float) -> str:
-    """Say by how much something multiplies the odds, whichever way."""
-    return f"×{math.exp(min(abs(log_ratio), 20.0)):.3g}"
+def weight(log_ratio: float) -> str:
+    """Say how much something speaks for a yes or a no.
+
+    Examples
+    --------
+    >>> weight(0.3), weight(-2.5)
+    ('speaks a little for a yes', 'speaks strongly for a no')
+    """
+    which = "yes" if log_ratio > 0 else "no"
+    # Odds that change by less than two thirds, by up to five times, and by more.
+    strength = next(
+        (words for most, words in ((0.5, "a little"), (1.6, "clearly")) if abs(log_ratio) < most), "strongly"
+    )
+    return f"speaks {strength} for a {which}"
+
+
+def capital(text: str) -> str:
+    """Begin with a capital letter, and leave the others."""
+    return text[:1].upper() + text[1:]
 
 
 def tame(text: str, most: int = 300) -> str:
@@ -191,9 +183,44 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo("UTC")
 
 
+@pass_context
+def _told(context: Context, text: str) -> str:
+    """Say a sentence of ours in the visitor's language; as plain text, which is escaped like any other."""
+    return cast(Manner, context["speech"]).tell(text)
+
+
+@pass_context
+def _moment(context: Context, moment: datetime, zone: ZoneInfo) -> str:
+    return cast(Manner, context["speech"]).moment(moment, zone)
+
+
+@pass_context
+def _span(
+    context: Context, start: datetime, end: datetime, all_day: bool, zone: ZoneInfo, now: datetime
+) -> tuple[str, str]:
+    return cast(Manner, context["speech"]).span(start, end, all_day, zone, now)
+
+
+@pass_context
+def _words(context: Context, feature: str, value: str) -> str:
+    return value_in_words(feature, value, context["speech"])
+
+
+@pass_context
+def _clock_time(context: Context, hour: int) -> str:
+    return cast(Manner, context["speech"]).time(datetime(2000, 1, 1, hour))
+
+
+@pass_context
+def _title_of(context: Context, feature: str) -> str:
+    return cast(Manner, context["speech"]).tell(FEATURE_TITLES[feature])
+
+
 @cache
-def _environment() -> Environment:
+def environment(language: str) -> Environment:
+    """Give the templates of a language; theirs alone, because a sentence is chosen when a template is compiled."""
     environment = Environment(
+        extensions=["jinja2.ext.i18n"],
         loader=FileSystemLoader(HERE / "templates"),
         # Everything is escaped, whatever a template is called.
         autoescape=True,
@@ -202,10 +229,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+    words: Any = catalogue(language)
+    environment.install_gettext_callables(words.gettext, words.ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.filters.update(
-        tame=tame, percent=percent, odds=odds, moment=moment_in_words, title_of=FEATURE_TITLES.__getitem__
+        tame=tame, percent=percent, weight=weight, capital=capital, told=_told, moment=_moment, title_of=_title_of
     )
-    environment.globals.update(span=span_in_words, words=value_in_words)
+    environment.globals.update(span=_span, words=_words, clock_time=_clock_time)
     static = b"".join(path.read_bytes() for path in sorted((HERE / "static").iterdir()))
     environment.globals["version"] = sha256(static).hexdigest()[:12]
     return environment
@@ -217,17 +246,25 @@ def wants_fragment(request: Request) -> bool:
 
 
 def show(
-    request: Request, template: str, visitor: Visitor | None, *, status: int = 200, **context: object
+    request: Request,
+    template: str,
+    visitor: Visitor | None,
+    *,
+    status: int = 200,
+    manner: Manner | None = None,
+    **context: object,
 ) -> HTMLResponse:
     """Make a page, or a fragment of one."""
+    manner = manner or manner_of(request, visitor)
     html = (
-        _environment()
+        environment(manner.language)
         .get_template(template)
         .render(
             context,
             base=request.scope.get("root_path", ""),
             path=request.url.path,
             visitor=visitor,
+            speech=manner,
             zone=_zone(visitor.zone) if visitor else ZoneInfo("UTC"),
             is_inside=partial(_is_inside, request, visitor),
             this_moment=request.app.state.assistant.clock(),
@@ -235,6 +272,14 @@ def show(
         )
     )
     return HTMLResponse(html, status)
+
+
+def manner_of(request: Request, visitor: Visitor | None) -> Manner:
+    """Give how a visitor is spoken to: as they have set it, or else as their browser asks for."""
+    accepted = wanted_language(request.headers.get("accept-language", ""))
+    if visitor is None:
+        return Manner(accepted)
+    return Manner(visitor.language or accepted, visitor.clock, visitor.week_start)
 
 
 def _is_inside(request: Request, visitor: Visitor | None, organiser: str) -> bool:

@@ -11,13 +11,12 @@ from starlette.responses import Response
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.rules import NIGHT_BEGINS, NIGHT_ENDS, in_words
 from kinfolk_assistant.web.forms import Number, Text
-from kinfolk_assistant.web.pages import go_to, show
+from kinfolk_assistant.web.pages import go_to, manner_of, show
 from kinfolk_assistant.web.sessions import Visitor
 from kinfolk_assistant.web.visitors import Poster, Reader, Served
 
 router = APIRouter()
 
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 VETOES = {
     "overlap": "it overlaps something in your calendar (a yes only)",
     "night": f"it is before {NIGHT_ENDS.hour}:00 or after {NIGHT_BEGINS.hour}:00 (a yes only)",
@@ -111,17 +110,18 @@ def _number(text: str) -> int | None:
 
 def _page(request: Request, assistant: Assistant, visitor: Visitor, *, notice: str = "", wrong: str = "") -> Response:
     user = assistant.settings(visitor.address)
+    manner = manner_of(request, visitor)
     return show(
         request,
         "rules.html",
         visitor,
         status=400 if wrong else 200,
         user=user,
-        rules=[(rule.id, in_words(rule)) for rule in assistant.rules(visitor.address)],
+        rules=[(rule.id, in_words(rule, manner)) for rule in assistant.rules(visitor.address)],
         proposals=assistant.proposed_rules(visitor.address)[:20],
         vetoes=VETOES,
         chosen=user.vetoes.split(),
-        days=DAYS,
+        days=manner.week(),
         notice=notice,
         wrong=wrong,
     )

@@ -23,6 +23,10 @@ class Visitor(NamedTuple):
     name: str
     zone: str
     csrf: str
+    language: str = ""
+    """What they have chosen; "" where their browser is to say."""
+    clock: str = "24"
+    week_start: int = 0
 
 
 class Sessions:
@@ -59,7 +63,7 @@ class Sessions:
             return None
         with self._ledger.read() as session:
             found = session.execute(
-                select(User.address, User.name, User.zone, Session.csrf)
+                select(User.address, User.name, User.zone, Session.csrf, User.language, User.clock, User.week_start)
                 .join(Session, Session.user == User.address)
                 .where(Session.token_hash == _hash(token), Session.expires_at > self._clock())
                 .where(User.disabled_at.is_(None))
@@ -79,9 +83,12 @@ class Sessions:
     def person(self, address: str, csrf: str) -> Visitor | None:
         """Give a user who was signed in elsewhere, with the token that their forms must carry."""
         with self._ledger.read() as session:
-            query = select(User.address, User.name, User.zone).where(User.address == address)
-            found = session.execute(query.where(User.disabled_at.is_(None))).first()
-        return Visitor(*found, csrf) if found else None
+            found = session.scalars(
+                select(User).where(User.address == address, User.disabled_at.is_(None))
+            ).one_or_none()
+        if found is None:
+            return None
+        return Visitor(found.address, found.name, found.zone, csrf, found.language, found.clock, found.week_start)
 
 
 def _hash(token: str) -> str:

@@ -19,6 +19,8 @@ from kinfolk_assistant.ledger.own_answers import NEEDED
 from kinfolk_assistant.ledger.tables import Contact
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.weighing import costs_of, weigh
+from kinfolk_assistant.speech.catalogue import languages
+from kinfolk_assistant.speech.manner import Manner
 from kinfolk_assistant.web.forms import Cost, Text, Whole
 from kinfolk_assistant.web.limits import limits
 from kinfolk_assistant.web.pages import go_to, show, wants_fragment
@@ -35,6 +37,8 @@ ZONES = sorted(name for name in available_timezones() if "/" in name and not nam
 NOTICES = {
     "costs": "Your costs are saved, and the prepared answers follow them.",
     "automation": "Saved.",
+    "speech": "Saved.",
+    "digest": "Saved.",
     "place": "Saved. New invitations are looked at with it.",
     "contacts": "The table is added. New invitations are looked at with it.",
     "clear": "The table is empty.",
@@ -79,10 +83,16 @@ def change_automation(
     visitor: Poster,
     daily_cap: Whole,
     undo_minutes: Whole,
+    undo_seconds: Whole = 20,
     automation: Text = "",
 ) -> Response:
     """Turn automation on or off, and bound it."""
-    fields = {"automation": automation == "yes", "daily_cap": daily_cap, "undo_minutes": undo_minutes}
+    fields = {
+        "automation": automation == "yes",
+        "daily_cap": daily_cap,
+        "undo_minutes": undo_minutes,
+        "undo_seconds": undo_seconds,
+    }
     return _change(request, assistant, visitor, fields, "automation")
 
 
@@ -90,6 +100,27 @@ def change_automation(
 def change_place(request: Request, assistant: Served, visitor: Poster, zone: Text = "", places: Text = "") -> Response:
     """Take the time zone and the places that are near."""
     return _change(request, assistant, visitor, {"zone": zone.strip(), "places": places}, "place")
+
+
+@router.post("/settings/speech")
+def change_speech(
+    request: Request,
+    assistant: Served,
+    visitor: Poster,
+    language: Text = "",
+    clock: Text = "24",
+    week_start: Whole = 0,
+) -> Response:
+    """Take the language, the clock and the first day of the week."""
+    fields = {"language": language, "clock": clock, "week_start": week_start}
+    return _change(request, assistant, visitor, fields, "speech")
+
+
+@router.post("/settings/digest")
+def change_digest(request: Request, assistant: Served, visitor: Poster, hour: Text = "") -> Response:
+    """Take the hour of the daily mail, or none."""
+    fields = {"digest_hour": int(hour) if hour.isdecimal() and len(hour) <= 2 else None}
+    return _change(request, assistant, visitor, fields, "digest")
 
 
 @router.post("/settings/contacts")
@@ -206,6 +237,9 @@ def _page(
         needed=NEEDED,
         costs=costs._asdict(),
         zones=ZONES,
+        languages=languages(),
+        sends_digests=request.app.state.sends_digests,
+        week=Manner().week(),
         contacts=contacts[:MOST_SHOWN],
         n_contacts=len(contacts),
         notice=notice,

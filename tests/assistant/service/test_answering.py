@@ -181,17 +181,20 @@ def test_an_undone_meeting_takes_time_like_any_that_is_not_answered_until_it_is_
     assert assistant.request(ANN, other).features["conflict"] == conflict
 
 
-def test_what_the_user_answered_cannot_be_undone(assistant: Assistant, asked: int, ledger: Ledger) -> None:
-    with pytest.raises(NotNow, match="no answer of the assistant's"):
+def test_what_the_user_answered_cannot_be_undone_once_it_has_left(
+    assistant: Assistant, asked: int, ledger: Ledger
+) -> None:
+    with pytest.raises(NotNow, match="no answer to take back"):
         assistant.undo(ANN, asked)
     assistant.answer(ANN, asked, "accept")
-    with pytest.raises(NotNow, match="no answer of the assistant's"):
+    assistant.work(ANN)
+    with pytest.raises(NotNow, match="has left already"):
         assistant.undo(ANN, asked)
 
 
 def test_nothing_is_undone_twice(assistant: Assistant, automatic: int) -> None:
     assistant.undo(ANN, automatic)
-    with pytest.raises(NotNow, match="no answer of the assistant's"):
+    with pytest.raises(NotNow, match="no answer to take back"):
         assistant.undo(ANN, automatic)
 
 

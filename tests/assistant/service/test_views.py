@@ -99,7 +99,7 @@ def test_one_request_has_everything_that_is_known_of_it(assistant: Assistant, le
     assert shown.reasons[0]["feature"] == "conflict"
     assert set(shown.expected_losses) == {"accept", "decline", "ask"}
     assert [deed.kind for deed in shown.deeds] == ["decided", "received"]
-    assert shown[:14] == tuple(assistant.inbox(ANN)[0])
+    assert shown[:15] == tuple(assistant.inbox(ANN)[0])
 
 
 def test_the_score_counts_what_the_user_did_with_what_was_shown(assistant: Assistant, ledger: Ledger) -> None:

@@ -47,6 +47,8 @@ ROUTES = {
     ("GET", "/healthz"): OPEN,
     ("GET", "/readyz"): OPEN,
     ("GET", "/metrics"): OPEN,
+    ("GET", "/answer/{token}"): OPEN,
+    ("POST", "/answer/{token}"): OPEN,
     ("POST", "/sign-out"): PRIVATE,
     ("GET", "/"): PRIVATE,
     ("GET", "/requests/{number}"): PRIVATE,
@@ -54,6 +56,9 @@ ROUTES = {
     ("POST", "/requests/{number}/dismiss"): PRIVATE,
     ("POST", "/requests/{number}/undo"): PRIVATE,
     ("POST", "/confirm"): Case(True, {"prepared": "{prepared}"}),
+    ("POST", "/requests/{number}/snooze"): Case(True, {"until": "2026-11-16T12:00"}),
+    ("POST", "/requests/{number}/back"): PRIVATE,
+    ("POST", "/requests/{number}/propose"): Case(True, {"start": "2026-11-18T12:00", "minutes": "30"}),
     ("GET", "/search"): PRIVATE,
     ("POST", "/replies/{number}/send-again"): PRIVATE,
     ("GET", "/people"): PRIVATE,
@@ -68,6 +73,8 @@ ROUTES = {
     ("POST", "/settings/costs"): Case(True, COSTS),
     ("POST", "/settings/automation"): Case(True, {"automation": "yes", "daily_cap": "3", "undo_minutes": "5"}),
     ("POST", "/settings/place"): Case(True, {"zone": "Europe/Paris", "places": "Hall"}),
+    ("POST", "/settings/speech"): Case(True, {"language": "de", "clock": "12", "week_start": "6"}),
+    ("POST", "/settings/digest"): Case(True, {"hour": "7"}),
     ("POST", "/settings/contacts"): Case(True, {}, CSV),
     ("POST", "/settings/contacts/clear"): PRIVATE,
     ("POST", "/settings/agree"): PRIVATE,
@@ -127,7 +134,8 @@ def prepare(assistant: Assistant) -> dict[str, int]:
     automatic = invite(assistant, ANN, "automatic", "ann: Lunch", datetime(2026, 11, 19, 11, tzinfo=UTC))
     assistant.work(ANN)
     assistant.change_settings(ANN, automation=False)
-    opened, other = requests_of(assistant, ANN)[:2]
+    opened, other, put_away = requests_of(assistant, ANN)[:3]
+    assistant.dismiss(ANN, put_away)
     assistant.answer(ANN, other, "accept")
     assistant.deliver = ClosedOutbox()
     assistant.work(ANN)
@@ -140,6 +148,9 @@ def prepare(assistant: Assistant) -> dict[str, int]:
         "/requests/{number}/dismiss": opened,
         "/confirm": opened,
         "/requests/{number}/undo": automatic,
+        "/requests/{number}/snooze": opened,
+        "/requests/{number}/back": put_away,
+        "/requests/{number}/propose": opened,
         "/replies/{number}/send-again": failed,
         "/rules/{number}/remove": assistant.rules(ANN)[0].id,
     }

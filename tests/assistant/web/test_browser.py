@@ -164,7 +164,7 @@ def test_the_keyboard_alone_signs_in_walks_answers_opens_and_undoes(visit: Visit
     assert page.evaluate(row) == f"request-{hostile}"
     keys.press("j")
     keys.press("a")
-    page.locator(f"#request-{offsite} button").first.wait_for(state="detached")
+    page.locator(f"#request-{offsite} button[value=accept]").first.wait_for(state="detached")
     answered = [assistant.request(ANN, one).label for one in (sync, budget, hostile, offsite)]
     assert answered == ["decline", "accept", None, "accept"]
 

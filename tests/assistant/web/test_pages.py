@@ -16,8 +16,9 @@ from tests.assistant.web.team import ANN, BOB, CAT, DAN, HOSTILE, StillClock, in
 from kinfolk_assistant.features.office import NAMES
 from kinfolk_assistant.features.rules import ALL_FEATURES, RULES
 from kinfolk_assistant.service.assistant import Assistant
+from kinfolk_assistant.speech.manner import Manner
 from kinfolk_assistant.web.app import make_app
-from kinfolk_assistant.web.pages import FEATURE_TITLES, span_in_words, value_in_words
+from kinfolk_assistant.web.pages import FEATURE_TITLES, value_in_words
 
 FRAGMENT = {"X-Fragment": "yes"}
 
@@ -127,7 +128,7 @@ class TestInbox:
         number = requests_of(assistant, ANN)[0]
         response = ann.post(f"/requests/{number}/undo", headers=FRAGMENT)
         assert response.status_code == 409
-        assert response.text.strip() == "There is no answer of the assistant&#39;s to take back."
+        assert response.text.strip() == "There is no answer to take back."
 
     def test_a_page_takes_few_milliseconds_beyond_its_query(
         self, app: FastAPI, ann: Client, assistant: Assistant
@@ -323,7 +324,7 @@ def test_a_time_is_told_in_the_users_zone(
     from zoneinfo import ZoneInfo
 
     begin, now = datetime(*start, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
-    assert span_in_words(begin, begin + timedelta(hours=hours), all_day, ZoneInfo("Europe/Berlin"), now) == words
+    assert Manner().span(begin, begin + timedelta(hours=hours), all_day, ZoneInfo("Europe/Berlin"), now) == words
 
 
 def test_every_page_of_the_made_up_team_says_that_it_is_made_up_and_no_other_does(
