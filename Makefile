@@ -10,7 +10,7 @@ DOCS_READY := $(VENV)/.docs-ready
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist worksteal --durations 25
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-lowest mutants lint bench docs constraints clean
+.PHONY: help demo test test-slow test-lowest mutants lint audit fuzz bench docs constraints clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -60,6 +60,11 @@ lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+audit: ## Ask for known vulnerabilities of all versions in constraints.txt; ends with an error where there is one
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	.venv-audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off
+
 bench: $(BENCH_READY) ## Compare speed with named peers; writes bench/RESULTS.md
 	$(BIN)/python -m bench
 
@@ -68,5 +73,5 @@ docs: $(DOCS_READY) ## Build the documentation in docs/_build/html; warnings are
 	@echo "docs/_build/html/index.html"
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .venv-lowest .mutants docs/_build docs/api docs/pictures .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-lowest .venv-audit .venv-fuzz .mutants docs/_build docs/api docs/pictures .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -79,7 +79,7 @@ def decide(asked: AskOptions, costs: LossOptions) -> None:
     for action, values in zip(actions, losses.T.tolist(), strict=True):
         columns[f"expected_loss_{shown(action)}"] = values
     answers = as_table(rows, columns, classes, probabilities)
-    write_rows(answers, {"labels": classes, "actions": actions}, asked.output, asked.as_json)
+    write_rows(answers, {"labels": classes, "actions": actions}, asked.output, asked.as_json, asked.no_escape)
 
 
 def _price(classes: list[Any], costs: LossOptions, csv: CsvOptions) -> Loss:

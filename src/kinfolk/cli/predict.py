@@ -42,12 +42,12 @@ def predict(asked: AskOptions) -> None:
     if hasattr(predictor, "networks_") and not has_labels(predictor):
         rows = read_rows(predictor, asked)
         columns = {"log_probability": predictor.score_samples(rows.table, **rows.told).tolist()}
-        write_rows(as_table(rows, columns), {}, asked.output, asked.as_json)
+        write_rows(as_table(rows, columns), {}, asked.output, asked.as_json, asked.no_escape)
         return
     rows, classes, probabilities = ask(predictor, asked)
     best = [classes[place] for place in probabilities.argmax(axis=1)]
     answers = as_table(rows, {"predicted": best}, classes, probabilities)
-    write_rows(answers, {"labels": classes}, asked.output, asked.as_json)
+    write_rows(answers, {"labels": classes}, asked.output, asked.as_json, asked.no_escape)
 
 
 class Rows(NamedTuple):

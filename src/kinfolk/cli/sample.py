@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kinfolk.cli.options import AsJson, ResultFile
-from kinfolk.cli.tables import check_table_target, listed, series, write_rows
+from kinfolk.cli.tables import NoEscape, check_table_target, listed, series, write_rows
 
 if TYPE_CHECKING:
     from kinfolk.networks.model.network import Network
@@ -32,6 +32,7 @@ def sample(
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draws: same seed, same rows.", min=0)] = 0,
     output: ResultFile = None,
     as_json: AsJson = False,
+    no_escape: NoEscape = False,
 ) -> None:
     """Draw rows from a Bayes net, as a table of its variables' states."""
     import numpy as np
@@ -44,7 +45,7 @@ def sample(
         series(name, [states[code] for code in codes[:, v].tolist()])
         for v, (name, states) in enumerate(zip(network.variables, network.states, strict=True))
     ]
-    write_rows(pl.DataFrame(columns), {}, output, as_json)
+    write_rows(pl.DataFrame(columns), {}, output, as_json, no_escape)
 
 
 def _network(source: Path, task: str | None) -> Network:

@@ -24,6 +24,17 @@ _LONGEST_LIST = 40
 _CSV = "CSV files"
 
 
+NoEscape = Annotated[
+    bool,
+    typer.Option(
+        "--no-escape",
+        rich_help_panel=_CSV,
+        help="Write and read text as it is: without it, text that begins with = + - @ and is no number is written with "
+        "an apostrophe in front, so that no spreadsheet runs it, and read without.",
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CsvOptions:
     """How CSV files are written that a command reads."""
@@ -50,6 +61,7 @@ class CsvOptions:
         bool,
         typer.Option("--keep-na", rich_help_panel=_CSV, help="Take NA, null and their like as values, not as missing."),
     ] = False
+    no_escape: NoEscape = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +99,7 @@ def open_table(path: Path, csv: CsvOptions, text: Collection[str] = ()) -> Scan:
     separator = "\t" if csv.sep in ("tab", "\\t") else csv.sep
     missing = (*([""] if csv.keep_na else MISSING), *(csv.missing or ()))
     source = sys.stdin.buffer if str(path) == STANDARD_INPUT else path
-    return scan(source, text, Csv(separator, csv.decimal, missing))
+    return scan(source, text, Csv(separator, csv.decimal, missing, not csv.no_escape))
 
 
 def open_training(table: TableOptions, label: str | None = None, weight: str | None = None) -> tuple[Scan, Roles]:
@@ -164,23 +176,27 @@ def check_table_target(path: Path | None, as_json: bool) -> None:
     check_target(path)
 
 
-def write_rows(frame: pl.DataFrame, about: dict[str, Any], path: Path | None, as_json: bool) -> None:
+def write_rows(
+    frame: pl.DataFrame, about: dict[str, Any], path: Path | None, as_json: bool, no_escape: bool = False
+) -> None:
     """Write rows as a table, or, with what is known about all of them, as a JSON document."""
     ending = ".json" if as_json else ".csv" if path is None else path.suffix.lower()
     if path is None:
-        sys.stdout.write(_text(frame, about, ending))
+        sys.stdout.write(_text(frame, about, ending, no_escape))
         return
     with whole_file(path) as file:
         if ending == ".parquet":
             frame.write_parquet(file)
         else:
-            file.write(_text(frame, about, ending).encode())
+            file.write(_text(frame, about, ending, no_escape).encode())
 
 
-def _text(frame: pl.DataFrame, about: dict[str, Any], ending: str) -> str:
+def _text(frame: pl.DataFrame, about: dict[str, Any], ending: str, no_escape: bool) -> str:
+    from kinfolk.tasks.streaming.escaping import escape
+
     if ending == ".json":
         return json_text({**about, "rows": frame.to_dicts()})
-    return frame.write_csv(separator="\t" if ending == ".tsv" else ",")
+    return (frame if no_escape else escape(frame)).write_csv(separator="\t" if ending == ".tsv" else ",")
 
 
 def json_text(document: Any) -> str:

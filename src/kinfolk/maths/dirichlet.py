@@ -13,15 +13,14 @@ In the papers: Roy (2006), eq. A.22.
 
 from __future__ import annotations
 
-from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, NumberGroups, log_marginal_of_number, prior_of
+from kinfolk.maths.rising import rising, risings
 
 # Beyond this many table entries the tables leave the processor's caches and a call of lgamma is as fast.
 _MAX_TABLE = 1 << 20
@@ -56,7 +55,7 @@ def dirichlet_product(
     width = largest_count + 1 if largest_count > 0 else 0
     width = min(width, _MAX_TABLE // max(len(distinct), 1))
     counts = np.arange(width, dtype=np.float64)
-    tables = gammaln(distinct[:, None] + counts) - gammaln(distinct[:, None])
+    tables = risings(distinct[:, None], counts)
     return DirichletProduct(
         np.ascontiguousarray(group_start, dtype=np.int64),
         np.ascontiguousarray(prior, dtype=np.float64),
@@ -74,7 +73,7 @@ def _rising(prior, tables, row, count, width):  # type: ignore[no-untyped-def]
     if count < width:
         # Unsigned, because a signed index is first checked for being negative.
         return tables[np.uint64(row), np.uint64(count)]
-    return lgamma(prior + count) - lgamma(prior)
+    return rising(prior, count)
 
 
 # Inlined by force: a call hands all arrays of the product on and counts a reference for each, a third of the time.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from math import lgamma
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from kinfolk.maths.compiled import compiled
 
@@ -29,4 +32,36 @@ def log_rising(a, log_a, n):  # type: ignore[no-untyped-def]
     """
     if a < _LARGE:
         return log_a + lgamma(a + n) - lgamma(a + 1.0)
+    return _of_large(a, n)
+
+
+@compiled
+def _of_large(a, n):  # type: ignore[no-untyped-def]
+    """Log of a↑n by Stirling's series."""
     return (a - 0.5) * np.log1p(n / a) + n * (np.log(a + n) - 1.0) + _series(a + n) - _series(a)
+
+
+@compiled
+def rising(a, n):  # type: ignore[no-untyped-def]
+    """Log of a↑n for a that is a float.
+
+    Examples
+    --------
+    >>> float(rising(1e12, 1.0) - np.log(1e12))
+    0.0
+    """
+    return lgamma(a + n) - lgamma(a) if a < _LARGE else _of_large(a, n)
+
+
+def risings(a: NDArray[np.float64] | float, n: NDArray[Any] | float) -> NDArray[np.float64]:
+    """Log of a↑n for arrays.
+
+    Examples
+    --------
+    >>> risings(np.array([2.0, 1e12]), np.array([3.0, 1.0])).round(9).tolist()
+    [3.17805383, 27.631021116]
+    """
+    small, large = np.minimum(a, _LARGE), np.maximum(a, _LARGE)
+    correction = _series.py_func(large + n) - _series.py_func(large)
+    of_large = (large - 0.5) * np.log1p(n / large) + n * (np.log(large + n) - 1.0) + correction
+    return np.where(np.less(a, _LARGE), gammaln(small + n) - gammaln(small), of_large)

@@ -17,7 +17,6 @@ In the papers: Roy and Kaelbling (2007), eq. (2), (3).
 
 from __future__ import annotations
 
-from math import lgamma
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from scipy.special import gammaln
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, NumberGroups, log_marginal_of_number, prior_of
 from kinfolk.maths.dirichlet import DirichletProduct
+from kinfolk.maths.rising import rising, risings
 from kinfolk.partition.tree import TaskTree
 
 if TYPE_CHECKING:
@@ -83,9 +83,7 @@ def cluster_hierarchically(
     log_sums = log_marginals_of_sums(nothing, counts, product)[0] + np.log(concentration)
     merges = join_greedily(counts, np.ones(n, dtype=np.int64), log_sums, product, concentration, progress)
     root = merges.log_sums[-1] if n > 1 else log_sums[0]
-    return TaskTree(
-        merges.children, merges.log_odds, float(root) + float(gammaln(concentration) - gammaln(concentration + n))
-    )
+    return TaskTree(merges.children, merges.log_odds, float(root) - float(risings(concentration, n)))
 
 
 def join_greedily(
@@ -236,7 +234,7 @@ def log_marginals_with(one, columns, highest, first, last, terms, alone, out):  
                     if count < reach:
                         sums[k] += sign * table[np.uint64(count)]
                     elif count > 0:
-                        sums[k] += sign * (lgamma(prior + count) - lgamma(prior))
+                        sums[k] += sign * rising(prior, count)
                 sign = -sign
         for g in range(len(family)):
             r, own = first_number + N_CELLS * g, prior_of(numbers, g)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.maths.rising import risings
+
 
 def canonical(partition: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rename the blocks of a partition 0, 1, … in the order in which they first appear.
@@ -30,7 +32,7 @@ def log_block_weight(size: NDArray[np.int64], concentration: float) -> NDArray[n
 
 def log_normaliser(n_tasks: int, concentration: float) -> float:
     """Log of Γ(a)/Γ(a + U): block weights times this add up to one over all partitions of U tasks."""
-    return float(gammaln(concentration) - gammaln(concentration + n_tasks))
+    return -float(risings(concentration, n_tasks))
 
 
 def log_prior(partition: NDArray[np.int64], concentration: float) -> float:

@@ -11,7 +11,6 @@ Where every task is a noisy copy of a prototype it is a cluster of its own, and 
 
 from __future__ import annotations
 
-from math import lgamma
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.conjugate import N_CELLS, NumberGroups, log_marginal_of_number, prior_of, third_cell
 from kinfolk.maths.draws import draw_label
+from kinfolk.maths.rising import rising
 from kinfolk.partition.gibbs import Seating
 from kinfolk.tasks.statistics import Layout, Rows
 
@@ -110,7 +110,7 @@ def log_grow(base, weight):  # type: ignore[no-untyped-def]
     """Log of Γ(base + weight)/Γ(base); for a plain row, weight one, just log base."""
     if weight == 1.0:
         return np.log(base)
-    return lgamma(base + weight) - lgamma(base)
+    return rising(base, weight)
 
 
 @compiled

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from kinfolk.convergence import Convergence
 from kinfolk.evidence import Evidence
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.dirichlet import DirichletProduct, dirichlet_product
+from kinfolk.maths.rising import risings
 from kinfolk.naive_bayes.model.densities import densities
 from kinfolk.naive_bayes.model.mixture import Mixture
 from kinfolk.partition.concentration import GammaPrior
@@ -123,9 +123,8 @@ class HyperParameters(NamedTuple):
 
 def log_label_marginals(label_counts: NDArray[Any], label_prior: Floats) -> Floats:
     """Log marginal of each row of label counts under one Dirichlet prior (thesis eq. A.30, first factor)."""
-    posterior = label_counts + label_prior
-    terms = gammaln(posterior).sum(axis=1) - gammaln(posterior.sum(axis=1))
-    return np.asarray(terms - gammaln(label_prior).sum() + gammaln(label_prior.sum()))
+    cells = risings(label_prior, label_counts).sum(axis=1)
+    return np.asarray(cells - risings(label_prior.sum(), label_counts.sum(axis=1)))
 
 
 def feature_product(data: TrainingData, hyper: HyperParameters) -> DirichletProduct:

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kinfolk.tasks.streaming.escaping import unescape
 from kinfolk.tasks.table import no_such_column
 
 _SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
@@ -30,11 +31,14 @@ _PANDAS_INDEX = r"^__index_level_\d+__$"
 
 
 class Csv(NamedTuple):
-    """How CSV is written: between fields (None: by the file's ending), in numbers, and where a value is missing."""
+    """How CSV is written: between fields (None: by the file's ending), in numbers, where a value is missing, and
+    whether text that looks like a formula has an apostrophe in front, which is taken away (``escaping``).
+    """
 
     separator: str | None = None
     decimal: str = "."
     missing: tuple[str, ...] = MISSING
+    escaped: bool = True
 
 
 USUAL_CSV = Csv()
@@ -219,7 +223,8 @@ def _scan_csv(source: Path | io.BytesIO, where: str, csv: Csv, text: Collection[
         raise ValueError(f"numbers cannot have the decimal sign {csv.decimal!r} where fields end with {separator!r}")
     with one_sentence(where, "CSV"):
         header = pl.read_csv(source, separator=separator, has_header=False, n_rows=1, infer_schema=False, glob=False)
-        names = ["" if name is None else name for name in header.row(0)]
+        given = pl.Series(header.row(0), dtype=pl.String).fill_null("").to_frame("name")
+        names = given.select(unescape(pl.col("name")) if csv.escaped else "name").to_series().to_list()
         for name, times in Counter(filter(None, names)).items():
             if times > 1:
                 raise ValueError(f"{where} has {times} columns named {name!r}: every column needs a name of its own")
@@ -241,6 +246,8 @@ def _scan_csv(source: Path | io.BytesIO, where: str, csv: Csv, text: Collection[
         }
         query = pl.scan_csv(_anew(source), schema=chosen, **how)
         query = query.select(pl.nth(i).alias(name) for i, name in enumerate(names) if name)
+        if csv.escaped:
+            query = query.with_columns(unescape(pl.selectors.string()))
         _warn_of_short_lines(source, where, separator, len(names))
         return Scan(plain_types(query.filter(~pl.all_horizontal(pl.all().is_null()))), where, "CSV", None, csv)
 

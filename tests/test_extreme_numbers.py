@@ -1,0 +1,119 @@
+"""Counts to 2⁴⁰, priors from 1e−12 to 1e12, tasks of one and of ten million rows, 10,000 categories, 32-bit floats.
+
+Expected values are computed with 60 digits by mpmath, from the closed forms.
+"""
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+from kinfolk import ClusteredNB, CompleteSharingNB, LICAClassifier, NoSharingNB
+from tests.oracle import partitions
+
+PRIORS = [1e-12, 1e-3, 1.0, 37.5, 1e6, 1e12]
+FIXED = {"temper": 1.0, "concentration": 1.0}
+
+
+def log_marginal(counts, prior):
+    """Log probability of an ordered sequence with these counts under a symmetric Dirichlet prior."""
+    counts = [mpf(int(n)) for n in counts]
+    prior, total = mpf(prior), mpf(len(counts)) * mpf(prior)
+    cells = sum((mp.loggamma(prior + n) - mp.loggamma(prior) for n in counts), mpf(0))
+    return cells - (mp.loggamma(total + sum(counts)) - mp.loggamma(total))
+
+
+def log_evidence(features, labels, label_prior, feature_prior):
+    """Of one set of rows: labels, then every feature given the label."""
+    of_features = (log_marginal(group, feature_prior) for label in features for group in label)
+    return log_marginal(labels, label_prior) + sum(of_features, mpf(0))
+
+
+def make_counts(sizes, seed=0, n_features=2, n_values=3):
+    """Counts of tasks of given sizes, two labels, without missing values."""
+    rng = np.random.default_rng(seed)
+    labels = np.array([rng.multinomial(n, [0.3, 0.7]) for n in sizes])
+    shares = rng.dirichlet(np.ones(n_values), size=(2, n_features))
+    features = np.array([[[rng.multinomial(n, p) for p in shares[y]] for y, n in enumerate(own)] for own in labels])
+    return features, labels
+
+
+@pytest.fixture(autouse=True)
+def sixty_digits():
+    with mp.workdps(60):
+        yield
+
+
+@pytest.mark.parametrize("sizes", [[1, 7], [1, 10_000_000], [2**40, 3]], ids=str)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_evidence_and_predictions_of_tasks_alone_are_those_of_sixty_digits(prior, sizes):
+    features, labels = make_counts(sizes)
+    model = NoSharingNB(label_prior=prior, feature_prior=prior, temper=1.0).fit_statistics(features, labels)
+    expected = sum((log_evidence(f, y, prior, prior) for f, y in zip(features, labels, strict=True)), mpf(0))
+    assert model.log_evidence_ == pytest.approx(float(expected), rel=1e-12, abs=1e-12)
+    found = model.predict_proba([[0, 2], [1, 1]], task=[0, 1])
+    for row, (task, x) in zip(found, ((0, (0, 2)), (1, (1, 1))), strict=True):
+        joint = []
+        for y in (0, 1):
+            n = mpf(int(labels[task, y]))
+            p = (n + mpf(prior)) / (mpf(int(labels[task].sum())) + 2 * mpf(prior))
+            for f, value in enumerate(x):
+                p *= (mpf(int(features[task, y, f, value])) + mpf(prior)) / (n + 3 * mpf(prior))
+            joint.append(p)
+        np.testing.assert_allclose(row, [float(p / sum(joint)) for p in joint], rtol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [[1, 7, 30], [1, 10_000_000, 10_000_000]], ids=str)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_partitions_weigh_what_they_weigh_with_sixty_digits(prior, sizes):
+    """Exact sums over all partitions of three tasks: the similarity hangs on differences of evidence."""
+    features, labels = make_counts(sizes, seed=1)
+    options = {"label_prior": 1.0, "feature_prior": prior, **FIXED}
+    model = ClusteredNB(inference="exact", **options).fit_statistics(features, labels)
+    weights, together = [], []
+    for partition in partitions(3):
+        # The Chinese restaurant: concentration to the number of clusters, a factorial for each.
+        log_p = -mp.loggamma(mpf(4))
+        for cluster in set(partition):
+            members = [t for t in range(3) if partition[t] == cluster]
+            log_p += mp.loggamma(mpf(len(members)))
+            own = sum((log_marginal(g, prior) for label in features[members].sum(axis=0) for g in label), mpf(0))
+            log_p += own
+        weights.append(log_p)
+        together.append([[partition[i] == partition[j] for j in range(3)] for i in range(3)])
+    highest = max(weights)
+    shares = np.array([float(mp.exp(w - highest)) for w in weights])
+    expected = np.tensordot(shares / shares.sum(), np.array(together, dtype=float), axes=1)
+    np.testing.assert_allclose(model.similarity_, expected, atol=1e-6)
+    tree = ClusteredNB(inference="bhc", **options).fit_statistics(features, labels)
+    assert np.isfinite(tree.log_evidence_)
+    assert np.isfinite(tree.similarity_).all()
+
+
+@pytest.mark.parametrize("prior", [1e-12, 1.0, 1e12])
+def test_ten_thousand_categories(prior):
+    features, labels = make_counts([5, 40, 3], n_features=1, n_values=10_000)
+    model = CompleteSharingNB(label_prior=1.0, feature_prior=prior, temper=1.0).fit_statistics(features, labels)
+    expected = log_evidence(features.sum(axis=0), labels.sum(axis=0), 1.0, prior)
+    assert model.log_evidence_ == pytest.approx(float(expected), rel=1e-11)
+    assert np.isfinite(model.predict_proba([[9_999]], task=[0])).all()
+
+
+@pytest.mark.parametrize("inference", ["bhc", "variational", "gibbs", "randomised-bhc"])
+def test_every_inference_stays_finite_beside_ten_million_rows(inference):
+    features, labels = make_counts([1, 10_000_000, 2, 10_000_000, 1, 5])
+    few = {"n_chains": 1, "n_burn_in": 2, "n_draws": 3} if inference == "gibbs" else {}
+    model = ClusteredNB(inference=inference, random_state=0, temper=1.0, **few).fit_statistics(features, labels)
+    proba = model.predict_proba(np.array([[0, 0], [2, 2]] * 3), task=np.arange(6))
+    assert np.isfinite(proba).all()
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_32_bit_floats_are_the_numbers_that_they_are():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 3)).astype(np.float32)
+    rows[:, 2] *= np.float32(1e30)
+    y, task = rng.integers(2, size=60), np.repeat([0, 1, 2], 20)
+    for model in (NoSharingNB(temper=1.0), NoSharingNB(numeric="gaussian", temper=1.0), LICAClassifier(1)):
+        answers = [model.fit(X, y, task=task).predict_proba(X, task=task) for X in (rows, rows.astype(np.float64))]
+        np.testing.assert_array_equal(*answers)
+        assert np.isfinite(answers[0]).all()
