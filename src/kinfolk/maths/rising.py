@@ -62,6 +62,7 @@ def risings(a: NDArray[np.float64] | float, n: NDArray[Any] | float) -> NDArray[
     [3.17805383, 27.631021116]
     """
     small, large = np.minimum(a, _LARGE), np.maximum(a, _LARGE)
-    correction = _series.py_func(large + n) - _series.py_func(large)
-    of_large = (large - 0.5) * np.log1p(n / large) + n * (np.log(large + n) - 1.0) + correction
-    return np.where(np.less(a, _LARGE), gammaln(small + n) - gammaln(small), of_large)
+    by_series = (large - 0.5) * np.log1p(n / large) + n * (np.log(large + n) - 1.0)
+    for sign, z in ((1.0, large + n), (-1.0, large)):
+        by_series = by_series + sign * (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * z * z)) / (z * z)) / z
+    return np.asarray(np.where(np.less(a, _LARGE), gammaln(small + n) - gammaln(small), by_series))
