@@ -96,7 +96,7 @@ def test_large_tasks_may_stand_by_themselves_while_small_ones_do_not():
     rng = np.random.default_rng(2)
     n_rows = np.repeat([3, 300], [100, 12])
     task = np.repeat(np.arange(112), n_rows)
-    # Every task has rates of its own, not far from the others': many rows know them better than all rows do.
+    # Tasks have rates of their own, near the others': it takes many rows to know them better than all rows do.
     rates = np.clip(rng.normal([[0.2], [0.8]], 0.15, size=(112, 2, 5)), 0.02, 0.98)
     y = rng.integers(0, 2, len(task))
     X = (rng.random((len(task), 5)) < rates[task, y]).astype(str)

@@ -43,10 +43,17 @@ def confirm_linked(request: Request, assistant: Served, token: str) -> Response:
 
 
 def _page(request: Request, link: Link, detail: Detail, reader: Visitor, token: str, *, done: bool) -> Response:
-    fields = {"detail": detail, "choice": link.choice, "token": token, "done": done}
     # Whoever has the mail need not be signed in; they are spoken to as its user is, and see nothing else.
     return show(
-        request, "linked.html", None, manner=manner_of(request, reader), reader_zone=known_zone(reader.zone), **fields
+        request,
+        "linked.html",
+        None,
+        manner=manner_of(request, reader),
+        reader_zone=known_zone(reader.zone),
+        detail=detail,
+        choice=link.choice,
+        token=token,
+        done=done,
     )
 
 
