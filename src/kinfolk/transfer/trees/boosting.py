@@ -2,7 +2,9 @@
 
 A tree is a heap: node k has the children 2k + 1 and 2k + 2, all leaves are equally deep, and a node that nothing is
 gained by dividing sends every row to the left. Columns come as bins of few values, so that one pass over the rows finds
-the best cut of every node of a level. Nothing is drawn: the same rows grow the same trees.
+the best cut of every node of a level. Nothing is drawn: the same rows grow the same trees. scikit-learn's histogram
+boosting does the same, but takes no offset for each row, which the effect of its task is here, and keeps its trees in
+private fields, which no file should depend on.
 """
 
 from __future__ import annotations
