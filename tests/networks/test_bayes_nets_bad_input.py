@@ -39,10 +39,13 @@ def gappy():
     return table
 
 
-def test_a_constant_column():
-    same = {name: its.assign(b="x") for name, its in TABLES.items()}
-    says(refusal(same), "column 'b'", "'x' in every row")
-    says(refusal(TABLES["s"].assign(c="y")), "column 'c'", "'y' in every row")
+def test_wrong_tiers_are_named():
+    says(refusal(tiers=[["a"], ["q"]]), "tiers", "'q'")
+    says(refusal(tiers=[["a"], ["b", "a"]]), "tiers", "'a'", "two of them")
+    says(refusal(tiers=["a", "b"]), "tiers=['a', 'b']", "a list of lists of variables")
+    says(refusal(tiers=7), "tiers=7", "a list of lists of variables")
+    says(refusal(tiers=[["a"], ["b"]], required=[("b", "a")]), "'b' → 'a'", "earlier tier")
+    says(refusal(tiers=[["a"], ["b"]], search="classes"), "tiers")
 
 
 def test_a_column_that_is_constant_in_one_task_alone_is_learnt_from():
@@ -126,7 +129,7 @@ def test_what_missing_values_cannot_be_combined_with():
 
 def test_a_column_without_any_value():
     empty = {name: its.assign(b=None) for name, its in TABLES.items()}
-    says(refusal(empty, missing="em"), "column 'b'")
+    says(refusal(empty, missing="em"), "column 'b'", "no value in any row")
 
 
 @pytest.mark.parametrize(

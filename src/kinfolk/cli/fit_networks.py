@@ -136,6 +136,14 @@ class NetworkOptions:
         list[str] | None,
         typer.Option(metavar="A->B", rich_help_panel=_KNOWN, help="An arc that no structure may have; repeatable."),
     ] = None
+    tier: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,…",
+            rich_help_panel=_KNOWN,
+            help="Variables of one time, the earliest first; no arc leads to an earlier tier. Repeatable.",
+        ),
+    ] = None
     start: Annotated[
         Path | None,
         typer.Option(metavar="FILE", rich_help_panel=_KNOWN, help="A BIF file whose structure the search starts from."),
@@ -184,7 +192,7 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptio
 
 def _parameters(options: NetworkOptions, variables: Sequence[str]) -> dict[str, Any]:
     """Parameters of the estimator, as far as options say anything about them."""
-    elsewhere = ("gaps", "start", "expert", "expert_factor", "require", "forbid", "arc_probability")
+    elsewhere = ("gaps", "start", "expert", "expert_factor", "require", "forbid", "tier", "arc_probability")
     own = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in elsewhere}
     parameters = {name: value for name, value in own.items() if value is not None}
     if options.gaps is not None:
@@ -201,6 +209,8 @@ def _parameters(options: NetworkOptions, variables: Sequence[str]) -> dict[str, 
     ):
         if arcs:
             parameters[name] = [arc_from(arc, option, variables) for arc in arcs]
+    if options.tier:
+        parameters["tiers"] = [[name.strip() for name in tier.split(",")] for tier in options.tier]
     return parameters
 
 

@@ -29,12 +29,25 @@ def adjacency_from(arcs: Any, variables: Sequence[str], what: str) -> Adjacency:
     return adjacency
 
 
-def make_constraints(required: Any, forbidden: Any, max_parents: Any, variables: Sequence[str]) -> Constraints:
-    """Check that required arcs can all be at once."""
+def make_constraints(
+    required: Any,
+    forbidden: Any,
+    tiers: Any,
+    max_parents: Any,
+    variables: Sequence[str],
+    constant: NDArray[np.bool_] | None = None,
+) -> Constraints:
+    """Check that required arcs can all be at once; variables that are ``constant`` have no others."""
     n = len(variables)
     none = np.zeros((n, n), dtype=bool)
     must = none if required is None else adjacency_from(required, variables, "required")
     never = none if forbidden is None else adjacency_from(forbidden, variables, "forbidden")
+    against = none if tiers is None else _backwards(tiers, variables)
+    both = np.argwhere(must & against)
+    if len(both):
+        i, j = both[0]
+        raise ValueError(f"the arc {variables[i]!r} → {variables[j]!r} is required, but leads to an earlier tier")
+    never = never | against
     most = n if max_parents is None else min(int(max_parents), n)
     both = np.argwhere(must & never)
     if len(both):
@@ -49,7 +62,33 @@ def make_constraints(required: Any, forbidden: Any, max_parents: Any, variables:
     if len(crowded):
         raise ValueError(f"variable {variables[crowded[0]]!r} has more required parents than max_parents={most} allows")
     allowed = ~never & ~np.eye(n, dtype=bool) & ~must.T
+    if constant is not None and constant.any():
+        allowed &= must | ~(constant | constant[:, None])
     return Constraints(allowed, must, most)
+
+
+def _backwards(tiers: Any, variables: Sequence[str]) -> Adjacency:
+    """Arcs from a later tier to an earlier one; variables that no tier names may have any."""
+    tier_of: dict[str, int] = {}
+    for number, tier in enumerate(_listed_tiers(tiers)):
+        for name in tier:
+            if name not in variables:
+                raise ValueError(f"tiers: {name!r} is not a variable; the variables are {_listed(variables)}")
+            if name in tier_of:
+                raise ValueError(f"tiers: {name!r} stands in two of them, or twice in one")
+            tier_of[name] = number
+    when = np.array([tier_of.get(name, np.nan) for name in variables])
+    return np.asarray(when[:, None] > when[None, :])
+
+
+def _listed_tiers(tiers: Any) -> list[list[str]]:
+    try:
+        listed = [None if isinstance(tier, str) else list(tier) for tier in tiers]
+    except TypeError:
+        listed = [None]
+    if isinstance(tiers, str | Mapping) or None in listed:
+        raise ValueError(f"tiers={tiers!r}: a list of lists of variables is needed, the earliest first")
+    return [tier for tier in listed if tier is not None]
 
 
 def make_starts(

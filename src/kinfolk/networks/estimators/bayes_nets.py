@@ -79,11 +79,14 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         Where the search of a single structure begins: at what a search over orders of the variables finds from
         ``start``, disturbed ten times over all tasks; at what a greedy search over equivalence classes (GES) finds; or
         at ``start`` itself. Classes need "bdeu" or "bic", a ``structure_prior`` that is the same for all arcs, and no
-        required or forbidden ones. "auto" is "orders", unless a plain climb is asked for.
+        required or forbidden ones and no tiers. "auto" is "orders", unless a plain climb is asked for.
     start : graph, list of arcs, or mapping from tasks to these, optional
         Structures to begin with; empty ones by default.
     required, forbidden : list of arcs, optional
         Arcs, as pairs of variables, that every structure must or must not have.
+    tiers : list of lists of variables, optional
+        Variables in the order of time: no arc leads from a later tier to an earlier one. Variables that are in none may
+        have arcs to and from any.
     structure_prior : "sparse", "learn", "uniform", float, mapping or (graph, float), default="sparse"
         What is believed of one structure before any rows. ``"sparse"``: every arc has probability 1 / n_variables,
         which expects about one arc a variable and keeps small tables from superfluous ones; a number is such a
@@ -167,6 +170,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         start: Any = None,
         required: Any = None,
         forbidden: Any = None,
+        tiers: Any = None,
         structure_prior: Any = "sparse",
         costs: Mapping[str, float] | None = None,
         arc_penalty: Mapping[Any, float] | None = None,
@@ -195,6 +199,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         self.start = start
         self.required = required
         self.forbidden = forbidden
+        self.tiers = tiers
         self.structure_prior = structure_prior
         self.costs = costs
         self.arc_penalty = arc_penalty
@@ -248,6 +253,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         n_steps = (len(GRID) if options.validation else 0) + options.bootstrap
         with progress_bar("Learning networks", n_steps or None, progress_wanted(self.verbose)) as advance:
             hyper, fitted = infer(received.data, hyper, options, seed, advance)
+        fitted = fitted.reordered(received.data.variables, received.schema.names)
         self._keep(
             FittedNets(
                 received.known, received.schema, received.backend, seed, hyper.strength, fitted, hyper.arc_log_odds
@@ -281,12 +287,13 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         if self.search == "classes" and not self._classes_can_be():
             raise ValueError(
                 'search="classes" needs the criterion "bdeu" or "bic", a structure_prior that is the same for all '
-                "arcs, and no required or forbidden arcs"
+                "arcs, no required or forbidden arcs and no tiers"
             )
 
     def _classes_can_be(self) -> bool:
         """Whether all structures of an equivalence class are worth the same, and all are allowed."""
-        free = is_for_all_arcs(self.structure_prior) and self.required is None and self.forbidden is None
+        ruled = any(rule is not None for rule in (self.required, self.forbidden, self.tiers))
+        free = is_for_all_arcs(self.structure_prior) and not ruled
         return free and self.criterion != "k2"
 
     def _check_complete(self, received: Received) -> None:
@@ -315,10 +322,12 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             variable_strengths(base, self.arc_penalty, data.variables, learnt),
             task_strengths(base, self.task_penalty, tasks),
             learnt,
-            arc_log_odds=arc_log_odds(self.structure_prior, len(data.variables)),
+            arc_log_odds=arc_log_odds(self.structure_prior, int((~received.constant).sum())),
             arcs_learnt=isinstance(self.structure_prior, str) and self.structure_prior == LEARN,
         )
-        constraints = make_constraints(self.required, self.forbidden, self.max_parents, data.variables)
+        constraints = make_constraints(
+            self.required, self.forbidden, self.tiers, self.max_parents, data.variables, received.constant
+        )
         options = Options(
             sharing=self.sharing,
             prior=self.prior,

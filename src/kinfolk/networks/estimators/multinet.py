@@ -50,8 +50,8 @@ class BayesMultinet(TaskRouting, ClassifierMixin, BaseEstimator):
     sharing : {"joint", "none", "identical"}, default="joint"
         Structures that differ no more than the data ask for; every class for itself; or one structure for all, each
         class with tables of its own.
-    prior, penalty, criterion, ess, max_parents, tabu, restarts, search, start, required, forbidden, structure_prior, \
-costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs, verbose
+    prior, penalty, criterion, ess, max_parents, tabu, restarts, search, start, required, forbidden, tiers, \
+structure_prior, costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs, verbose
         As for :class:`~kinfolk.BayesNets`, with classes as tasks. ``max_parents=0`` is naive Bayes.
     tables : {"shared", "independent"}, default="shared"
         Whether tables are learnt with a hierarchical prior that lets classes borrow rows from each other as far as they
@@ -108,6 +108,7 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         start: Any = None,
         required: Any = None,
         forbidden: Any = None,
+        tiers: Any = None,
         structure_prior: Any = "sparse",
         costs: Mapping[str, float] | None = None,
         arc_penalty: Mapping[Any, float] | None = None,
@@ -133,6 +134,7 @@ costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs
         self.start = start
         self.required = required
         self.forbidden = forbidden
+        self.tiers = tiers
         self.structure_prior = structure_prior
         self.costs = costs
         self.arc_penalty = arc_penalty

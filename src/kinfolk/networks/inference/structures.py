@@ -245,8 +245,8 @@ def _learn_with_strength(
     n_tasks = len(cases.n_rows)
     costs = edit_costs(**options.costs) if options.prior == "edit" else pair_costs(**options.costs)
     divisor = 1.0 if options.prior == "edit" else max(n_tasks - 1, 1)
-    varied = cases.present & (cases.cards > 1)  # what is constant has no arcs to differ in
-    both = np.triu(varied.T.astype(int) @ varied.astype(int), 1)
+    both = np.triu(cases.present.T.astype(int) @ cases.present.astype(int), 1)
+    both[~(problem.constraints.allowed | problem.constraints.allowed.T)] = 0  # no arcs to differ in
     kinds, numbers = np.unique(np.stack([both, factors], axis=-1)[both > 1], axis=0, return_counts=True)
     spectra = [pair_spectrum(options.prior, int(k), costs, divisor / factor) for k, factor in kinds if factor > 0]
     numbers = numbers[kinds[:, 1] > 0]

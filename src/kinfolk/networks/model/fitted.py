@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,3 +31,15 @@ class Fitted(NamedTuple):
     curve: Curve | None = None
     n_rounds: int | None = None
     arc_confidence: NDArray[np.float64] | None = None
+
+    def reordered(self, variables: Sequence[str], names: Sequence[str]) -> Fitted:
+        """The same, learnt of variables in one order, with them in another."""
+        if list(variables) == list(names):
+            return self
+        networks = tuple(one.reordered([name for name in names if name in one.variables]) for one in self.networks)
+        confidence = self.arc_confidence
+        if confidence is not None:
+            place = {name: v for v, name in enumerate(variables)}
+            order = [place[name] for name in names]
+            confidence = confidence[:, order][:, :, order]
+        return self._replace(networks=networks, arc_confidence=confidence)

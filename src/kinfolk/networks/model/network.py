@@ -80,6 +80,28 @@ class Network(NamedTuple):
         """The structure as a networkx graph, with the variables' names."""
         return named_graph(self.adjacency(), self.variables)
 
+    def reordered(self, variables: Sequence[str]) -> Network:
+        """The same network with its variables in another order.
+
+        Examples
+        --------
+        >>> tables = [np.array([0.8, 0.2]), np.array([[0.9, 0.1], [0.05, 0.95]])]
+        >>> network = make_network(["rain", "wet"], [["no", "yes"]] * 2, [[], [0]], tables)
+        >>> network.reordered(["wet", "rain"]).parents
+        ((1,), ())
+        """
+        old = {name: v for v, name in enumerate(self.variables)}
+        new = {old[name]: v for v, name in enumerate(variables)}
+        states, parents, tables = [], [], []
+        for name in variables:
+            v = old[name]
+            its = [new[p] for p in self.parents[v]]
+            axes = sorted(range(len(its)), key=its.__getitem__)
+            states.append(self.states[v])
+            parents.append(tuple(sorted(its)))
+            tables.append(np.ascontiguousarray(self.tables[v].transpose([*axes, len(its)])))
+        return Network(tuple(variables), tuple(states), tuple(parents), tuple(tables))
+
     def log_probability(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """Natural log of the probability of complete rows, each a code per variable."""
         total = np.zeros(len(codes))
