@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse
 
@@ -157,7 +158,17 @@ def test_masked_values_are_missing():
 
 
 @pytest.mark.parametrize(
-    "y", [pl.Series([1, None, 2]), pd.Series([1, None, 2], dtype="Int64")], ids=["polars", "pandas"]
+    "y",
+    [
+        pl.Series([1, None, 2]),
+        pd.Series([1, None, 2], dtype="Int64"),
+        pd.array([1, None, 2], dtype="Int64"),
+        pd.Series([1, None, 2], dtype="int64[pyarrow]"),
+        pd.Categorical([1, None, 2]),
+        pa.array([1, None, 2]),
+        pa.chunked_array([[1, None], [2]]),
+    ],
+    ids=["polars", "pandas", "pandas array", "pandas of pyarrow", "pandas categorical", "pyarrow", "pyarrow chunks"],
 )
 def test_whole_numbers_with_gaps_stay_whole_numbers_as_labels(y):
     labels = receive_labels(None, y, 3, model="SomeNB")

@@ -181,7 +181,7 @@ def _tell_of_new_tasks(given: NDArray[Any], place: NDArray[np.int64], tasks: NDA
     new = np.flatnonzero(place == len(tasks))
     if not len(new) or any(all_tasks.issuperset(tasks.tolist() + given[new].tolist()) for all_tasks in _divided):
         return
-    known, advice = tasks.tolist(), 'if that is meant, say new_tasks="expected"'
+    known, advice = tasks.tolist(), 'if that is meant, fit or load the model with new_tasks="expected"'
     odd = first_of_another_kind(given[new], known)
     if odd is not None:
         tell(

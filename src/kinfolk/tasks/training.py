@@ -425,9 +425,7 @@ def check_labels(X: Any, y: Any, n_rows: int, unlabelled: Any) -> tuple[NDArray[
         column, labels = np.asarray(X[name]), np.asarray(y)
         if len(column) == len(labels) and bool(np.all((column == labels) | (is_missing(column) & is_missing(labels)))):
             raise ValueError(f"column {name!r} is the label and also a feature: drop it from the table")
-    if str(getattr(y, "dtype", "")).startswith(("Int", "UInt")) and hasattr(y, "to_list"):
-        y = y.to_list()  # numpy would make floats of whole numbers with gaps, polars' among them
-    labels = as_column(y, "y")
+    labels = _whole_with_gaps(y, as_column(y, "y"))
     numbers = plain_column(labels, "y")
     if len(labels) != n_rows:
         raise ValueError(
@@ -439,6 +437,16 @@ def check_labels(X: Any, y: Any, n_rows: int, unlabelled: Any) -> tuple[NDArray[
     if n_rows and missing.all():
         raise ValueError("Input y contains NaN, None or the mark of an unlabelled row everywhere: no row has a label")
     return labels, missing
+
+
+def _whole_with_gaps(y: Any, labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels as they were written, where numpy made floats of whole numbers because some are missing."""
+    if labels.dtype.kind != "f" or isinstance(y, np.ndarray):
+        return labels
+    lister = next((name for name in ("to_pylist", "to_list", "tolist") if hasattr(y, name)), None)
+    written = labels if lister is None else as_column(getattr(y, lister)(), "y")
+    whole = all(isinstance(value, int) for value in written[~is_missing(labels)].tolist())
+    return written if whole else labels
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
