@@ -321,7 +321,7 @@ def count(rows: Rows, layout: Layout, tasks: NDArray[Any]) -> Statistics:
     features = np.zeros((len(tasks), layout.n_cells), dtype=np.float64 if layout.numbers else dtype)
     labels = np.zeros((len(tasks), layout.n_labels), dtype=dtype)
     weights = np.ones(1) if rows.weights is None else rows.weights
-    _count(rows.codes, rows.labels, rows.task, weights, layout.offsets, features, labels)
+    _count(np.asfortranarray(rows.codes), rows.labels, rows.task, weights, layout.offsets, features, labels)
     if rows.numbers is not None:
         add_numbers(features, rows, layout, rows.labels, weights)
     return Statistics(layout, tasks, features, labels)
@@ -330,10 +330,10 @@ def count(rows: Rows, layout: Layout, tasks: NDArray[Any]) -> Statistics:
 def add_expected(features: NDArray[np.float64], rows: Rows, layout: Layout, probability: NDArray[np.float64]) -> None:
     """Add rows to tasks' cells, under each label in part, by its probability (rows, labels)."""
     weights = np.ones(len(rows.labels)) if rows.weights is None else rows.weights
-    nobody = np.zeros((len(features), layout.n_labels))
+    nobody, codes = np.zeros((len(features), layout.n_labels)), np.asfortranarray(rows.codes)
     for y in range(layout.n_labels):
         labels = np.full(len(rows.labels), y, dtype=np.int32)
-        _count(rows.codes, labels, rows.task, probability[:, y] * weights, layout.offsets, features, nobody)
+        _count(codes, labels, rows.task, probability[:, y] * weights, layout.offsets, features, nobody)
         if rows.numbers is not None:
             add_numbers(features, rows, layout, labels, probability[:, y] * weights)
 

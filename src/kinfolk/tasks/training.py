@@ -21,7 +21,7 @@ from kinfolk.tasks.answering import NEW_TASKS, Asked, Known, hold_columns, tell
 from kinfolk.tasks.columns import as_ids, distinct, learn_schema, sort_values, task_ids, without_identifiers
 from kinfolk.tasks.schema import Schema, encode, is_number, places_of
 from kinfolk.tasks.sequences import take_sequences
-from kinfolk.tasks.statistics import Rows, union
+from kinfolk.tasks.statistics import Rows, Statistics, count, layout_of, union
 from kinfolk.tasks.table import (
     Backend,
     Table,
@@ -59,7 +59,7 @@ class Arrival(NamedTuple):
     """A training table: its features, what the model will remember of it, and each row's task, as a place in ``known``.
 
     ``weights`` are None where every row counts once. Of sequences, ``lengths`` says how long each is, and ``place`` is
-    each sequence's. ``backend`` is the library of tables that it came from.
+    each sequence's. ``backend`` is the library of tables that it came from, ``declared`` are its frame's categories.
     """
 
     table: Table
@@ -67,6 +67,7 @@ class Arrival(NamedTuple):
     place: NDArray[np.int64]
     weights: NDArray[np.float64] | None
     backend: Backend
+    declared: Mapping[int, Sequence[Any]]
     lengths: NDArray[np.int64] | None = None
 
     @property
@@ -83,26 +84,27 @@ class Labels(NamedTuple):
 
 
 class Training(NamedTuple):
-    """A training table with labels, coded.
+    """A training table with labels, coded and counted.
 
-    ``rows`` are all rows of this call; ``counted`` tells which of them have a weight above zero. A row that does not
-    count, of a task that no other row is of, has the number of tasks for its place.
+    ``rows`` are all rows of this call; ``counted`` tells which of them have a weight above zero, and ``statistics`` are
+    the counts of these. A row that does not count, of a task that no other row is of, has the number of tasks for its
+    place.
     """
 
     known: Known
     schema: Schema
     classes: NDArray[Any]
     rows: Rows
+    statistics: Statistics
     counted: NDArray[np.bool_]
     backend: Backend
 
 
 class Labelled(NamedTuple):
-    """A training table with labels, read and checked but not yet coded; ``declared`` are its frame's categories."""
+    """A training table with labels, read and checked but not yet coded."""
 
     arrival: Arrival
     labels: Labels
-    declared: Mapping[int, Sequence[Any]]
 
     def take(self, keep: NDArray[np.bool_]) -> Labelled:
         """Some of the rows, as if no others had come: tasks and labels that only others have are not known."""
@@ -125,7 +127,7 @@ class Labelled(NamedTuple):
 
     def coded(self, columns: Columns, before: Training | None = None) -> Training:
         """The table coded by a schema that is learnt from its rows, or was from earlier ones."""
-        table, known, place, weights, backend, _ = self.arrival
+        table, known, place, weights, backend, declared, _ = self.arrival
         counted = self.arrival.counted
         if before is None:
             kept, kept_weights = (table, None) if weights is None else (table.rows(counted), weights[counted])
@@ -134,14 +136,14 @@ class Labelled(NamedTuple):
                 kept_weights,
                 columns.categorical_features,
                 columns.bins,
-                self.declared,
+                declared,
                 columns.numeric,
                 self.labels.codes[counted],
                 columns.counts_alone is None,
                 columns.weighs,
             )
             if isinstance(columns.categorical_features, str):
-                schema = without_identifiers(schema, kept, self.declared)
+                schema = without_identifiers(schema, kept, declared)
         else:
             schema, backend = before.schema, before.backend
         if columns.counts_alone is not None and schema.numbers:
@@ -150,8 +152,11 @@ class Labelled(NamedTuple):
                 f"{columns.counts_alone} takes no columns of numbers, as column {name!r} is to be: it has rates of "
                 'values and no densities; give numeric="bin", or "auto", which then chooses between bins and categories'
             )
+        classes = self.labels.classes
         rows = Rows(schema.encode(table), self.labels.codes, place, weights, schema.encode_numbers(table))
-        return Training(known, schema, self.labels.classes, rows, counted, backend)
+        kept_rows = rows if weights is None else rows.take(counted)
+        statistics = count(kept_rows, layout_of(schema, len(classes)), known.tasks)
+        return Training(known, schema, classes, rows, statistics, counted, backend)
 
 
 def _present(
@@ -219,7 +224,7 @@ def receive_table(
     (['ann', 'bob'], [1, 0], ['size'])
     """
     check_choice("new_tasks", new_tasks, NEW_TASKS)
-    table = read_table(X, flat=sequences, sparse=sparse)
+    table, backend, declared = read_table(X, flat=sequences, sparse=sparse), backend_of(X), declared_categories(X)
     if sparse and table.sparse is not None and task_column is not None:
         raise ValueError("a sparse table has no task column: give task= instead")
     names, width = None if table.names is None else tuple(table.names), table.n_features
@@ -241,7 +246,7 @@ def receive_table(
     n = table.n_rows if steps is None else len(steps)
     place = np.zeros(n, dtype=np.int64) if given is None else places_of(given, tasks)
     known = Known(model, names, width, task_column, tasks, new_tasks, sequence_column)
-    return Arrival(features, known, place, weights, backend_of(X), steps)
+    return Arrival(features, known, place, weights, backend, declared, steps)
 
 
 def group_column(table: Table) -> int | None:
@@ -532,7 +537,7 @@ def receive_labelled(
         unlabelled=unlabelled,
         counted=arrival.counted,
     )
-    return Labelled(arrival, labels, declared_categories(X))
+    return Labelled(arrival, labels)
 
 
 def receive_training(

@@ -161,7 +161,7 @@ def designed(table: Labelled) -> Designed:
     rows = arrival.table if kept.all() else arrival.table.rows(kept)
     weights = None if arrival.weights is None else arrival.weights[kept]
     return Designed(
-        learn_design(rows, weights, "auto", table.declared),
+        learn_design(rows, weights, "auto", arrival.declared),
         rows,
         table.labels.codes[kept].astype(np.int64),
         arrival.place[kept],

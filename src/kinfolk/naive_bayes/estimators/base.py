@@ -28,7 +28,7 @@ from kinfolk.tasks.answering import Known
 from kinfolk.tasks.columns import as_ids
 from kinfolk.tasks.keywords import third_by_keyword
 from kinfolk.tasks.schema import Column, Schema
-from kinfolk.tasks.statistics import Layout, Rows, count, layout_of, no_rows, positions, statistics_from_counts
+from kinfolk.tasks.statistics import Layout, Rows, layout_of, no_rows, positions, statistics_from_counts
 from kinfolk.tasks.streaming.counts import Counts
 from kinfolk.tasks.training import Columns, Training, receive_training
 
@@ -179,8 +179,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
     def _learn_training(self, training: Training, before: NaiveBayesFit | None = None) -> Self:
         """Learn from rows that have come through the door."""
         rows = training.rows if training.rows.weights is None else training.rows.take(training.counted)
-        rows = rows._replace(codes=np.ascontiguousarray(rows.codes))
-        statistics = count(rows, layout_of(training.schema, len(training.classes)), training.known.tasks)
+        rows, statistics = rows._replace(codes=np.ascontiguousarray(rows.codes)), training.statistics
         labelled, unlabelled = rows.take(rows.labels >= 0), rows.take(rows.labels < 0)
         if before is not None:
             then = positions(before.known.tasks, training.known.tasks)
@@ -283,7 +282,9 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         schema = Schema(tuple(Column(str(f), tuple(range(int(n))), None) for f, n in enumerate(layout.n_values)))
         known = Known(type(self).__name__, None, len(schema.columns), None, statistics.tasks, self.new_tasks)
         rows = no_rows(layout)
-        training = Training(known, schema, np.arange(layout.n_labels), rows, np.ones(0, dtype=bool), "polars")
+        training = Training(
+            known, schema, np.arange(layout.n_labels), rows, statistics, np.ones(0, dtype=bool), "polars"
+        )
         return self._keep(self._infer(training, TrainingData(statistics, rows), rows))
 
     def _learn_counts(self, counts: Counts) -> Self:
@@ -302,9 +303,9 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
             )
         names = tuple(counts.features if self.task_column is None else counts.columns)
         known = Known(type(self).__name__, names, len(names), self.task_column, counts.statistics.tasks, self.new_tasks)
-        none = no_rows(counts.statistics.layout)
-        training = Training(known, counts.schema, counts.classes, none, np.ones(0, dtype=bool), "polars")
-        return self._keep(self._infer(training, TrainingData(counts.statistics, none), counts.rows))
+        statistics, none = counts.statistics, no_rows(counts.statistics.layout)
+        training = Training(known, counts.schema, counts.classes, none, statistics, np.ones(0, dtype=bool), "polars")
+        return self._keep(self._infer(training, TrainingData(statistics, none), counts.rows))
 
     def _check_parameters(self) -> None:
         temper = self.temper
@@ -444,7 +445,8 @@ def _predictor_of(fit: NaiveBayesFit) -> NaiveBayesPredictor:
 
 def _training_before(fit: NaiveBayesFit) -> Training:
     """What earlier rows were like, as the door takes it."""
-    return Training(fit.known, fit.schema, fit.classes, fit.rows, np.ones(0, dtype=bool), fit.backend)
+    nobody = np.ones(0, dtype=bool)
+    return Training(fit.known, fit.schema, fit.classes, fit.rows, fit.data.statistics, nobody, fit.backend)
 
 
 def _label_rows(fit: NaiveBayesFit, training: Training) -> NDArray[np.float64]:

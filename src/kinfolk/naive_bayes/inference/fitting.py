@@ -81,6 +81,7 @@ class Sharing(NamedTuple):
     uses_unlabelled: bool = True
     narrow: bool = False
 
+    @one_blas_thread()
     def fit(
         self, data: TrainingData, rows: Rows, hyper: HyperParameters, seed: int, temper_before: Floats | None = None
     ) -> tuple[HyperParameters, Fitted]:
@@ -157,8 +158,7 @@ def _minimised(
     loss: Callable[[Floats], tuple[float, Floats]], start: Floats, bounds: list[tuple[float, float]], what: str
 ) -> Floats:
     """Where a loss, given with its slope, is the least."""
-    with one_blas_thread():
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
     if not found.success:
         warnings.warn(
             f"{what} had not settled after {found.nit} steps ({found.message}): give numbers, or look at {what}_",

@@ -34,6 +34,7 @@ from kinfolk.sequences.model.fitted import Fitted
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.tasks.sequences import join_sequences
+from kinfolk.tasks.table import is_flat
 from kinfolk.tasks.training import receive_table
 from kinfolk.tasks.whole_fits import all_or_nothing
 
@@ -108,7 +109,7 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
                 sequences=True,
                 new_tasks=self.new_tasks,
             )
-            layout, tasks = learn_layout(X, arrival.table, self.emission, self.symbols), arrival.known.tasks
+            layout, tasks = learn_layout(arrival, is_flat(X), self.emission, self.symbols), arrival.known.tasks
             assert arrival.lengths is not None
             sequences = arrange(
                 layout.observations(arrival.table), arrival.lengths, arrival.place, len(tasks)

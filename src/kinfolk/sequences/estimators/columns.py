@@ -11,27 +11,29 @@ from kinfolk.sequences.answers.layout import Channel, Layout, check_counts
 from kinfolk.sequences.model.emissions.families import FAMILIES
 from kinfolk.tasks.columns import distinct, learn_schema, used_categories
 from kinfolk.tasks.schema import encode
-from kinfolk.tasks.table import Table, declared_categories, is_flat, is_missing
+from kinfolk.tasks.table import Table, is_missing
+from kinfolk.tasks.training import Arrival
 
 # So many symbols of a channel fit; more are hardly symbols.
 _MAX_SYMBOLS = 65_536
 
 
-def learn_layout(X: Any, table: Table, emission: Any, symbols: Any = None) -> Layout:
+def learn_layout(arrival: Arrival, flat: bool, emission: Any, symbols: Any = None) -> Layout:
     """Settle which columns are symbols and which are numbers, and which symbols there are.
 
     Parameters
     ----------
-    X, table
-        The table as the user gave it, and as it was read.
+    arrival : Arrival
+        The training table.
+    flat : bool
+        Whether its one column came without a table around it.
     emission : str or sequence of str
         "auto", one kind for all columns, or a kind for each: "categorical", "gaussian", "gaussian-full", "poisson".
         Gaussian columns of the same kind make one channel, every column of symbols or counts one of its own.
     symbols : sequence, or mapping from columns to sequences, optional
         All symbols that there can be, where training may not have them all.
     """
-    flat = is_flat(X)
-    declared = {} if flat else declared_categories(X)
+    table, declared = arrival.table, arrival.declared
     kinds = _kinds(table, emission, declared)
     given = _given_symbols(symbols, table, kinds)
     channels = []
