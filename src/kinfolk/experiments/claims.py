@@ -1,7 +1,8 @@
 """All studies one after another, and one page that sets what every paper found beside what came out here.
 
-A study that is done leaves a file ``NAME.json``; it is not run again for the same seed, length and version of kinfolk:
-a run that was stopped goes on where it was.
+A study that is done leaves a file ``NAME.json`` beside its numbers and its picture; it is not run again for the same
+seed, length and version of kinfolk: a run that was stopped goes on where it was. ``claims.toml`` lists every figure,
+table and claim of the papers; `claims_page` has all of them.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from kinfolk.experiments.claims_page import claims_page
 from kinfolk.experiments.publishing import write_whole
 from kinfolk.experiments.registry import EXPERIMENTS, Experiment
-from kinfolk.reporting.layout import Section, frame, sortable
-from kinfolk.reporting.markup import Html, element, joined
 
 PAGE = "claims.html"
 
@@ -65,6 +66,12 @@ def run_all(
     return output / PAGE
 
 
+def page_of(folder: Path) -> str:
+    """The page of what earlier runs left in a folder; nothing is run."""
+    found = (folder / f"{name}.json" for name in EXPERIMENTS)
+    return claims_page([json.loads(path.read_text(encoding="utf-8")) for path in found if path.is_file()])
+
+
 def _setting(quick: bool, seed: int) -> dict[str, Any]:
     from kinfolk import __version__
 
@@ -89,54 +96,41 @@ def _run(study: Experiment, output: Path, quick: bool, seed: int) -> dict[str, A
         "stands_in": about.stands_in,
         "found": list(about.found),
         "not_run": None,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "commit": _git_commit(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
     }
     start = perf_counter()
     try:
         outcome = study.run(output, quick, seed, shown=False)
     except (OSError, ValueError) as error:  # data that is not there, or an optional package
-        return record | {"not_run": " ".join(str(error).split()), "ours": [], "run": ""}
+        return record | {"not_run": " ".join(str(error).split()), "ours": [], "held": [], "run": ""}
     return record | {
         "ours": list(outcome.ours),
+        "held": list(outcome.held),
         "run": outcome.setting,
         "seconds": round(perf_counter() - start, 1),
     }
 
 
-def claims_page(records: Iterable[Mapping[str, Any]]) -> str:
-    """What papers found beside what came out, as one page."""
-    all_of_them = list(records)
-    parts = [Section(record["name"], record["name"], _body(record)) for record in all_of_them]
-    done = [record for record in all_of_them if record["not_run"] is None]
-    n_claims = sum(len(record["found"]) for record in done)
-    said = f"{len(done)} of {len(all_of_them)} studies were run, with {n_claims} findings of the papers beside ours."
-    first = [element("p", said)]
-    rows = [
-        [
-            element("a", record["name"], href=f"#{record['name']}"),
-            record["title"],
-            "run" if record["not_run"] is None else f"not run: {record['not_run']}",
-        ]
-        for record in all_of_them
-    ]
-    first.append(sortable("studies", ["name", "study", "state"], rows))
-    return frame("The papers' findings, and ours", "Every study of kinfolk reproduce", parts, joined(*first))
+def _git_commit() -> str | None:
+    """The commit of the checkout that the package stands in; a star says that files were changed since."""
+    home = Path(__file__).parent
+    git = ["git", "-C", str(home)]
+    try:
+        commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run([*git, "status", "--porcelain", "--", "."], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit.stdout.strip() + ("*" if changed.stdout.strip() else "")
 
 
-def _body(record: Mapping[str, Any]) -> Html:
-    command = f"kinfolk reproduce {record['name']}" + (" --quick" if record["with"]["quick"] else "")
-    command += f" --seed {record['with']['seed']}" if record["with"]["seed"] else ""
-    parts: list[Any] = [
-        element("p", record["title"]),
-        element("p", f"Paper: {record['paper']} Data: {record['stands_in']}", class_="small"),
-    ]
-    if record["not_run"] is not None:
-        parts += [element("p", element("b", "Not run: "), record["not_run"])]
-        parts += [element("ul", *[element("li", f"The paper found: {found}") for found in record["found"]])]
-    else:
-        rows = [list(pair) for pair in zip(record["found"], record["ours"], strict=True)]
-        parts.append(sortable(f"{record['name']}-table", ["The paper found", "Here"], rows, search=False))
-        took = f"{record['run']} {record['seconds']:g} s on {record['machine']}; kinfolk {record['with']['kinfolk']}."
-        parts.append(element("p", took, class_="small"))
-    parts.append(element("p", "Again: ", element("code", command)))
-    return joined(*parts)
+def _processor() -> str:
+    """The kind of processor, as the system calls it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()

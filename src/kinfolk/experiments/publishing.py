@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -12,6 +12,9 @@ from matplotlib.figure import Figure
 from kinfolk.files import whole_file
 
 DECIMALS = 6
+
+# "open": the data at hand, or the length of the run, cannot tell.
+Verdict = Literal["held", "partly", "not held", "open"]
 
 
 class About(NamedTuple):
@@ -35,6 +38,8 @@ class Study(NamedTuple):
     """How much was run: people, splits, seed."""
     details: str = ""
     """What else the report should show, as Markdown."""
+    held: tuple[Verdict, ...] = ()
+    """Whether each of the paper's findings holds here; empty where the study leaves that to the reader."""
 
 
 class Outcome(NamedTuple):
@@ -47,6 +52,7 @@ class Outcome(NamedTuple):
     markdown: Path
     ours: tuple[str, ...]
     setting: str
+    held: tuple[Verdict, ...] = ()
 
 
 def publish(output: Path, name: str, title: str, about: About, study: Study) -> Outcome:
@@ -81,12 +87,18 @@ def publish(output: Path, name: str, title: str, about: About, study: Study) -> 
     write_whole(png, as_png(study.figure))
     pointers = f"![{title}]({png.name})\n\nThe numbers are in [{csv.name}]({csv.name}).\n"
     write_whole(markdown, f"{report}\n{pointers}".encode())
-    return Outcome(study.table, report, csv, png, markdown, study.ours, study.setting)
+    return Outcome(study.table, report, csv, png, markdown, study.ours, study.setting, study.held)
 
 
 def write_report(title: str, about: About, study: Study) -> str:
     """Set the paper's findings beside ours, as Markdown."""
-    rows = [f"| {paper} | {here} |" for paper, here in zip(about.found, study.ours, strict=True)]
+    if study.held:
+        heads = ["| The paper found | Here | |", "| --- | --- | --- |"]
+        found = zip(about.found, study.ours, study.held, strict=True)
+        rows = [f"| {paper} | {here} | {verdict} |" for paper, here, verdict in found]
+    else:
+        heads = ["| The paper found | Here |", "| --- | --- |"]
+        rows = [f"| {paper} | {here} |" for paper, here in zip(about.found, study.ours, strict=True)]
     return "\n".join(
         [
             f"# {title}",
@@ -99,13 +111,35 @@ def write_report(title: str, about: About, study: Study) -> str:
             "",
             f"**What was run.** {study.setting}",
             "",
-            "| The paper found | Here |",
-            "| --- | --- |",
+            *heads,
             *rows,
             "",
             *([study.details, ""] if study.details else []),
         ]
     )
+
+
+def judge(*whole: bool | None, most: bool = False) -> Verdict:
+    """One verdict of several conditions: all of them held, some, none; None among them cannot be told.
+
+    Parameters
+    ----------
+    *whole : bool or None
+        Conditions.
+    most : bool, default=False
+        Whether more than half of them are enough.
+
+    Examples
+    --------
+    >>> judge(True, True), judge(True, False), judge(False), judge(None, False), judge(True, True, False, most=True)
+    ('held', 'partly', 'not held', 'open', 'held')
+    """
+    if any(one is None for one in whole):
+        return "open"
+    true = sum(map(bool, whole))
+    if true == len(whole) or (most and 2 * true > len(whole)):
+        return "held"
+    return "partly" if true else "not held"
 
 
 def as_png(figure: Figure) -> bytes:

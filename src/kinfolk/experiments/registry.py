@@ -165,6 +165,66 @@ EXPERIMENTS: dict[str, Experiment] = {
             "kinfolk.experiments.clustered_naive_bayes.sharing_real",
         ),
         Experiment(
+            "thesis-evidence",
+            "Roy (2006), equations 4.2, 4.7 and 4.15: which model the evidence favours",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_evidence",
+        ),
+        Experiment(
+            "thesis-figure-2-5",
+            "Roy (2006), figure 2-5: samples of the noisy Dirichlet",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_figure_2_5",
+        ),
+        Experiment(
+            "thesis-figure-2-7",
+            "Roy (2006), figure 2-7: the Chinese restaurant process",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_figure_2_7",
+        ),
+        Experiment(
+            "thesis-figure-4-1",
+            "Roy (2006), figure 4-1: every user's learning curve without sharing",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_figure_4_1",
+        ),
+        Experiment(
+            "thesis-figure-4-2",
+            "Roy (2006), figure 4-2: what two users' models make of each feature",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_figure_4_2",
+        ),
+        Experiment(
+            "thesis-figure-4-3",
+            "Roy (2006), figure 4-3: every user's learning curve with complete sharing",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_figure_4_3",
+        ),
+        Experiment(
+            "thesis-figure-4-4",
+            "Roy (2006), figure 4-4: no sharing and complete sharing, every request left out",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_figure_4_4",
+        ),
+        Experiment(
+            "thesis-figure-4-5",
+            "Roy (2006), figure 4-5: evidence ratios by the number of data points",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_figure_4_5",
+        ),
+        Experiment(
+            "thesis-figure-4-6",
+            "Roy (2006), figure 4-6: the Bell numbers, and the prior of a partition",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_figure_4_6",
+        ),
+        Experiment(
+            "thesis-figure-4-7",
+            "Roy (2006), figure 4-7: all three models, every request left out",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_figure_4_7",
+        ),
+        Experiment(
+            "thesis-figure-4-8",
+            "Roy (2006), figure 4-8: decisions under asymmetric losses",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_figure_4_8",
+        ),
+        Experiment(
+            "thesis-real",
+            "Roy (2006), chapter 4 on real data: hospitals, districts, communities",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_real",
+        ),
+        Experiment(
             "thesis-table-4-1",
             "Roy (2006), table 4.1: the most common partition of users",
             "kinfolk.experiments.clustered_naive_bayes.thesis_table_4_1",

@@ -25,12 +25,16 @@ class Section(NamedTuple):
     body: Html
 
 
-def frame(heading: str, facts: Any, parts: Sequence[Section], first: Html) -> str:
-    """A whole page: the heading, what is answered first, and the sections with their list."""
+def frame(heading: str, facts: Any, parts: Sequence[Section], first: Html, *, pictures: bool = False) -> str:
+    """A whole page: the heading, what is answered first, and the sections with their list.
+
+    With ``pictures``, files beside the page may be shown.
+    """
     home = files("kinfolk.reporting")
     style, script = (home.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{allowed}'"
+    policy += "; img-src 'self' file:" if pictures else ""
     links = [element("li", element("a", part.heading, href=f"#{part.anchor}")) for part in parts]
     body = [
         element("section", element("h2", part.heading), part.body, id=part.anchor, aria_label=part.heading)
@@ -53,7 +57,9 @@ def frame(heading: str, facts: Any, parts: Sequence[Section], first: Html) -> st
             element("header", element("h1", heading), element("p", facts, class_="faint")),
             element("nav", element("ul", *links), aria_label="Parts of the report"),
             element("main", element("section", first, id="summary", aria_label="Summary"), *body),
-            element("footer", "Made by kinfolk. The page is complete in itself and loads nothing."),
+            element(
+                "footer", "Made by kinfolk. ", None if pictures else "The page is complete in itself and loads nothing."
+            ),
             element("script", Html(script)),
         ),
         lang="en",

@@ -23,7 +23,7 @@ from kinfolk.experiments.clustered_naive_bayes.learning_curves import (
 )
 from kinfolk.experiments.clustered_naive_bayes.stand_in import MADE_UP_MEETINGS, PAPER
 from kinfolk.experiments.drawing import dress_examples_axis
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.plots import style
 from kinfolk.progress import progress_bar
 
@@ -64,7 +64,7 @@ def study(*, quick: bool = False, seed: int = 0, sizes: tuple[int, ...] = SIZES,
         f"Sizes {', '.join(map(str, sizes))}; {n_splits} random splits each; seed {seed}. A user is left out at sizes "
         f"that leave fewer than {FEWEST_HELD_OUT} requests to test."
     )
-    return Study(table, _draw(table, meetings.people), _compare(table), setting)
+    return Study(table, _draw(table, meetings.people), _compare(table), setting, held=_judge(table))
 
 
 def _by_user(scores: pl.DataFrame) -> pl.DataFrame:
@@ -154,6 +154,34 @@ def _compare(table: pl.DataFrame) -> tuple[str, ...]:
         + ", ".join(f"{_changes(clusters[user])} (user {user})" for user in (1, 3))
         + ".",
     )
+
+
+def _judge(table: pl.DataFrame) -> tuple[Verdict, ...]:
+    """Whether the paper's five findings hold, in their order."""
+    alone, mistaken = WITHOUT_KIN
+    clear = dict.fromkeys((*WITH_KIN, *WITHOUT_KIN), 0.0)
+    tapers = []
+    for user in clear:
+        own = table.filter(pl.col("person") == user)
+        early = own.filter(pl.col("examples").is_in(FEW))
+        clear[user] = _mean(early, "gain") / max(_mean(early, "gain_error"), 1e-12)
+        if user in WITH_KIN:
+            tapers.append(own["gain"][-1] < _mean(early, "gain"))
+    changes = {
+        user: _changes(table.filter(pl.col("person") == user)["kin"].to_list()) for user in (WITH_KIN[0], WITH_KIN[1])
+    }
+    steps = table.filter(pl.col("person") == WITH_KIN[0]).height - 1
+    return (
+        judge(*[clear[user] > 1 for user in WITH_KIN]),
+        judge(*tapers),
+        judge(clear[alone] < 1),
+        judge(clear[mistaken] < -1),
+        judge(changes[WITH_KIN[0]] >= steps / 2, changes[WITH_KIN[1]] == 0),
+    )
+
+
+def _mean(rows: pl.DataFrame, column: str) -> float:
+    return float(rows[column].to_numpy().mean())
 
 
 def _changes(clusters: list[str]) -> int:

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from kinfolk.datasets.meetings import make_meetings
 from kinfolk.experiments.clustered_naive_bayes.stand_in import KINDS, MADE_UP_MEETINGS, PAPER, in_blocks, kind_of
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk.plots import style, tree
 from kinfolk.progress import progress_bar
@@ -50,7 +50,7 @@ def study(*, quick: bool = False, seed: int = 0, sizes: tuple[int, ...] = SIZES)
         "numbers are means over all. Users with fewer requests than a size give all of theirs."
     )
     first = {size: model for size, split, model in grown if split == 0}
-    return Study(table, _draw(first, meetings.people), _compare(table), setting)
+    return Study(table, _draw(first, meetings.people), _compare(table), setting, held=_judge(table))
 
 
 def _trees(meetings: Any, sizes: tuple[int, ...], n_splits: int, seed: int) -> Iterator[tuple[int, int, ClusteredNB]]:
@@ -118,3 +118,12 @@ def _compare(table: pl.DataFrame) -> tuple[str, str]:
         f"{along('professors_with_sri', '.0%')}. The number of clusters grows: {along('clusters', '.1f')}; agreement "
         f"with the nine groups that were put in (adjusted Rand index): {along('ari_groups', '.2f')}.",
     )
+
+
+def _judge(table: pl.DataFrame) -> tuple[Verdict, Verdict]:
+    """Whether military users stay among themselves, and others are together first and apart later."""
+    means = table.group_by("examples", maintain_order=True).agg(
+        pl.col("military_with_others", "professors_with_sri").mean()
+    )
+    mixed, others = means["military_with_others"].to_list(), means["professors_with_sri"].to_list()
+    return judge(max(mixed) < 0.1), judge(others[0] > 0.1, others[-1] < others[0])

@@ -20,7 +20,7 @@ from kinfolk.experiments.clustered_naive_bayes.learning_curves import (
 )
 from kinfolk.experiments.clustered_naive_bayes.stand_in import MADE_UP_MEETINGS, PAPER
 from kinfolk.experiments.drawing import dress_examples_axis
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.plots import style
 from kinfolk.progress import progress_bar
 
@@ -59,8 +59,14 @@ def study(*, quick: bool = False, seed: int = 0, sizes: tuple[int, ...] = SIZES,
         f"Standard errors are over users. A user is left out at sizes that leave fewer than {FEWEST_HELD_OUT} requests "
         f"to test: at {sizes[-1]} examples {gain['people'][-1]} users are left."
     )
-    ours = (*_compare(gain), _count_users(gains))
-    return Study(_tabulate(scores, gain), _draw(gain), ours, setting, "" if quick else _other_teams(seed))
+    better, worse, n_users = count_users(gains)
+    counted = (
+        f"At {FEW[0]} to {FEW[-1]} examples {better} of {n_users} users improve and {worse} get worse, by more than "
+        f"{CLEAR:g} standard errors over splits."
+    )
+    held = (*_judge(gain), judge(better >= n_users / 4, 1 <= worse <= n_users / 3))
+    details = "" if quick else _other_teams(seed)
+    return Study(_tabulate(scores, gain), _draw(gain), (*_compare(gain), counted), setting, details, held)
 
 
 def _measure(what: str, seed: int, sizes: tuple[int, ...], n_splits: int) -> pl.DataFrame:
@@ -134,13 +140,18 @@ def _listed(rows: list[tuple[int, float, float]]) -> str:
     return ", ".join(f"{mean:+.3f} ± {error:.3f} ({size})" for size, mean, error in rows)
 
 
-def _count_users(gains: pl.DataFrame) -> str:
-    """How many users gain or lose clearly with few examples."""
+def _judge(gain: pl.DataFrame) -> tuple[Verdict, Verdict]:
+    """Whether the clustered model is ahead with few examples, and no more with many."""
+    rows = list(gain.select("examples", "auc", "auc_error").iter_rows())
+    ahead = {size: mean > CLEAR * error for size, mean, error in rows}
+    few, many = ([lead for size, lead in ahead.items() if (size < 32) is early] for early in (True, False))
+    return judge(*few, most=True), judge(*[not lead for lead in many]) if many else "open"
+
+
+def count_users(gains: pl.DataFrame) -> tuple[int, int, int]:
+    """How many users gain and how many lose clearly with few examples, and how many there are."""
     early = gains.filter(pl.col("examples").is_in(FEW)).group_by("person", "split").agg(pl.col("auc").mean())
     users = early.group_by("person").agg(pl.col("auc").mean(), error=pl.col("auc").std() / pl.len().sqrt())
     better = users.filter(pl.col("auc") > CLEAR * pl.col("error")).height
     worse = users.filter(pl.col("auc") < -CLEAR * pl.col("error")).height
-    return (
-        f"At {FEW[0]} to {FEW[-1]} examples {better} of {users.height} users improve and {worse} get worse, by more "
-        f"than {CLEAR:g} standard errors over splits."
-    )
+    return better, worse, users.height

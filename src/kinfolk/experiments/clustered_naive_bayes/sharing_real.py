@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kinfolk.decisions import Loss, decide
 from kinfolk.experiments.drawing import dress_examples_axis
 from kinfolk.experiments.measuring import area_under_curve, average, tabulate
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk.plots import style
 from kinfolk.progress import progress_bar
@@ -109,7 +109,7 @@ def study(
         "1, no tempering). L_n costs 1 for a false alarm and 2ⁿ for a miss; the table has the decisions' mean loss "
         "at each n, and below it is averaged over n in units of the dearer mistake."
     )
-    return Study(table, _draw(table, sets), _compare(table), setting, _details(table, sets))
+    return Study(table, _draw(table, sets), _compare(table), setting, _details(table, sets), _judge(table))
 
 
 def load_problem(name: str) -> Problem:
@@ -230,6 +230,18 @@ def _compare(table: pl.DataFrame) -> tuple[str, str, str]:
         f"higher one at {int((clear['gain'] < 0).sum())}; on average it is {abs(difference):.4f} "
         f"{'lower' if difference > 0 else 'higher'}.",
     )
+
+
+def _judge(table: pl.DataFrame) -> tuple[Verdict, Verdict, Verdict]:
+    """Whether the average is among the best, clustering ahead of both extremes, and the average of regression."""
+    members = [method for method in LOOKS if method not in (AVERAGED, THESIS, LOGISTIC)]
+    beside, logistic = _against(table, AVERAGED, members), _against(table, AVERAGED, [LOGISTIC])
+    near = (beside["gain"] > -np.maximum(2 * beside["gain_error"].to_numpy(), 0.001)).to_list()
+    ahead = [
+        float((_against(table, "clustered", [other])["gain"] > 0).to_numpy().mean()) > 0.5
+        for other in ("no sharing", "complete sharing")
+    ]
+    return judge(*near), judge(*ahead), judge(*(logistic["gain"] > 0).to_list(), most=True)
 
 
 def _against(table: pl.DataFrame, method: str, others: Sequence[str]) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 PAPER = (
     "D. M. Roy and L. P. Kaelbling, “Efficient Bayesian Task-Level Transfer Learning”, "
@@ -45,3 +46,13 @@ def in_blocks(partition: Iterable[int], names: Iterable[object]) -> list[list[st
     for block, name in zip(partition, names, strict=True):
         blocks.setdefault(int(block), []).append(str(name))
     return [blocks[block] for block in sorted(blocks)]
+
+
+def meetings_problem(seed: int) -> Any:
+    """The made-up meetings with the label as a truth: whether the request was accepted."""
+    from sklearn.utils import Bunch
+
+    from kinfolk.datasets.meetings import make_meetings
+
+    meetings = make_meetings(random_state=seed)
+    return Bunch(data=meetings.data, target=meetings.target == "accept", task=meetings.task, people=meetings.people)

@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from kinfolk.datasets.meetings import make_meetings
 from kinfolk.experiments.clustered_naive_bayes.stand_in import MADE_UP_MEETINGS, THESIS, in_blocks, kind_of
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.plots import hinton
@@ -60,9 +60,7 @@ def study(*, quick: bool = False, seed: int = 0) -> Study:
     return Study(
         _tabulate(meetings.people, mode, model),
         _draw(model, meetings.people, mode),
-        _compare(meetings, mode),
-        setting,
-        _list_groups(meetings.people, mode),
+        *_compare(meetings, mode, setting),
     )
 
 
@@ -122,7 +120,8 @@ def _draw(model: ClusteredNB, people: Any, mode: Mode) -> Figure:
     return figure
 
 
-def _compare(meetings: Any, mode: Mode) -> tuple[str, ...]:
+def _compare(meetings: Any, mode: Mode, setting: str) -> tuple[tuple[str, ...], str, str, tuple[Verdict, ...]]:
+    """Ours, setting, details and verdicts, in the order of a Study."""
     people = meetings.people
     kinds = [kind_of(person.institution) for person in people]
     blocks = in_blocks(mode.partition, [person.id for person in people])
@@ -131,12 +130,21 @@ def _compare(meetings: Any, mode: Mode) -> tuple[str, ...]:
     tree = ClusteredNB(inference="bhc").fit(meetings.data, meetings.target, task=meetings.task)
     alone = NoSharingNB().fit(meetings.data, meetings.target, task=meetings.task)
     ratio = tree.log_evidence_ - alone.log_evidence_
-    return (
+    alone_in_it = sum(len(block) == 1 for block in blocks)
+    ours = (
         f"The most common partition has {len(blocks)} groups and {mode.share:.1%} of the draws; it is the most common "
         f"in {mode.n_chains} of {N_CHAINS} chains.",
         "So it is here: no group is mixed." if mixed == 0 else f"Different here: {mixed} groups are mixed.",
-        f"Singleton groups: {sum(len(block) == 1 for block in blocks)}.",
+        f"Singleton groups: {alone_in_it}.",
         f"{' · '.join(' '.join(block) for block in blocks)}. Agreement with table 4.1 (adjusted Rand index): "
         f"{agreement:.2f}.",
         f"At least {ratio:,.0f} nats, by the {tree.log_evidence_kind_} that BHC gives.",
     )
+    held = (
+        judge(mode.share > 0.5, len(blocks) == 9),
+        judge(mixed == 0),
+        judge(alone_in_it == 4),
+        judge(agreement == 1.0) if agreement in (0.0, 1.0) else "partly",
+        judge(ratio > 100),
+    )
+    return ours, setting, _list_groups(people, mode), held

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.measuring import average, tabulate, write_gain
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.experiments.sequences.models import (
     ESTIMATORS,
     LOOKS,
@@ -108,7 +108,7 @@ def study(
     )
     scores = table.rename({"log_likelihood": "score"})
     figure, claims = _draw(scores, pictures, clips), _compare(scores, found, apart)
-    return Study(table, figure, claims, setting, _details(scores, found))
+    return Study(table, figure, claims, setting, _details(scores, found), _judge(scores, found))
 
 
 def _load(random_state: int) -> Any:
@@ -237,6 +237,23 @@ def _compare(scores: pl.DataFrame, found: pl.DataFrame | None, apart: dict[str, 
         + ", ".join(f"{method} {share:.2f} ({size})" for size, method, share in nearest)
         + ".",
     )
+
+
+def _judge(scores: pl.DataFrame, found: pl.DataFrame | None) -> tuple[Verdict, Verdict, Verdict]:
+    """Whether the nDP-iHMM is ahead at every size and most so at the smallest; whether it finds the pairs."""
+    leads = []
+    for other in (SHARED, SINGLE):
+        gain = gain_over(scores, NESTED, other, "score", "clip")
+        mean, error = (gain[column].to_numpy() for column in ("gain", "gain_error"))
+        leads += [bool((mean > error).all()), int(mean.argmax()) == 0]
+    if found is None:
+        return judge(*leads), "open", "open"
+    at = found.filter((pl.col("method") == NESTED) & (pl.col("examples") == SHOWN[-1]))
+    kin = None if not at.height else bool((at["kin_of_pairs"] > at["kin_of_others"] + 0.3).all())
+    near = found.filter(pl.col("examples") == SHOWN[0]).group_by("method").agg(pl.col("nearest").mean())
+    share = dict(near.iter_rows())
+    best = None if NESTED not in share else share[NESTED] > max(share[SHARED], share[SINGLE])
+    return judge(*leads), judge(kin), judge(best)
 
 
 def _details(scores: pl.DataFrame, found: pl.DataFrame | None) -> str:

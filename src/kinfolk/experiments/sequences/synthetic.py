@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from kinfolk.datasets.sequences import make_sequences
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict
+from kinfolk.experiments.publishing import judge as verdict_of
 from kinfolk.experiments.sequences.models import NESTED, PAPER, QUICK, Build, build_model, fit_quietly, seeds_of
 from kinfolk.partition.crp import canonical
 from kinfolk.plots import hinton
@@ -82,7 +83,7 @@ def study(
         "exactly the true partition; the index is that of the partition that agrees best with all draws. The "
         "difference is the mean absolute one between the probabilities of being kin and those from the first start."
     )
-    return Study(table, _draw(model, path, made), _compare(table), setting, _details(table))
+    return Study(table, _draw(model, path, made), _compare(table), setting, _details(table), _judge_starts(table))
 
 
 def judge(model: Any, truth: NDArray[np.int64]) -> dict[str, float]:
@@ -136,6 +137,16 @@ def _compare(table: pl.DataFrame) -> tuple[str, str]:
         f"{_mean(default, 'at_truth'):.2f} of all draws are exactly it.",
         f"By start, found exactly: {'; '.join(parts)}.",
     )
+
+
+def _judge_starts(table: pl.DataFrame) -> tuple[Verdict, Verdict]:
+    """Whether most data sets' clusters are found exactly, by default and from all tasks together."""
+    found = {
+        str(start): _mean(rows.with_columns(hit=(pl.col("ari") == 1.0).cast(pl.Float64)), "hit")
+        for (start,), rows in table.group_by("start", maintain_order=True)
+    }
+    together = found.get("together")
+    return verdict_of(next(iter(found.values())) > 0.5), verdict_of(None if together is None else together > 0.5)
 
 
 def _mean(rows: pl.DataFrame, column: str) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.measuring import average, tabulate, write_gain
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.experiments.sequences.models import (
     ESTIMATORS,
     LOOKS,
@@ -89,7 +89,7 @@ def study(
         f"states; seed {seed}; ± are standard errors over choices, gains are paired by choice."
         + ("" if HMMLEARN in set(table["method"]) else " hmmlearn is not installed here, and so was not run.")
     )
-    return Study(table, _draw(table), _compare(table), setting, _details(table))
+    return Study(table, _draw(table), _compare(table), setting, _details(table), _judge(table))
 
 
 def _load() -> Any:
@@ -204,6 +204,15 @@ def _compare(table: pl.DataFrame) -> tuple[str, str]:
         for other in others
     ]
     return f"With {most} utterances of each speaker: {listed}.", f"{'; '.join(gained)}."
+
+
+def _judge(table: pl.DataFrame) -> tuple[Verdict, Verdict]:
+    """Whether the published rates are reached with all utterances, and sharing helps most with the fewest."""
+    averages = average(table, ["method", "examples"], ["accuracy"])
+    full = averages.filter((pl.col("examples") == SIZES[-1]) & pl.col("method").is_in(list(ESTIMATORS)))
+    reached = None if not full.height else max(full["accuracy"].to_list()) >= max(PUBLISHED.values())
+    gain = gain_over(table, NESTED, SINGLE, "accuracy", "repeat")["gain"].to_numpy()
+    return judge(reached), judge(gain[0] > 0, int(gain.argmax()) == 0)
 
 
 def _details(table: pl.DataFrame) -> str:
