@@ -94,7 +94,7 @@ def losses(answers: pl.DataFrame) -> pl.DataFrame:
             )
             by_split[str(model)] = means["cost"].to_numpy()
         ours, theirs = by_split[CLUSTERED], by_split[NO_SHARING]
-        gap = (theirs - ours) / theirs.mean()
+        gap = (theirs - ours) / max(float(theirs.mean()), np.finfo(float).tiny)
         error = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else 0.0
         rows.append(
             {"n": n, CLUSTERED: ours.mean(), NO_SHARING: theirs.mean(), "gain": gap.mean(), "error": float(error)}
