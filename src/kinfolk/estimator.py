@@ -138,6 +138,24 @@ class TaskRouting:
             self, data, y=y, task=task, ignore=ignore, n_folds=n_folds, random_state=random_state
         )
 
+    def to_arviz(self) -> Any:
+        """What the chains of a model that samples have drawn, for ArviZ's plots and diagnostics.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            Which of the two depends on ArviZ's version. Group ``posterior`` has ``cluster`` (chain, draw, task),
+            ``n_clusters`` and the hyper-parameters that were drawn, group ``sample_stats`` the log joint density
+            ``lp``.
+
+        See Also
+        --------
+        report : A page of all that was found, chains among it.
+        """
+        check_is_fitted(self)
+        found: Any = import_module("kinfolk.arviz_data").to_arviz(self)
+        return found
+
     def _reporting(self) -> Any:
         # Reports know all models, and no model knows of reports before it is asked for one.
         check_is_fitted(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kinfolk.reporting.account import Account
-from kinfolk.reporting.held_out import PLAIN
+from kinfolk.reporting.held_out import PLAIN, HeldOut
 from kinfolk.reporting.markup import Html, element, joined
 from kinfolk.tasks.answering import some_names
 from kinfolk.transfer.comparison import mean_and_error
@@ -51,13 +51,17 @@ def did_sharing_help(account: Account) -> Html:
             ")",
             "." if helps is not None else ", which may be chance.",
         ),
-        element(
-            "p",
-            f"This model: {of_this[0]:.3f} ± {of_this[1]:.3f}. ",
-            element("a", "All models", href="#sharing"),
-            class_="small",
-        ),
+        element("p", f"This model has {of_this[0]:.3f} ± {of_this[1]:.3f}. {_beside(held_out)}", class_="small"),
+        element("p", element("a", "All models", href="#sharing"), class_="small"),
     )
+
+
+def _beside(held_out: HeldOut) -> str:
+    """How much more each of the three models without sharing among kin has."""
+    plain = ("alone", "pooled", "task-feature")
+    known = [(PLAIN[name], held_out.behind(name)) for name in plain if name != held_out.own]
+    said = [f"{called} {found[0]:+.3f} ± {found[1]:.3f}" for called, found in known if found is not None]
+    return f"Beside it: {'; '.join(said)}." if said else ""
 
 
 def who_is_kin(account: Account, linked: bool = True) -> Html:
