@@ -11,7 +11,21 @@ from typing import Annotated
 import typer
 
 import kinfolk
-from kinfolk.cli import bif, decide, demo, evaluate, fit, inspection, music, predict, report, reproduce, sample, warm_up
+from kinfolk.cli import (
+    bif,
+    data,
+    decide,
+    demo,
+    evaluate,
+    fit,
+    inspection,
+    music,
+    predict,
+    report,
+    reproduce,
+    sample,
+    warm_up,
+)
 from kinfolk.cli.commands import Commands, PanelledCommand
 
 app = typer.Typer(
@@ -40,6 +54,7 @@ for name, function, example in (
     ("music", music.music, music.EXAMPLE),
     ("demo", demo.demo, demo.EXAMPLE),
     ("reproduce", reproduce.reproduce, reproduce.EXAMPLE),
+    ("data", data.data, data.EXAMPLE),
     ("warm-up", warm_up.command, warm_up.EXAMPLE),
 ):
     app.command(name, cls=PanelledCommand, epilog=example)(function)

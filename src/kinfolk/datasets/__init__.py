@@ -7,6 +7,8 @@ sequences                    sequences of hidden Markov models, some of them kin
 real, numeric_tasks          real tables with many tasks
 text_topics, feederwatch     news by topic; bird feeders by state and winter
 vowels, music, sound/        recordings, and how sound is read
+public                       real sets that other packages on PyPI bring
+catalogue                    what belongs into the folder of ``KINFOLK_DATA``
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from kinfolk.datasets.music import load_music
     from kinfolk.datasets.networks import load_network, make_random_network, sample_tasks
     from kinfolk.datasets.numeric_tasks import load_numeric
+    from kinfolk.datasets.public import load_public
     from kinfolk.datasets.real import load_real
     from kinfolk.datasets.related_networks import make_related_networks
     from kinfolk.datasets.sequences import make_kin_sequences, make_sequences
@@ -35,6 +38,7 @@ __all__ = [
     "load_music",
     "load_network",
     "load_numeric",
+    "load_public",
     "load_rcv1",
     "load_real",
     "load_reuters",
@@ -57,6 +61,7 @@ __getattr__, __dir__ = lazily(
         "load_music": "music",
         "load_network": "networks",
         "load_numeric": "numeric_tasks",
+        "load_public": "public",
         "load_rcv1": "text_topics",
         "load_real": "real",
         "load_reuters": "text_topics",
