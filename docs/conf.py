@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -34,6 +35,17 @@ html_title = "kinfolk"
 html_static_path = ["_static"]
 html_css_files = ["kinfolk.css"]
 html_extra_path = ["llms.txt"]
+RESULTS = HERE.parent / "results"
+if RESULTS.is_dir():
+    # The page of all claims, with the numbers and the pictures that it links.
+    from kinfolk.experiments.claims import PAGE, page_of
+
+    EXTRA = HERE / "_build" / "extra"
+    EXTRA.mkdir(parents=True, exist_ok=True)
+    (EXTRA / PAGE).write_text(page_of(RESULTS), encoding="utf-8")
+    for made in (*RESULTS.glob("*.csv"), *RESULTS.glob("*.png")):
+        shutil.copy(made, EXTRA)
+    html_extra_path.append("_build/extra")
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False

@@ -11,7 +11,16 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CHROMIUM = shutil.which("chromium")
-PAGES = ("index", "tutorial", "models/naive-bayes", "pictures/index", "reference", "api/kinfolk.ClusteredNB", "checks")
+PAGES = (
+    "index",
+    "tutorial",
+    "models/naive-bayes",
+    "pictures/index",
+    "reference",
+    "api/kinfolk.ClusteredNB",
+    "checks",
+    "claims",
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +29,7 @@ def site(tmp_path_factory):
     pytest.importorskip("sphinx_gallery", reason="needs the extra docs")
     source, built = tmp_path_factory.mktemp("source") / "repository", tmp_path_factory.mktemp("site")
     # Built elsewhere, since pages of the gallery and of the reference are made beside their sources.
-    for part in ("docs", "bench"):
+    for part in ("docs", "bench", "results"):
         shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("_build", "api", "pictures"))
     for part in ("CHANGELOG.md", "README.md"):
         shutil.copy(ROOT / part, source / part)

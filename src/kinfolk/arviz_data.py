@@ -29,7 +29,7 @@ def to_arviz(estimator: Any) -> Any:
     draws, stats = _naive_bayes(posterior) if hasattr(posterior, "blocks") else _sequences(posterior)
     if not stats:
         raise ValueError(
-            f"{type(estimator).__name__} was not fitted by sampling, so that there are no chains to hand on: take "
+            f"{type(estimator).__name__} was not fitted by sampling and has no chains to hand on: take "
             'inference="gibbs" where there is a choice'
         )
     try:

@@ -239,7 +239,7 @@ CHECKS: dict[str, Check] = {
     "KF002": Check(
         "Chains disagree",
         3,
-        "Chains that started apart have not come to the same answer, so that probabilities depend on the seed.",
+        "Chains that started apart have not come to the same answer: probabilities depend on the seed.",
         "Do what is said of the chains: more burn-in, more draws, or another inference.",
         _chains_disagree,
     ),
@@ -297,7 +297,7 @@ CHECKS: dict[str, Check] = {
         "Whole numbers taken as categories",
         1,
         "Neighbouring quantities, such as ages or counts, teach each other nothing as categories.",
-        "If the column is a quantity, leave it out of categorical_features, so that it is binned.",
+        "If the column is a quantity, leave it out of categorical_features; it is then binned.",
         _quantities_as_categories,
     ),
     "KF011": Check(

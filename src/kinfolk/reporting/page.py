@@ -302,7 +302,7 @@ def _convergence(account: Account) -> Section:
     findings = account.findings
     found = findings.convergence
     if found is None:
-        said = "Nothing was sampled: the method gives its answer without chains, so that there is nothing to converge."
+        said = "Nothing was sampled: the method gives its answer without chains, and there is nothing to converge."
         return Section("convergence", "Convergence", element("p", said))
     heads = ["quantity", "R-hat", "effective draws"]
     rows = [

@@ -27,9 +27,7 @@ def did_sharing_help(account: Account) -> Html:
     sharing = [name for name in losses if found.ways[name] == "sharing"]
     others = [name for name in losses if found.ways[name] != "sharing"]
     if not sharing or not others:
-        return element(
-            "p", "No model without sharing could learn from these rows, so that there is nothing to compare."
-        )
+        return element("p", "No model without sharing could learn from these rows: there is nothing to compare.")
     mean = {name: mean_and_error(losses[name])[0] for name in losses}
     best, rival = min(sharing, key=mean.__getitem__), min(others, key=mean.__getitem__)
     gain, error = mean_and_error(losses[rival] - losses[best])
