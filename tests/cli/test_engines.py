@@ -62,6 +62,16 @@ def test_engines_that_cannot_count_are_told_of_in_one_sentence(
     assert not (folder / "m.kin").exists()
 
 
+def test_a_command_keeps_checkpoints_and_refuses_those_of_models_that_have_none(run: Run, folder: Path) -> None:
+    given = ["fit", folder, "--task", "who", "--label", "ok", "--checkpoint", "kept", "-o", "m.kin"]
+    outcome = run(*given, "--inference", "gibbs", "--seed", "3")
+    assert outcome.exit_code == 0, outcome.stderr
+    assert len(list(Path("kept").glob("*.checkpoint"))) == 4
+    outcome = run(*given, "--model", "no-sharing")
+    assert outcome.exit_code == 2
+    assert "--checkpoint belongs to --model clustered or prototype" in outcome.stderr
+
+
 def test_engines_count_parquet_alone(run: Run, folder: Path) -> None:
     pytest.importorskip("duckdb")
     table = folder.parent / "rows.csv"

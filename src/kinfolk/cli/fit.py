@@ -53,13 +53,14 @@ class Kind(NamedTuple):
 
 _LABELLED = frozenset({"label", "weight", "unlabelled"})
 _ALONE = _LABELLED | {"label_prior", "feature_prior", "temper", "evidence", "engine", "scheduler"}
+_SAMPLED = _ALONE | {"numeric", "checkpoint"}
 _NETWORKS = frozenset(field.name for field in fields(NetworkOptions))
 
 MODELS: dict[Model, Kind] = {
-    Model.clustered: Kind("ClusteredNB", "naive_bayes", _ALONE | {"inference", "concentration", "numeric"}),
+    Model.clustered: Kind("ClusteredNB", "naive_bayes", _SAMPLED | {"inference", "concentration"}),
     Model.no_sharing: Kind("NoSharingNB", "naive_bayes", _ALONE | {"numeric"}),
     Model.complete_sharing: Kind("CompleteSharingNB", "naive_bayes", _ALONE | {"numeric", "share_labels"}),
-    Model.prototype: Kind("PrototypeNB", "naive_bayes", _ALONE | {"numeric"}),
+    Model.prototype: Kind("PrototypeNB", "naive_bayes", _SAMPLED),
     Model.averaged: Kind("AveragedNB", "naive_bayes", _LABELLED | {"numeric"}),
     Model.bayesnets: Kind("BayesNets", "networks", _NETWORKS),
 }

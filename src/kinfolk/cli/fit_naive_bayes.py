@@ -27,6 +27,7 @@ Build = Callable[..., Any]
 LARGE_ROWS = 1_000_000
 LARGE_BYTES = 100 << 20
 
+_AS_GIVEN = ("inference", "numeric", "share_labels", "checkpoint")
 _NUMBERS = ("concentration", "label_prior", "feature_prior", "temper")
 
 
@@ -112,6 +113,13 @@ class NaiveBayesOptions:
             help="With complete sharing: whether label rates are shared too.  [default: share-labels]",
         ),
     ] = None
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep in this folder how far sampling got; a run that was killed goes on there when started again.",
+        ),
+    ] = None
     engine: Annotated[
         Engine,
         typer.Option(
@@ -138,7 +146,7 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOp
 
     if table.label is None:
         raise ValueError("--label is needed, the column to be predicted: only --model bayesnets goes without")
-    given: dict[str, Any] = {option: getattr(options, option) for option in ("inference", "numeric", "share_labels")}
+    given: dict[str, Any] = {option: getattr(options, option) for option in _AS_GIVEN}
     given |= {option: _number_or_learn(option, getattr(options, option)) for option in _NUMBERS}
     build = partial(
         getattr(kinfolk, name),

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.checkpoints import check_checkpoint
 from kinfolk.estimator import TaskClassifier
 from kinfolk.evidence import Evidence
 from kinfolk.naive_bayes.answers.archive import from_archive, to_archive
@@ -102,7 +103,8 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
     def _options(self) -> Options:
         """What the parameters that all estimators have say of how inference is to go about it."""
         schedule = Schedule(self.n_chains, self.n_burn_in, self.n_draws)
-        return Options(schedule=schedule, n_jobs=self.n_jobs, verbose=self.verbose)
+        checkpoint = check_checkpoint(getattr(self, "checkpoint", None), self.random_state)
+        return Options(schedule=schedule, n_jobs=self.n_jobs, verbose=self.verbose, checkpoint=checkpoint)
 
     def _uses_unlabelled(self) -> bool:
         """Whether rows without a label are learnt from."""
@@ -414,7 +416,9 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
         evidence = self._result.posterior.evidence or self._evidence_found
-        return to_archive(self._result, self.get_params(deep=False), evidence)
+        # A folder of checkpoints is of this machine alone.
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "checkpoint"}
+        return to_archive(self._result, params, evidence)
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:

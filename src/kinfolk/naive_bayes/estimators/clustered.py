@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -104,6 +105,10 @@ class ClusteredNB(SharingNB):
         Chains run side by side (threads, through joblib).
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
+    checkpoint : path, optional
+        A folder in which sampling keeps how far it got: a fit that was killed and is started again, with the same data,
+        parameters and ``random_state``, goes on there and ends as if nothing had happened. Ctrl-C then stops after the
+        sweep at work. The folder may hold checkpoints of any number of fits, and may be deleted after them.
 
     Attributes
     ----------
@@ -176,6 +181,7 @@ class ClusteredNB(SharingNB):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         super().__init__(
             label_prior=label_prior,
@@ -200,6 +206,7 @@ class ClusteredNB(SharingNB):
         self.partition_per = partition_per
         self.within = within
         self.strength_prior = strength_prior
+        self.checkpoint = checkpoint
         self.batch_size = batch_size
         self.device = device
 

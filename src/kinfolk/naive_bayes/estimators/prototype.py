@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -69,6 +70,10 @@ class PrototypeNB(SharingNB):
         the result does not depend on it.
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
+    checkpoint : path, optional
+        A folder in which sampling keeps how far it got: a fit that was killed and is started again, with the same data,
+        parameters and ``random_state``, goes on there and ends as if nothing had happened. Ctrl-C then stops after the
+        sweep at work. The folder may hold checkpoints of any number of fits, and may be deleted after them.
 
     Attributes
     ----------
@@ -133,6 +138,7 @@ class PrototypeNB(SharingNB):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         super().__init__(
             label_prior=label_prior,
@@ -152,6 +158,7 @@ class PrototypeNB(SharingNB):
             verbose=verbose,
         )
         self.strength_prior = strength_prior
+        self.checkpoint = checkpoint
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -15,6 +15,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from kinfolk.checkpoints import NOWHERE, Nowhere, Place
 from kinfolk.convergence import Convergence, diagnose
 from kinfolk.evidence import Annealed, Evidence, annealed_evidence
 from kinfolk.maths.dirichlet import DirichletProduct
@@ -170,16 +171,23 @@ def run_chain(
     schedule: Schedule,
     begin: np.random.SeedSequence | ChainState,
     progress: Callable[[int], None] | None = None,
+    place: Place | Nowhere = NOWHERE,
 ) -> tuple[Draws, ChainState]:
     """Burn in, then keep every draw; begin anew from a seed, or where a chain stood. Returns where it stands now."""
+    n_done, n_sweeps = 0, schedule.n_burn_in + schedule.n_draws
+    kept: tuple[list[Any], ...] = [], [], [], [], []
+    label_probability = np.zeros((chain.n_unlabelled, chain.data.statistics.layout.n_labels))
+    if (found := place.load()) is not None:
+        n_done, begin, kept, label_probability = found
+    seats, label_counts, cluster_counts, log_joint, concentrations = kept
     if isinstance(begin, ChainState):
         rng = chain.resume(begin)
     else:
         rng = np.random.default_rng(begin)
         chain.start(rng)
-    seats, label_counts, cluster_counts, log_joint, concentrations = [], [], [], [], []
-    label_probability = np.zeros((chain.n_unlabelled, chain.data.statistics.layout.n_labels))
-    for sweep in range(schedule.n_burn_in + schedule.n_draws):
+    for sweep in range(n_done, n_sweeps):
+        if place.due():
+            place.save((sweep, chain.state(rng), kept, label_probability))
         probability = chain.sweep(rng)
         if progress is not None:
             progress(1)
@@ -201,7 +209,9 @@ def run_chain(
         np.array(concentrations),
         label_probability,
     )
-    return draws, chain.state(rng)
+    end = chain.state(rng)
+    place.save((n_sweeps, end, kept, label_probability))
+    return draws, end
 
 
 def infer(
@@ -222,9 +232,12 @@ def infer(
     held = None if fixed is None else fixed[order]
     product = feature_product(data, hyper)
     seeds = np.random.SeedSequence(seed).spawn(schedule.n_chains)
-    with progress_bar("Sampling", schedule.n_sweeps, options.verbose) as advance:
+    keep = options.checkpoint
+    key = ("gibbs", arranged.values, hyper, held, schedule, seed)
+    with progress_bar("Sampling", schedule.n_sweeps, options.verbose) as advance, keep.stops_safely():
         runs = Parallel(n_jobs=options.n_jobs, prefer="threads")(
-            delayed(run_chain)(Chain(arranged, hyper, product, held), schedule, part, advance) for part in seeds
+            delayed(run_chain)(Chain(arranged, hyper, product, held), schedule, part, advance, keep.place(*key, i))
+            for i, part in enumerate(seeds)
         )
     chains = [draws for draws, _ in runs]
     back = np.argsort(order)

@@ -32,6 +32,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import NOWHERE, Nowhere, Place
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import dirichlet_product
@@ -214,18 +215,25 @@ def run_chain(
     back: NDArray[np.int64],
     begin: np.random.SeedSequence | NoisyState,
     progress: Callable[[int], None] | None = None,
+    place: Place | Nowhere = NOWHERE,
 ) -> tuple[NoisyDraws, NoisyState]:
     """Burn in, then draw; seats and votes come back in the order of the tasks that ``back`` gives.
 
     Begin anew from a seed, or where a chain stood; returns where it stands now too.
     """
+    n_done, n_sweeps = 0, schedule.n_burn_in + schedule.n_draws
+    lists: tuple[list[Any], ...] = [], [], [], [], []
+    if (found := place.load()) is not None:
+        n_done, begin, lists = found
+    seats, strengths, concentrations, log_joint, whole = lists
     if isinstance(begin, NoisyState):
         rng = chain.resume(begin)
     else:
         rng = np.random.default_rng(begin)
         chain.start(rng)
-    seats, strengths, concentrations, log_joint, whole = [], [], [], [], []
-    for sweep in range(schedule.n_burn_in + schedule.n_draws):
+    for sweep in range(n_done, n_sweeps):
+        if place.due():
+            place.save((sweep, chain.state(rng), lists))
         chain.sweep(rng, adapt=sweep < schedule.n_burn_in)
         if progress is not None:
             progress(1)
@@ -239,7 +247,9 @@ def run_chain(
             votes = chain.votes[back].astype(np.int32)
             whole.append(NoisyDraw(seats[-1], strengths[-1], votes, concentrations[-1]))
     draws = NoisyDraws(np.array(seats), np.array(strengths), np.array(concentrations), np.array(log_joint), whole)
-    return draws, chain.state(rng)
+    end = chain.state(rng)
+    place.save((n_sweeps, end, lists))
+    return draws, end
 
 
 def sample(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> list[NoisyDraws]:
@@ -250,10 +260,14 @@ def sample(data: TrainingData, hyper: HyperParameters, options: Options, seed: i
     model = noise_model(hyper.feature_prior, data.statistics.layout, options.strength_prior)
     kept = kept_draws(schedule, *data.statistics.feature_counts.shape)
     back = np.argsort(order)
-    with progress_bar("Sampling", schedule.n_sweeps, options.verbose) as advance:
+    keep = options.checkpoint
+    key = ("noisy", arranged.values, hyper, options.strength_prior, schedule, seed)
+    with progress_bar("Sampling", schedule.n_sweeps, options.verbose) as advance, keep.stops_safely():
         runs = Parallel(n_jobs=options.n_jobs, prefer="threads")(
-            delayed(run_chain)(NoisyChain(arranged, hyper, model), schedule, kept, back, part, advance)
-            for part in np.random.SeedSequence(seed).spawn(schedule.n_chains)
+            delayed(run_chain)(
+                NoisyChain(arranged, hyper, model), schedule, kept, back, part, advance, keep.place(*key, i)
+            )
+            for i, part in enumerate(np.random.SeedSequence(seed).spawn(schedule.n_chains))
         )
     return [draws for draws, _ in runs]
 

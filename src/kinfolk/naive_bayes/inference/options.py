@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import Checkpoint
 from kinfolk.evidence import Annealed, Evidence, annealed_evidence
 
 
@@ -55,6 +56,7 @@ class Options(NamedTuple):
     device: str | None = None
     n_jobs: int | None = None
     verbose: bool | None = False
+    checkpoint: Checkpoint = Checkpoint()
 
 
 class Effort(NamedTuple):

@@ -48,10 +48,16 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
     pooled = statistics.feature_counts.sum(axis=0)
     seeds = np.random.SeedSequence(seed).spawn(model.n_groups)
 
-    with progress_bar("Sampling", model.n_groups * schedule.n_sweeps, options.verbose) as advance:
+    keep = options.checkpoint
+    key = ("groups of the prototype", statistics.feature_counts, model, schedule, seed)
+    with progress_bar("Sampling", model.n_groups * schedule.n_sweeps, options.verbose) as advance, keep.stops_safely():
 
         def sample(g: int) -> tuple[Floats, Floats, Floats]:
-            drawn = sample_group(g, model, tallies, pooled, schedule, seeds[g])
+            place = keep.place(*key, g)
+            drawn: tuple[Floats, Floats, Floats] | None = place.load()
+            if drawn is None:
+                drawn = sample_group(g, model, tallies, pooled, schedule, seeds[g])
+                place.save(drawn)
             advance(schedule.n_sweeps)
             return drawn
 

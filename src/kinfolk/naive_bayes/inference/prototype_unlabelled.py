@@ -17,6 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import NOWHERE, Nowhere, Place
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.inference.gibbs import alike
 from kinfolk.naive_bayes.inference.label_draws import ClusterRates, TaskCounts, redraw_labels, unlabelled_rows
@@ -155,16 +156,23 @@ def run_chain(
     kept: NDArray[np.int64],
     begin: np.random.SeedSequence | PrototypeState,
     progress: Callable[[int], None] = no_progress,
+    place: Place | Nowhere = NOWHERE,
 ) -> tuple[PrototypeChainDraws, PrototypeState]:
     """Burn in, then draw; begin anew from a seed, or where a chain stood. Returns where it stands now too."""
+    n_done, n_sweeps = 0, schedule.n_burn_in + schedule.n_draws
+    lists: tuple[list[Any], ...] = [], [], [], [], []
+    label_probability = np.zeros((len(chain.rows.labels), chain.data.statistics.layout.n_labels))
+    if (reached := place.load()) is not None:
+        n_done, begin, lists, label_probability = reached
+    strengths, prototypes, log_joint, counts, label_counts = lists
     if isinstance(begin, PrototypeState):
         rng = chain.resume(begin)
     else:
         rng = np.random.default_rng(begin)
         chain.start(rng)
-    strengths, prototypes, log_joint, counts, label_counts = [], [], [], [], []
-    label_probability = np.zeros((len(chain.rows.labels), chain.data.statistics.layout.n_labels))
-    for sweep in range(schedule.n_burn_in + schedule.n_draws):
+    for sweep in range(n_done, n_sweeps):
+        if place.due():
+            place.save((sweep, chain.stands(rng), lists, label_probability))
         probability = chain.sweep(rng, adapt=sweep < schedule.n_burn_in)
         progress(chain.model.n_groups)
         draw = sweep - schedule.n_burn_in
@@ -179,7 +187,9 @@ def run_chain(
             label_counts.append(chain.label_counts.copy())
     draws = PrototypeDraws(np.array(strengths), np.array(prototypes))
     found = PrototypeChainDraws(draws, np.array(log_joint), np.array(counts), np.array(label_counts), label_probability)
-    return found, chain.stands(rng)
+    end = chain.stands(rng)
+    place.save((n_sweeps, end, lists, label_probability))
+    return found, end
 
 
 def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> tuple[HyperParameters, Fitted]:
@@ -191,9 +201,14 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
     n_tasks, n_cells = statistics.feature_counts.shape
     kept = kept_draws(schedule, n_tasks, n_cells)
     seeds = np.random.SeedSequence(seed).spawn(schedule.n_chains)
-    with progress_bar("Sampling", model.n_groups * schedule.n_sweeps, options.verbose) as advance:
+    keep = options.checkpoint
+    key = ("prototype", arranged.values, hyper, options.strength_prior, schedule, seed)
+    with progress_bar("Sampling", model.n_groups * schedule.n_sweeps, options.verbose) as advance, keep.stops_safely():
         runs = Parallel(n_jobs=options.n_jobs, prefer="threads")(
-            delayed(run_chain)(PrototypeChain(arranged, hyper, model), schedule, kept, part, advance) for part in seeds
+            delayed(run_chain)(
+                PrototypeChain(arranged, hyper, model), schedule, kept, part, advance, keep.place(*key, i)
+            )
+            for i, part in enumerate(seeds)
         )
     chains = [draws for draws, _ in runs]
     back = np.argsort(order)

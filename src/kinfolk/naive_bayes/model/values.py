@@ -42,6 +42,12 @@ class TrainingData:
         """Number of rows without a label."""
         return len(self.unlabelled.labels)
 
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """All that inference learns from, as plain values."""
+        layout = self.statistics.layout
+        return *self.statistics[2:], layout.n_values, layout.numbers, self.unlabelled
+
     def labelled_only(self) -> TrainingData:
         """The same tasks without their unlabelled rows."""
         return TrainingData(self.statistics, no_rows(self.statistics.layout))

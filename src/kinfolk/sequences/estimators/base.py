@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.checkpoints import check_checkpoint
 from kinfolk.estimator import TaskRouting
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.posterior import Archive, known_from, unplain
@@ -72,6 +74,7 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
     new_tasks: str
     n_jobs: int | None
     verbose: bool | None
+    checkpoint: str | PathLike[str] | None
 
     def fit(self, X: Any, lengths: Any = None, *, task: Any = None) -> Self:
         """Learn from sequences of all tasks.
@@ -167,8 +170,15 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
     def _options(self, tasks: NDArray[Any]) -> Options:
         schedule = Schedule(int(self.n_chains), int(self.n_burn_in), int(self.n_draws), int(self.thin))
         partition = self._starting_partition(tasks)
+        checkpoint = check_checkpoint(self.checkpoint, self.random_state)
         return Options(
-            int(self.n_states), self._n_clusters(), partition, schedule, self.n_jobs, progress_wanted(self.verbose)
+            int(self.n_states),
+            self._n_clusters(),
+            partition,
+            schedule,
+            self.n_jobs,
+            progress_wanted(self.verbose),
+            checkpoint,
         )
 
     def _n_clusters(self) -> int | None:
@@ -188,6 +198,7 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
     def _to_archive(self) -> Archive:
         predictor = self._predictor()
         params = self.get_params(deep=False)
+        del params["checkpoint"]  # of this machine alone
         if not isinstance(params["random_state"], int | np.integer | None):
             params["random_state"] = predictor.kept.seed
         return to_archive(params, predictor.known, predictor.layout, predictor.kept, self.posterior_)

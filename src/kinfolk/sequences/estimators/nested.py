@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,10 @@ class NestedIHMM(SequenceModel):
         depend on it.
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
+    checkpoint : path, optional
+        A folder in which sampling keeps how far it got: a fit that was killed and is started again, with the same data,
+        parameters and ``random_state``, goes on there and ends as if nothing had happened. Ctrl-C then stops after the
+        sweep at work. The folder may hold checkpoints of any number of fits, and may be deleted after them.
 
     Attributes
     ----------
@@ -125,6 +130,7 @@ class NestedIHMM(SequenceModel):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.n_states = n_states
         self.n_clusters = n_clusters
@@ -147,6 +153,7 @@ class NestedIHMM(SequenceModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def _n_clusters(self) -> int | None:
         return int(self.n_clusters)

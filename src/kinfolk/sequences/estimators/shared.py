@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 from kinfolk.sequences.estimators.base import SequenceModel
@@ -20,6 +21,8 @@ class SharedIHMM(SequenceModel):
     emission, symbols, emission_strength, state_concentration, transition_concentration, stickiness, inference
         As in :class:`~kinfolk.NestedIHMM`.
     n_chains, n_burn_in, n_draws, thin, task_column, sequence_column, new_tasks, random_state, n_jobs, verbose
+        As in :class:`~kinfolk.NestedIHMM`.
+    checkpoint : path, optional
         As in :class:`~kinfolk.NestedIHMM`.
 
     Attributes
@@ -68,6 +71,7 @@ class SharedIHMM(SequenceModel):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.n_states = n_states
         self.emission = emission
@@ -87,6 +91,7 @@ class SharedIHMM(SequenceModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def _n_clusters(self) -> int | None:
         return 1

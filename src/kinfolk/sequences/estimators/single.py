@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 from kinfolk.sequences.estimators.base import SequenceModel
@@ -21,6 +22,8 @@ class SingleIHMM(SequenceModel):
         As in :class:`~kinfolk.NestedIHMM`.
     n_chains, n_burn_in, n_draws, thin, task_column, sequence_column, new_tasks, random_state, n_jobs, verbose
         As in :class:`~kinfolk.NestedIHMM`; chains are those of each task.
+    checkpoint : path, optional
+        As in :class:`~kinfolk.NestedIHMM`.
 
     Attributes
     ----------
@@ -68,6 +71,7 @@ class SingleIHMM(SequenceModel):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.n_states = n_states
         self.emission = emission
@@ -87,6 +91,7 @@ class SingleIHMM(SequenceModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def _n_clusters(self) -> int | None:
         return None

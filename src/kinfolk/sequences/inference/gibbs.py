@@ -18,6 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import Checkpoint, Nowhere, Place
 from kinfolk.maths.arrays import Floats
 from kinfolk.partition.crp import canonical
 from kinfolk.progress import progress_bar, told_by_processes
@@ -86,8 +87,10 @@ def infer(
             GibbsSampler(sequences, emission, priors, *shape, options.partition, inner, n_learning=schedule.n_burn_in)
         ]
     n_sweeps = len(samplers) * schedule.n_chains * (schedule.n_burn_in + schedule.n_draws * schedule.thin)
-    with progress_bar("Sampling", n_sweeps, True) if options.verbose else nullcontext() as advance:
-        parts = run_side_by_side(samplers, schedule, seed, n_jobs, advance)
+    key = ("ihmm", sequences, emission, priors, options.n_states, options.n_clusters, options.partition, schedule, seed)
+    bar = progress_bar("Sampling", n_sweeps, True) if options.verbose else nullcontext()
+    with bar as advance, options.checkpoint.stops_safely():
+        parts = run_side_by_side(samplers, schedule, seed, n_jobs, advance, options.checkpoint, key)
     fitted = parts[0] if options.n_clusters is not None else put_together(parts)
     return fitted.mean_hyper(), fitted
 
@@ -311,6 +314,8 @@ def run_side_by_side(
     seed: int,
     n_jobs: int | None = None,
     progress: Callable[[int], None] | None = None,
+    checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
+    key: tuple[Any, ...] = (),
 ) -> list[Fitted]:
     """Run the chains of several samplers that know nothing of each other; their draws share the memory there is."""
     seeds = [own.spawn(schedule.n_chains) for own in np.random.SeedSequence(seed).spawn(len(samplers))]
@@ -318,9 +323,9 @@ def run_side_by_side(
     # turns at. Arrays are copied to them, since code is not compiled for those that cannot be written to.
     with nullcontext() if progress is None else told_by_processes(progress) as tell:
         chains = Parallel(n_jobs=n_jobs, max_nbytes=None)(
-            delayed(_run_chain)(sampler, schedule, own, len(samplers), tell)
-            for sampler, of_chains in zip(samplers, seeds, strict=True)
-            for own in of_chains
+            delayed(_run_chain)(sampler, schedule, own, len(samplers), tell, checkpoint.place(*key, s, c))
+            for s, (sampler, of_chains) in enumerate(zip(samplers, seeds, strict=True))
+            for c, own in enumerate(of_chains)
         )
     return [_join(chains[first : first + schedule.n_chains]) for first in range(0, len(chains), schedule.n_chains)]
 
@@ -331,22 +336,29 @@ def _run_chain(
     seed: np.random.SeedSequence,
     n_alongside: int,
     progress: Callable[[int], None] | None,
+    place: Place | Nowhere,
 ) -> _Record:
-    chain = go_on(sampler, start_chain(sampler, seed), schedule.n_burn_in, progress)
-    draws: list[Draw] = []
-    partitions, log_joint, hyper_parameters, n_states = [], [], [], []
-    each = 1
-    for place in range(schedule.n_draws):
-        chain = go_on(sampler, chain, schedule.thin, progress)
+    kept: tuple[list[Any], ...] = [], [], [], [], []
+    n_done, each, kept, chain = place.load() or (0, 1, kept, start_chain(sampler, seed))
+    draws, partitions, log_joint, hyper_parameters, n_states = kept
+    n_sweeps = schedule.n_burn_in + schedule.n_draws * schedule.thin
+    for done in range(n_done, n_sweeps):
+        if place.due():
+            place.save((done, each, kept, chain))
+        chain = go_on(sampler, chain, 1, progress)
+        drawn, more = divmod(done + 1 - schedule.n_burn_in, schedule.thin)
+        if drawn < 1 or more:
+            continue
         draw = sampler.draw(chain.position)
-        if place == 0:
+        if drawn == 1:
             each = _kept_each(schedule, n_alongside * _size(draw))
-        if place % each == each - 1 or (place == schedule.n_draws - 1 and not draws):
+        if drawn % each == 0 or (drawn == schedule.n_draws and not draws):
             draws.append(draw)
         partitions.append(draw.cluster)
         log_joint.append(draw.log_joint)
         hyper_parameters.append(draw.hyper[: len(HYPER_PARAMETERS)])
         n_states.append(draw.n_states)
+    place.save((n_sweeps, each, kept, chain))
     return _Record(
         draws,
         np.array(partitions, dtype=np.int32),

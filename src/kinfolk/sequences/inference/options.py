@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import Checkpoint
+
 
 class Schedule(NamedTuple):
     """How long to sample: chains, sweeps thrown away at the start of each, draws of each, and sweeps for a draw."""
@@ -32,6 +34,8 @@ class Options(NamedTuple):
         Of the sampler; the variational posterior gives as many draws as one chain.
     n_jobs : int or None
     verbose : bool
+    checkpoint : Checkpoint
+        Where chains keep how far they got.
     """
 
     n_states: int
@@ -40,3 +44,4 @@ class Options(NamedTuple):
     schedule: Schedule
     n_jobs: int | None = None
     verbose: bool = False
+    checkpoint: Checkpoint = Checkpoint()

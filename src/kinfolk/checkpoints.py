@@ -1,0 +1,231 @@
+"""Long work that goes on where it was killed: where a fit stands is a value, kept in a file under a key.
+
+A checkpoint is a folder. Each piece of work that can be gone on with by itself, such as a chain, has a file of its own
+there, called by a hash of all that its result depends on: data, parameters, seed, and this version of kinfolk. So
+folds, clones and fits side by side never meet, and what is started again finds its own file, whatever else is there.
+A file is written whole or not at all, holds the hash of its content, and nothing in it is pickled.
+
+An inference needs three lines: ``place.load()`` before its loop, ``place.due()`` and ``place.save(value)`` within it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kinfolk.files import whole_file
+
+# Seconds between two files of one piece of work, and the share of the time that writing them may take.
+SECONDS = 5.0
+_SHARE = 0.05
+_VERSION = 1
+_stop = threading.Event()
+
+
+class Place:
+    """Where one piece of work keeps what it has reached."""
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path, self.key = path, key
+        self._next = monotonic() + SECONDS
+
+    def load(self) -> Any:
+        """What was kept, or None."""
+        for unfinished in self.path.parent.glob(f".{self.path.name}.*.part"):
+            unfinished.unlink(missing_ok=True)  # of one that was killed while it wrote
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        head, _, body = content.partition(b"\n")
+        told = {"kinfolk checkpoint": _VERSION, "key": self.key, "sha256": hashlib.sha256(body).hexdigest()}
+        if head != json.dumps(told).encode():
+            raise ValueError(
+                f"{self.path} does not hold what its name says: it was changed or damaged, or is another fit's; "
+                "delete it to begin that part of the work anew"
+            )
+        with np.load(io.BytesIO(body), allow_pickle=False) as kept:
+            return _decode(json.loads(kept["value"].tobytes()), kept)
+
+    def due(self) -> bool:
+        """Whether it is time to write, or to stop."""
+        return _stop.is_set() or monotonic() >= self._next
+
+    def save(self, value: Any) -> None:
+        """Write down where the work stands; ends it by KeyboardInterrupt where that was asked for."""
+        began = monotonic()
+        arrays: list[Any] = []
+        text = json.dumps(_encode(value, arrays))
+        body = io.BytesIO()
+        named = {str(i): array for i, array in enumerate(arrays)}
+        np.savez(body, value=np.frombuffer(text.encode(), dtype=np.uint8), **named)
+        told = {
+            "kinfolk checkpoint": _VERSION,
+            "key": self.key,
+            "sha256": hashlib.sha256(body.getvalue()).hexdigest(),
+        }
+        with whole_file(self.path) as file:
+            file.write(json.dumps(told).encode() + b"\n" + body.getvalue())
+            file.flush()
+            os.fsync(file.fileno())
+        self._next = monotonic() + max(SECONDS, (monotonic() - began) / _SHARE)
+        if _stop.is_set():
+            raise KeyboardInterrupt
+
+
+class Nowhere:
+    """Work that is not kept."""
+
+    def load(self) -> Any:
+        """Nothing was kept."""
+
+    def due(self) -> bool:
+        """It is never time to write."""
+        return False
+
+    def save(self, value: Any) -> None:
+        """Keep nothing."""
+
+
+NOWHERE = Nowhere()
+
+
+class Checkpoint(NamedTuple):
+    """A folder for what long work has reached; without one, nothing is kept.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> place = Checkpoint(mkdtemp()).place("chain", np.arange(3), 7)
+    >>> place.save((1, {"draws": [np.ones(2)]}))
+    >>> place.load()
+    (1, {'draws': [array([1., 1.])]})
+    """
+
+    folder: str | os.PathLike[str] | None = None
+
+    def place(self, *depends_on: Any) -> Place | Nowhere:
+        """Where work is kept whose result depends on these values."""
+        if self.folder is None:
+            return NOWHERE
+        from importlib.metadata import version
+
+        folder = Path(self.folder)
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"checkpoint={os.fspath(self.folder)!r} is a file: a folder is needed")
+        folder.mkdir(parents=True, exist_ok=True)
+        key = _digest((_VERSION, version("kinfolk"), *depends_on))
+        return Place(folder / f"{key}.checkpoint", key)
+
+    @contextmanager
+    def stops_safely(self) -> Iterator[None]:
+        """Let Ctrl-C once end the work at its next safe point, which is written down, and twice at once."""
+        if self.folder is None or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.getsignal(signal.SIGINT)
+
+        def stop(number: int, frame: Any) -> None:
+            if _stop.is_set():
+                raise KeyboardInterrupt
+            _stop.set()
+
+        signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+            _stop.clear()
+
+
+def check_checkpoint(folder: Any, random_state: Any) -> Checkpoint:
+    """A checkpoint as an estimator's parameter gives it: what is to be found again needs a seed.
+
+    Examples
+    --------
+    >>> check_checkpoint(None, None)
+    Checkpoint(folder=None)
+    """
+    if folder is None:
+        return Checkpoint()
+    if not isinstance(folder, str | os.PathLike):
+        raise ValueError(f"checkpoint={folder!r}: the path of a folder is needed")
+    if not isinstance(random_state, int | np.integer):
+        raise ValueError(
+            f"checkpoint= needs a whole number as random_state, not {random_state!r}: a fit that is started again is "
+            "found by its seed"
+        )
+    return Checkpoint(folder)
+
+
+def _digest(value: Any) -> str:
+    arrays: list[Any] = []
+    found = hashlib.sha256(json.dumps(_encode(value, arrays)).encode())
+    for array in arrays:
+        found.update(f"{array.dtype.str} {array.shape}".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:32]
+
+
+def _encode(value: Any, arrays: list[Any]) -> Any:
+    """A value as JSON, its arrays beside it."""
+    if value is None or isinstance(value, bool | str) or type(value) in (int, float):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        arrays.append(np.asarray(value))
+        if arrays[-1].dtype.hasobject:
+            raise TypeError("arrays of objects cannot be written down")
+        return {"array" if isinstance(value, np.ndarray) else "scalar": len(arrays) - 1}
+    if isinstance(value, Mapping):
+        return {"dict": [[_encode(key, arrays), _encode(own, arrays)] for key, own in value.items()]}
+    kind = type(value)
+    if hasattr(kind, "_fields") or (is_dataclass(kind) and kind.__module__.startswith("kinfolk")):
+        parts = value if hasattr(kind, "_fields") else [getattr(value, f.name) for f in fields(kind) if f.init]
+        return {"type": f"{kind.__module__}:{kind.__qualname__}", "parts": [_encode(part, arrays) for part in parts]}
+    for sequence in (list, tuple, frozenset, set):
+        if kind is sequence:
+            members = sorted(value) if sequence in (frozenset, set) else value
+            return {sequence.__name__: [_encode(member, arrays) for member in members]}
+    raise TypeError(f"{kind.__name__} cannot be written down")
+
+
+def _decode(told: Any, arrays: Any) -> Any:
+    if not isinstance(told, dict):
+        return told
+    if "type" in told:
+        parts = [_decode(part, arrays) for part in told["parts"]]
+        return _type(told["type"])(*parts)
+    [(kind, content)] = told.items()
+    if kind == "array":
+        return arrays[str(content)]
+    if kind == "scalar":
+        return arrays[str(content)][()]
+    if kind == "dict":
+        return {_decode(key, arrays): _decode(own, arrays) for key, own in content}
+    return {"list": list, "tuple": tuple, "frozenset": frozenset, "set": set}[kind](
+        _decode(member, arrays) for member in content
+    )
+
+
+def _type(name: str) -> Any:
+    """One of kinfolk's own types of values, which do nothing when they are made."""
+    module, _, qualified = name.partition(":")
+    kind: Any = import_module(module) if module.partition(".")[0] == "kinfolk" else None
+    for part in qualified.split("."):
+        kind = getattr(kind, part, None)
+    if not (isinstance(kind, type) and (hasattr(kind, "_fields") or is_dataclass(kind))):
+        raise ValueError(f"a checkpoint holds {name!r}, which is no value of kinfolk")
+    return kind

@@ -1,0 +1,194 @@
+"""A fit that is killed at any moment and started again ends as one that never was, bit for bit."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import kinfolk
+from kinfolk import checkpoints
+from kinfolk.checkpoints import Checkpoint, Place
+
+RNG = np.random.default_rng(0)
+N = 120
+X = RNG.integers(0, 4, size=(N, 3))
+Y = np.where((X[:, 0] > 1) ^ (RNG.random(N) < 0.2), "yes", "no")
+TASK = np.arange(N) % 8
+HALF = np.where(np.arange(N) % 5 == 0, None, Y.astype(object))
+LENGTHS, WHOSE = [10] * 12, list("aabbccddeeff")
+SCHEDULE = {"n_chains": 2, "n_burn_in": 15, "n_draws": 15, "random_state": 3}
+
+
+def naive_bayes(model, y=Y):
+    return lambda folder: digest(model.set_params(checkpoint=folder).fit(X, y, task=TASK).predict_proba(X, task=TASK))
+
+
+def sequences(model):
+    return lambda folder: digest(model.set_params(checkpoint=folder).fit(X[:, :1], LENGTHS, task=WHOSE).log_joint_)
+
+
+def digest(found):
+    return hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest()
+
+
+FITS = {
+    "gibbs": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", concentration="learn", **SCHEDULE)),
+    "gibbs with unlabelled rows": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", **SCHEDULE), HALF),
+    "a partition per feature": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", partition_per="feature", **SCHEDULE)),
+    "noisy copies": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", within="noisy", **SCHEDULE)),
+    "prototype": naive_bayes(kinfolk.PrototypeNB(**SCHEDULE)),
+    "prototype with unlabelled rows": naive_bayes(kinfolk.PrototypeNB(**SCHEDULE), HALF),
+    "nested iHMM": sequences(kinfolk.NestedIHMM(4, 3, **SCHEDULE)),
+    "shared iHMM": sequences(kinfolk.SharedIHMM(4, **SCHEDULE)),
+    "single iHMM": sequences(kinfolk.SingleIHMM(4, **SCHEDULE)),
+}
+
+
+@pytest.fixture(autouse=True)
+def at_every_sweep(monkeypatch):
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "_SHARE", 1e9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_fit_that_ended_after_any_sweep_goes_on_to_the_same_bits(name, tmp_path, monkeypatch):
+    fit, save = FITS[name], Place.save
+    expected, rng, n_left = fit(None), np.random.default_rng(1), 0
+
+    def save_and_die(place, value):
+        nonlocal n_left
+        save(place, value)
+        n_left -= 1
+        if n_left == 0:
+            raise Killed
+
+    monkeypatch.setattr(Place, "save", save_and_die)
+    for n_left in rng.integers(1, 9, size=4).tolist():  # noqa: B007 - read by the function above
+        try:
+            fit(tmp_path)
+        except Killed:
+            continue
+    n_left = 0
+    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert files
+    assert fit(tmp_path) == expected
+    assert fit(tmp_path) == expected
+    assert set(files) <= set(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FITS)
+def test_a_process_killed_at_random_moments_goes_on_to_the_same_bits(name, tmp_path):
+    script = (
+        "import sys, warnings; warnings.simplefilter('ignore')\n"
+        "from kinfolk import checkpoints; checkpoints.SECONDS = 0.0; checkpoints._SHARE = 1e9\n"
+        "from tests.test_checkpoints import FITS\n"
+        "print('begun', flush=True); print(FITS[sys.argv[1]](sys.argv[2]))\n"
+    )
+    rng = np.random.default_rng(2)
+    for _ in range(6):
+        run = subprocess.Popen([sys.executable, "-c", script, name, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        assert run.stdout is not None
+        run.stdout.readline()
+        time.sleep(rng.exponential(0.3))
+        run.kill()
+        run.wait()
+        run.stdout.close()
+    assert FITS[name](tmp_path) == FITS[name](None)
+
+
+def test_other_data_parameters_and_seeds_have_files_of_their_own(tmp_path):
+    model = kinfolk.ClusteredNB(inference="gibbs", checkpoint=tmp_path, **SCHEDULE | {"n_chains": 1})
+    expected = 0
+    for change in ({}, {"random_state": 4}, {"n_draws": 16}, {"label_prior": 2.0}, {"concentration": 2.0}):
+        clone(model).set_params(**change).fit(X, Y, task=TASK)
+        expected += 1
+        assert len(list(tmp_path.iterdir())) == expected
+    clone(model).fit(X[1:], Y[1:], task=TASK[1:])
+    clone(model).fit(X, Y, task=TASK)
+    assert len(list(tmp_path.iterdir())) == expected + 1
+
+
+def test_a_file_that_does_not_hold_what_its_name_says_is_refused(tmp_path):
+    model = kinfolk.ClusteredNB(inference="gibbs", checkpoint=tmp_path, **SCHEDULE)
+    model.fit(X, Y, task=TASK)
+    one, other = sorted(tmp_path.iterdir())
+    good = one.read_bytes()
+    for content in (other.read_bytes(), good[:-1], good[:-9] + b"\0" + good[-8:], b"", b"\x80\x04pickled"):
+        one.write_bytes(content)
+        with pytest.raises(ValueError, match=r"\.checkpoint does not hold what its name says") as caught:
+            clone(model).fit(X, Y, task=TASK)
+        assert "\n" not in str(caught.value)
+    one.unlink()
+    clone(model).fit(X, Y, task=TASK)
+    assert one.read_bytes() == good
+
+
+@pytest.mark.parametrize("estimator", [kinfolk.ClusteredNB(inference="gibbs"), kinfolk.PrototypeNB()])
+def test_a_checkpoint_needs_a_seed_and_a_folder(estimator, tmp_path):
+    with pytest.raises(ValueError, match="checkpoint= needs a whole number as random_state, not None"):
+        clone(estimator).set_params(checkpoint=tmp_path).fit(X, Y, task=TASK)
+    with pytest.raises(ValueError, match="checkpoint=3: the path of a folder is needed"):
+        clone(estimator).set_params(checkpoint=3, random_state=0).fit(X, Y, task=TASK)
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(ValueError, match="is a file: a folder is needed"):
+        clone(estimator).set_params(checkpoint=str(file), random_state=0).fit(X, Y, task=TASK)
+
+
+def test_a_saved_model_does_not_tell_the_folder_and_loads(tmp_path):
+    model = kinfolk.PrototypeNB(checkpoint=tmp_path / "kept", **SCHEDULE).fit(X, Y, task=TASK)
+    kinfolk.save(model, tmp_path / "model.kin")
+    assert kinfolk.load(tmp_path / "model.kin", estimator=True).checkpoint is None
+    assert b"kept" not in (tmp_path / "model.kin").read_bytes()
+
+
+def test_no_type_but_kinfolks_own_values_is_made(tmp_path):
+    place = Checkpoint(tmp_path).place("some work")
+    place.save((1, 2.5, float("inf"), {"a": (np.arange(3), np.float64(2.0), None)}, [frozenset({1})]))
+    assert str(place.load()) == str(
+        (1, 2.5, float("inf"), {"a": (np.arange(3), np.float64(2.0), None)}, [frozenset({1})])
+    )
+    for name in ("os:system", "kinfolk.files:whole_file", "kinfolk.checkpoints:Place", "kinfolk.nowhere:Thing"):
+        with pytest.raises((ValueError, ModuleNotFoundError)):
+            checkpoints._decode({"type": name, "parts": ["x"]}, {})
+    with pytest.raises(TypeError, match="object cannot be written down"):
+        place.save(object())
+
+
+def test_ctrl_c_once_ends_after_a_sweep_which_is_kept_and_the_fit_goes_on(tmp_path, monkeypatch):
+    model = kinfolk.ClusteredNB(inference="gibbs", checkpoint=tmp_path, **SCHEDULE)
+    expected = clone(model).set_params(checkpoint=None).fit(X, Y, task=TASK).predict_proba(X, task=TASK)
+    monkeypatch.setattr(checkpoints, "SECONDS", 60.0)
+    due, asked = Place.due, 0
+
+    def interrupted(place):
+        nonlocal asked
+        asked += 1
+        if asked == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+        return due(place)
+
+    monkeypatch.setattr(Place, "due", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y, task=TASK)
+    [kept] = tmp_path.iterdir()
+    assert Place(kept, kept.stem).load()[0] == 6
+    np.testing.assert_array_equal(model.fit(X, Y, task=TASK).predict_proba(X, task=TASK), expected)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
