@@ -61,6 +61,10 @@ FAMILIES = [
     Family(kinfolk.TransferClassifier(task_column="who", n_folds=2, random_state=0), MIXED, LABEL),
     Family(kinfolk.LICAClassifier(1, task_column="who"), NUMBERS, LABEL, command=False),
     Family(kinfolk.LICARegressor(1, task_column="who"), NUMBERS, NUMBERS["g"] + 1.0, answer="predict", command=False),
+    Family(kinfolk.HierarchicalClassifier(task_column="who"), MIXED, LABEL),
+    Family(
+        kinfolk.HierarchicalRegressor(task_column="who"), MIXED, RNG.normal(size=24), answer="predict", command=False
+    ),
     Family(kinfolk.BayesNets(task_column="who"), WORDS, answer="score_samples"),
     Family(kinfolk.BayesMultinet(), WORDS, LABEL, has_tasks=False, command=False),
     Family(kinfolk.NestedIHMM(2, 2, **FEW), NUMBERS, answer="score_samples", has_tasks=False, command=False),

@@ -72,7 +72,7 @@ print(json.dumps([answer.tolist(), [name for name in others if name in sys.modul
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a folder of links stands for an environment")
-@pytest.mark.parametrize("kind", ["ClusteredNB", "AveragedNB", "LICAClassifier"])
+@pytest.mark.parametrize("kind", ["ClusteredNB", "AveragedNB", "LICAClassifier", "HierarchicalClassifier"])
 def test_a_saved_model_answers_in_an_environment_that_has_numpy_alone(tmp_path: Path, kind: str) -> None:
     site = tmp_path / "site-packages"
     site.mkdir()
@@ -92,6 +92,8 @@ def test_a_saved_model_answers_in_an_environment_that_has_numpy_alone(tmp_path: 
         asked = {"size": [1.0, 2.0, 0.0]}
     elif kind == "AveragedNB":
         model = kinfolk.AveragedNB([kinfolk.NoSharingNB(), kinfolk.CompleteSharingNB()], n_folds=2, random_state=0)
+    elif kind == "HierarchicalClassifier":
+        model = kinfolk.HierarchicalClassifier()
     else:
         model = kinfolk.ClusteredNB(random_state=0)
     model.fit(rows, y, task=task)

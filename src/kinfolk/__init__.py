@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from kinfolk.decisions import DecisionClassifier, Loss, decide, expected_loss, realised_loss
     from kinfolk.lica.estimators.classifier import LICAClassifier
     from kinfolk.lica.estimators.regressor import LICARegressor
+    from kinfolk.linear.estimators.classifier import HierarchicalClassifier
+    from kinfolk.linear.estimators.regressor import HierarchicalRegressor
     from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
     from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
     from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
@@ -40,6 +42,8 @@ _HOME = {
     "CompleteSharingNB": "kinfolk.naive_bayes.estimators.complete_sharing",
     "DecisionClassifier": "kinfolk.decisions",
     "FewPerTask": "kinfolk.tasks.selection.splitters",
+    "HierarchicalClassifier": "kinfolk.linear.estimators.classifier",
+    "HierarchicalRegressor": "kinfolk.linear.estimators.regressor",
     "LICAClassifier": "kinfolk.lica.estimators.classifier",
     "LICARegressor": "kinfolk.lica.estimators.regressor",
     "LeaveTasksOut": "kinfolk.tasks.selection.splitters",
@@ -74,6 +78,8 @@ __all__ = [
     "CompleteSharingNB",
     "DecisionClassifier",
     "FewPerTask",
+    "HierarchicalClassifier",
+    "HierarchicalRegressor",
     "LICAClassifier",
     "LICARegressor",
     "LeaveTasksOut",

@@ -33,6 +33,8 @@ _PREDICTORS = {
     "networks": ("kinfolk.networks.answers.predictor", "NetworksPredictor"),
     "multinet": ("kinfolk.networks.answers.predictor", "MultinetPredictor"),
     "lica": ("kinfolk.lica.answers.predictor", "LICAPredictor"),
+    "linear": ("kinfolk.linear.answers.hierarchical", "HierarchicalPredictor"),
+    "linear_regression": ("kinfolk.linear.answers.hierarchical", "HierarchicalRegressionPredictor"),
     "sequences": ("kinfolk.sequences.answers.predictor", "SequencesPredictor"),
     "decisions": ("kinfolk.decisions.predictor", "DecisionPredictor"),
 }
@@ -44,6 +46,8 @@ _ESTIMATORS = (
     "PrototypeNB",
     "BayesNets",
     "BayesMultinet",
+    "HierarchicalClassifier",
+    "HierarchicalRegressor",
     "LICAClassifier",
     "LICARegressor",
     "NestedIHMM",

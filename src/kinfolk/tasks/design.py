@@ -141,6 +141,20 @@ class Design:
             term.fill(X[:, self._ends[i] : self._ends[i + 1]], table.columns[i], table.coded[i], table.labels[i])
         return X
 
+    def read_back(self, table: Table) -> list[list[str]]:
+        """The values of rows, readable, as far as they are known."""
+        shown = np.full((table.n_rows, len(self.terms)), "(unknown)", dtype=object)
+        for i, (term, values) in enumerate(zip(self.terms, table.columns, strict=True)):
+            if term.number is not None:
+                numbers = as_numbers(values, table.labels[i])
+                known = ~np.isnan(numbers)
+                shown[known, i] = [f"{value:.6g}" for value in numbers[known].tolist()]
+            else:
+                known = term.codes(values, table.coded[i], table.labels[i]) >= 0
+                shown[known, i] = [str(value) for value in values[known].tolist()]
+        result: list[list[str]] = shown.tolist()
+        return result
+
     def ordinals(self, table: Table) -> Floats:
         """One column for each of the table: standardised numbers, or places of levels; NaN where nothing is known.
 

@@ -1,0 +1,177 @@
+"""What a partially pooled linear model answers, fitted or loaded, with numpy alone."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.explanation import Explanation
+from kinfolk.linear.answers.archive import FittedModel, read
+from kinfolk.linear.answers.explanation import linear_explanation
+from kinfolk.linear.model.logistic import average_rate
+from kinfolk.linear.model.predictive import noise_variance
+from kinfolk.linear.model.predictive import quantiles as quantiles_of
+from kinfolk.maths.arrays import Floats
+from kinfolk.posterior import Archive
+from kinfolk.predictor import LabelPredictor, Predictor
+from kinfolk.tasks.answering import receive_rows
+from kinfolk.tasks.design import design_rows
+from kinfolk.tasks.table import Table
+
+# Probabilities are not taken below this, so that their logs are finite.
+_SMALLEST = 1e-300
+
+
+class _Rows(NamedTuple):
+    """Rows to be answered: the table, its design matrix with a constant column, and the place of each row's task."""
+
+    table: Table
+    X: Floats
+    place: NDArray[np.int64]
+
+
+class _HierarchicalAnswers:
+    """What loaded classifiers and regressions have in common."""
+
+    def __init__(self, model: FittedModel) -> None:
+        self._model, self.known = model, model.known
+        self.tasks_ = model.known.tasks
+        pairs = zip(model.fits, model.hypers, strict=True)
+        # The last place is that of any task never seen.
+        self._weights = [fit.weights.with_new_task(hyper.spread(model.groups)) for fit, hyper in pairs]
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> Self:
+        """Rebuild from plain data, checking that its parts fit together."""
+        return cls(read(archive))
+
+    def _receive(self, X: Any, task: Any) -> _Rows:
+        asked = receive_rows(X, self.known, task=task)
+        assert asked.place is not None
+        matrix = design_rows(asked.table, self._model.design)[:, self._model.order]
+        return _Rows(asked.table, np.column_stack([np.ones(len(matrix)), matrix]), asked.place)
+
+
+class HierarchicalPredictor(_HierarchicalAnswers, LabelPredictor):
+    """A partially pooled classifier reduced to what prediction needs.
+
+    Attributes
+    ----------
+    tasks_, classes_ : ndarray
+        Ids of the tasks, and the labels.
+    """
+
+    def __init__(self, model: FittedModel) -> None:
+        super().__init__(model)
+        assert model.classes is not None
+        self.classes_ = model.classes
+
+    def _log_proba(self, X: Any, task: Any) -> Floats:
+        return self._of_rows(self._receive(X, task))
+
+    def _of_rows(self, rows: _Rows) -> Floats:
+        if len(self.classes_) == 1:
+            return np.zeros((len(rows.place), 1))
+        rates = [average_rate(*weights.linear_predictors(rows.X, rows.place)) for weights in self._weights]
+        found = np.stack([1.0 - rates[0], rates[0]] if len(rates) == 1 else rates, axis=1)
+        found = np.maximum(found, _SMALLEST)
+        return np.asarray(np.log(found) - np.log(found.sum(axis=1, keepdims=True)))
+
+    def explain(self, X: Any, *, task: Any = None) -> Explanation:
+        """Why rows get their labels: what each feature adds to the log odds, and whose data stand behind it.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        Explanation
+        """
+        rows, model = self._receive(X, task), self._model
+        return linear_explanation(
+            rows.table,
+            rows.X,
+            rows.place,
+            model.design,
+            model.order,
+            self.classes_,
+            self._weights,
+            [hyper.spread(model.groups) for hyper in model.hypers],
+            [hyper.scale(rows.X.shape[1]) for hyper in model.hypers],
+            self._of_rows(rows),
+            model.backend,
+        )
+
+
+class HierarchicalRegressionPredictor(_HierarchicalAnswers, Predictor):
+    """A partially pooled regression reduced to what prediction needs.
+
+    Attributes
+    ----------
+    tasks_ : ndarray
+        Ids of the tasks.
+    """
+
+    def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
+        """Expected targets.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; a task never seen gets what tasks have in common, less surely.
+        return_std : bool, default=False
+            Whether to give the standard deviation of each target, noise included, as well.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or a pair of them
+
+        See Also
+        --------
+        predict_quantiles : Intervals that hold what they promise where noise is uneven.
+        """
+        model = self._model
+        mean, variance, shape, rate = self._moments(self._receive(X, task))
+        expected = model.centre + model.unit * mean
+        if not return_std:
+            return expected
+        return expected, model.unit * np.sqrt(variance + noise_variance(shape, rate))
+
+    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
+        """Quantiles of each target, noise included.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+            Each between 0 and 1.
+        task : array-like of shape (n_rows,), optional
+            The task of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_quantiles)
+
+        See Also
+        --------
+        predict : Means and standard deviations.
+        """
+        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+        if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
+            raise ValueError(f"quantiles={quantiles!r}: numbers between 0 and 1 are needed")
+        model = self._model
+        found = quantiles_of(*self._moments(self._receive(X, task)), levels)
+        return np.asarray(model.centre + model.unit * found)
+
+    def _moments(self, rows: _Rows) -> tuple[Floats, Floats, Floats, Floats]:
+        """Mean and variance of the linear predictor of each row, shape and rate of its noise, in standard units."""
+        noise = self._model.fits[0].noise
+        assert noise is not None
+        shape, rate = np.append(noise.shape, noise.new_shape), np.append(noise.rate, noise.new_rate)
+        moments = self._weights[0].linear_predictors(rows.X, rows.place)
+        return *moments, shape[rows.place], rate[rows.place]

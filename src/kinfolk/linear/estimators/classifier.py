@@ -1,0 +1,181 @@
+"""HierarchicalClassifier: partially pooled logistic regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from kinfolk.estimator import TaskClassifier
+from kinfolk.explanation import Explanation
+from kinfolk.linear.answers.archive import FittedModel
+from kinfolk.linear.answers.hierarchical import HierarchicalPredictor
+from kinfolk.linear.estimators.base import PartiallyPooled
+from kinfolk.linear.inference.hierarchical import infer
+from kinfolk.tasks.keywords import task_by_keyword
+from kinfolk.tasks.training import receive_labelled
+
+
+class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
+    """Logistic regression whose intercepts and slopes differ between tasks as far as the data say so.
+
+    A task's weights are drawn from a Gaussian around common ones; how far tasks differ is learnt column by column, so
+    that tasks of few rows are nearly pooled and large ones stand by themselves. Probabilities are averaged over what
+    is not known of the weights. More than two labels have a model each, against all others, and their probabilities are
+    divided by their sum: each keeps scales of its own and the exact averages that two labels have, which a softmax of
+    Gaussians has not.
+
+    Parameters
+    ----------
+    slopes : {"auto", "all", "none"} or list of columns, default="auto"
+        Of which columns tasks have weights of their own. "auto" takes the 24 columns of the design matrix in which
+        tasks differ most, all where there are fewer; "none" leaves intercepts alone.
+    categorical_features : "auto" or list of columns, default="auto"
+        Columns that are categories: text, truth values and what a frame declares, or those named.
+    max_iter : int, default=100
+        Iterations at most.
+    tol : float, default=1e-2
+        Gain of the bound, in nats a thousand rows, that is not worth another iteration.
+    task_column : str or int, optional
+        The column of the table that holds the task.
+    new_tasks : {"warn", "expected"}, default="warn"
+        Whether to warn where most rows to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
+    unlabelled : optional
+        A label that marks a row without one; ``None`` and NaN always do. Such rows are left out, with a warning.
+
+    Attributes
+    ----------
+    classes_, tasks_ : ndarray
+        The labels, and ids of the tasks.
+    hyper_, posterior_ : tuple
+        Standard deviations, and what is known of the weights: one for two labels, else one for each label.
+    log_evidence_ : float
+        A lower bound of the log probability of the training labels given their features; of more than two labels, the
+        sum over their models.
+    n_iter_, converged_
+        Iterations, and whether the bound settled.
+
+    Notes
+    -----
+    Time is O(iterations × rows × columns²), and for each task O(own columns³); a fit of 1,000 tasks × 100 rows × 15
+    numbers takes about 3 s on one core.
+
+    References
+    ----------
+    M. Opper and C. Archambeau, "The variational Gaussian approximation revisited", Neural Computation 21, 2009.
+
+    A. Gelman and J. Hill, "Data Analysis Using Regression and Multilevel/Hierarchical Models", 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.normal(size=(200, 2)), np.repeat(["a", "b", "c", "d"], 50)
+    >>> slope = np.repeat([2.0, 1.0, 1.5, -1.0], 50)
+    >>> y = np.where(slope * X[:, 0] + rng.logistic(size=200) > 0, "yes", "no")
+    >>> model = HierarchicalClassifier().fit(X, y, task=task)
+    >>> model.predict_proba([[1.0, 0.0]], task=["d"]).round(1).tolist()
+    [[0.8, 0.2]]
+    """
+
+    def __init__(
+        self,
+        *,
+        slopes: str | Sequence[Any] = "auto",
+        categorical_features: str | Sequence[Any] = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-2,
+        task_column: str | int | None = None,
+        new_tasks: str = "warn",
+        unlabelled: Any = None,
+    ) -> None:
+        self.slopes = slopes
+        self.categorical_features = categorical_features
+        self.max_iter = max_iter
+        self.tol = tol
+        self.task_column = task_column
+        self.new_tasks = new_tasks
+        self.unlabelled = unlabelled
+
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows of all tasks.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+            Text, categories, numbers and gaps; pandas, polars, pyarrow or numpy.
+        y : array-like of shape (n_rows,)
+            Labels of any type; ``None`` or NaN (or the value of ``unlabelled``) where there is none.
+        task : array-like of shape (n_rows,), optional
+            The task that each row belongs to. Without it, and without ``task_column``, all rows are one task.
+        sample_weight : array-like of shape (n_rows,), optional
+            A row of weight 2 counts as two rows, one of weight 0 not at all.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        predict_proba : Probabilities for rows of known and of new tasks.
+        kinfolk.save : Keep what was learnt in a file.
+        """
+        self._check_parameters()
+        labelled = receive_labelled(
+            X,
+            y,
+            model=type(self).__name__,
+            task=task,
+            task_column=self.task_column,
+            sample_weight=sample_weight,
+            unlabelled=self.unlabelled,
+            new_tasks=self.new_tasks,
+        )
+        arrival, (classes, codes) = labelled.arrival, labelled.labels
+        prepared = self._prepare(X, arrival, codes >= 0, codes.astype(np.float64))
+        kept = codes[arrival.counted & (codes >= 0)]
+        found = [
+            infer(prepared.rows((kept == label).astype(np.float64)), None, self._options())
+            for label in (range(len(classes)) if len(classes) > 2 else [len(classes) - 1])
+        ]
+        hypers, fits = zip(*found, strict=True)
+        words = classes, 0.0, 1.0, arrival.backend
+        self._keep_read(
+            FittedModel(arrival.known, prepared.design, prepared.order, prepared.groups, hypers, fits, *words)
+        )
+        self._tell_of_convergence()
+        return self
+
+    def _keep_read(self, model: FittedModel) -> Self:
+        assert model.classes is not None
+        self.classes_ = model.classes
+        return self._keep(model, HierarchicalPredictor(model))
+
+    def _predictor(self) -> HierarchicalPredictor:
+        found: HierarchicalPredictor = self._fitted_predictor()
+        return found
+
+    @task_by_keyword
+    def explain(self, X: Any, *, task: Any = None) -> Explanation:
+        """Why rows get their labels: what each feature adds to the log odds, and whose data stand behind it.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row.
+
+        Returns
+        -------
+        Explanation
+            What the task's own rows settled of a weight is its own share, what all rows settled of the common weight is
+            everybody's. "(rest)" is what averaging over unknown weights takes.
+
+        See Also
+        --------
+        weights : All weights as a table.
+        """
+        found: Explanation = self._predictor().explain(X, task=task)
+        return found

@@ -1,0 +1,207 @@
+"""HierarchicalRegressor: partially pooled linear regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+
+from kinfolk.linear.answers.archive import FittedModel
+from kinfolk.linear.answers.hierarchical import HierarchicalRegressionPredictor
+from kinfolk.linear.estimators.base import PartiallyPooled
+from kinfolk.linear.inference.hierarchical_regression import infer
+from kinfolk.maths.arrays import Floats
+from kinfolk.tasks.training import check_weights, receive_numbers, receive_table
+
+
+class HierarchicalRegressor(RegressorMixin, PartiallyPooled):
+    """Linear regression whose intercepts, slopes and noise differ between tasks as far as the data say so.
+
+    A task's weights are drawn from a Gaussian around common ones, the variance of its noise from a distribution of
+    variances; how far tasks differ is learnt column by column. Standard deviations and quantiles have in them what is
+    not known of the weights and of the noise.
+
+    Parameters
+    ----------
+    slopes, categorical_features, max_iter, tol, task_column, new_tasks
+        As for :class:`~kinfolk.HierarchicalClassifier`.
+
+    Attributes
+    ----------
+    tasks_ : ndarray
+        Ids of the tasks.
+    hyper_, posterior_ : tuple of one
+        Standard deviations, and what is known of weights and noise, in standard units of the target.
+    log_evidence_ : float
+        A lower bound of the log probability density of the training targets, in standard units, given their features.
+    n_iter_, converged_
+        Iterations, and whether the bound settled.
+
+    Notes
+    -----
+    Time is O(rows × columns²), and for each iteration and task O(own columns × columns²).
+
+    References
+    ----------
+    A. Gelman and J. Hill, "Data Analysis Using Regression and Multilevel/Hierarchical Models", 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.normal(size=(60, 1)), np.repeat(["a", "b", "c"], 20)
+    >>> y = np.repeat([1.0, 2.0, -1.0], 20) * X[:, 0] + 0.1 * rng.normal(size=60)
+    >>> model = HierarchicalRegressor().fit(X, y, task=task)
+    >>> model.predict([[1.0], [1.0]], task=["b", "c"]).round(1).tolist()
+    [1.9, -1.0]
+    >>> model.predict_quantiles([[1.0]], [0.05, 0.95], task=["b"]).round(1).tolist()
+    [[1.8, 2.1]]
+    """
+
+    def __init__(
+        self,
+        *,
+        slopes: str | Sequence[Any] = "auto",
+        categorical_features: str | Sequence[Any] = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-2,
+        task_column: str | int | None = None,
+        new_tasks: str = "warn",
+    ) -> None:
+        self.slopes = slopes
+        self.categorical_features = categorical_features
+        self.max_iter = max_iter
+        self.tol = tol
+        self.task_column = task_column
+        self.new_tasks = new_tasks
+
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows of all tasks.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+            Text, categories, numbers and gaps; pandas, polars, pyarrow or numpy.
+        y : array-like of shape (n_rows,)
+            Numbers; ``None`` or NaN where there is none.
+        task : array-like of shape (n_rows,), optional
+            The task that each row belongs to. Without it, and without ``task_column``, all rows are one task.
+        sample_weight : array-like of shape (n_rows,), optional
+            A row of weight 2 counts as two rows, one of weight 0 not at all.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        predict_quantiles : What targets of rows of known and of new tasks lie between.
+        kinfolk.save : Keep what was learnt in a file.
+        """
+        self._check_parameters()
+        arrival = receive_table(
+            X,
+            model=type(self).__name__,
+            task=task,
+            task_column=self.task_column,
+            sample_weight=sample_weight,
+            new_tasks=self.new_tasks,
+        )
+        n_rows = arrival.table.n_rows
+        targets = receive_numbers(X, y, n_rows, model=type(self).__name__, counted=arrival.counted)
+        has_target = ~np.isnan(targets)
+        prepared = self._prepare(X, arrival, has_target, targets)
+        kept = targets[arrival.counted & has_target]
+        centre, unit = _units(kept, prepared.weights)
+        hyper, fitted = infer(prepared.rows((kept - centre) / unit), None, self._options())
+        words = None, centre, unit, arrival.backend
+        self._keep_read(
+            FittedModel(arrival.known, prepared.design, prepared.order, prepared.groups, (hyper,), (fitted,), *words)
+        )
+        self._tell_of_convergence()
+        return self
+
+    def _keep_read(self, model: FittedModel) -> Self:
+        return self._keep(model, HierarchicalRegressionPredictor(model))
+
+    def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
+        """Expected targets.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; a task never seen gets what tasks have in common, less surely.
+        return_std : bool, default=False
+            Whether to give the standard deviation of each target, noise included, as well.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or a pair of them
+
+        See Also
+        --------
+        predict_quantiles : Intervals that hold what they promise where noise is uneven.
+        """
+        return self._fitted_predictor().predict(X, task=task, return_std=return_std)
+
+    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
+        """Quantiles of each target, noise included.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+            Each between 0 and 1.
+        task : array-like of shape (n_rows,), optional
+            The task of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_quantiles)
+
+        See Also
+        --------
+        predict : Means and standard deviations.
+        """
+        found: Floats = self._fitted_predictor().predict_quantiles(X, quantiles, task=task)
+        return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """Share of the targets' variance that is explained.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            The targets; those that are unknown do not count.
+        sample_weight : array-like of shape (n_rows,), optional
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+
+        See Also
+        --------
+        predict : What is compared with ``y``.
+        """
+        predicted = self.predict(X, task=task)
+        truth = receive_numbers(None, y, len(predicted), model=type(self).__name__)
+        weights, known = check_weights(sample_weight, len(predicted)), ~np.isnan(truth)
+        return float(
+            r2_score(truth[known], predicted[known], sample_weight=None if weights is None else weights[known])
+        )
+
+
+def _units(targets: Floats, weights: Floats | None) -> tuple[float, float]:
+    """Mean and standard deviation of targets, one where they do not differ."""
+    mass = np.ones(len(targets)) if weights is None else weights
+    largest = float(np.abs(targets).max()) or 1.0
+    share, parts = mass / mass.sum(), targets / largest
+    centre = float(share @ parts)
+    spread = float(np.sqrt(share @ (parts - centre) ** 2))
+    return largest * centre, largest * spread if spread > 1e-12 else largest

@@ -1,0 +1,96 @@
+"""What inference takes and gives: frozen values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.linear.model.rows import LinearRows
+from kinfolk.linear.model.weights import TaskWeights
+from kinfolk.maths.arrays import Floats
+
+# Scales of the priors of standard deviations, in units of log odds, or of the target's standard deviation: of tasks'
+# intercepts, of all their slopes together, and of common weights. Measured: see docs/models/linear.md.
+_INTERCEPTS = 0.5
+_SLOPES = 0.25
+_COMMON = 0.3
+# Standard deviation of the common intercept.
+_COMMON_INTERCEPT = 5.0
+
+
+class Groups(NamedTuple):
+    """Which columns share a standard deviation, among tasks' own weights, the constant first.
+
+    ``own`` is the group of each own column; the constant's is the first, 0.
+    """
+
+    own: NDArray[np.int64]
+
+    @property
+    def widths(self) -> Floats:
+        """Scales of the priors of the groups' standard deviations: slopes share theirs out among their groups."""
+        n_slopes = int(self.own.max())
+        return np.append(_INTERCEPTS, np.full(n_slopes, _SLOPES / np.sqrt(max(n_slopes, 1))))
+
+
+class Hyper(NamedTuple):
+    """Standard deviations: of every group of tasks' own weights, and of common weights."""
+
+    own: Floats
+    common: float
+
+    def spread(self, groups: Groups) -> Floats:
+        """τ of every own column."""
+        return np.asarray(self.own[groups.own])
+
+    def scale(self, n_columns: int) -> Floats:
+        """σ of every column, the constant first."""
+        return np.append(_COMMON_INTERCEPT, np.full(n_columns - 1, self.common))
+
+
+COMMON_WIDTH = np.array([_COMMON])
+
+
+def first_hyper(groups: Groups) -> Hyper:
+    """Where learning begins: half of what the priors have in the middle."""
+    return Hyper(0.5 * groups.widths, 0.5 * _COMMON)
+
+
+class Options(NamedTuple):
+    """How long to go on: iterations at most, and a gain in the bound, in nats a thousand rows, that is enough.
+
+    Scales that are not to be learnt stay as they were given.
+    """
+
+    max_iter: int = 100
+    tol: float = 1e-2
+    learn_scales: bool = True
+
+    def enough(self, rows: LinearRows) -> float:
+        """The gain below which it is enough, of tables under a thousand rows as of a thousand."""
+        return self.tol * max(1.0, sum(float(block.weights.sum()) for block in rows.blocks) / 1e3)
+
+
+class Noise(NamedTuple):
+    """Variances of noise: what was learnt of each task's, an inverse Gamma(shape, rate), and of a new task's."""
+
+    shape: Floats
+    rate: Floats
+    new_shape: float
+    new_rate: float
+
+    @property
+    def precisions(self) -> Floats:
+        """E 1/s² of every task."""
+        return self.shape / self.rate
+
+
+class Fitted(NamedTuple):
+    """What was learnt: weights, the bound on the log evidence after each iteration, and whether it settled."""
+
+    weights: TaskWeights
+    bound: Floats
+    converged: bool
+    noise: Noise | None = None
