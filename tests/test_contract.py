@@ -18,6 +18,7 @@ from kinfolk import (
     SharedIHMM,
     SingleIHMM,
     TransferClassifier,
+    TransferRegressor,
 )
 
 
@@ -60,6 +61,7 @@ ESTIMATORS = [
     ClusteredNB(numeric="gaussian"),
     AveragedNB({"none": NoSharingNB(), "kin": ClusteredNB()}, n_folds=2, random_state=0),
     TransferClassifier(["complete sharing", "interactions"], n_folds=2, random_state=0),
+    TransferRegressor(["pooled", "interactions"], n_folds=2, random_state=0),
     PrototypeNB(n_chains=2, n_burn_in=2, n_draws=3, random_state=0),
     BayesNets(),
     BayesMultinet(),
@@ -97,7 +99,7 @@ def exceptions(estimator):
     """Checks that an estimator does not pass, each with the reason."""
     if isinstance(estimator, _OneSequence):
         return _OF_SEQUENCES
-    if isinstance(estimator, AveragedNB | TransferClassifier):
+    if isinstance(estimator, AveragedNB | TransferClassifier | TransferRegressor):
         return dict.fromkeys(_WEIGHTS, _FOLDS)
     if not isinstance(estimator, LICAClassifier | LICARegressor):
         return {}

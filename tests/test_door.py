@@ -59,6 +59,13 @@ FAMILIES = [
     Family(kinfolk.PrototypeNB(task_column="who", **FEW), MIXED, LABEL),
     Family(kinfolk.AveragedNB(task_column="who", n_folds=2, random_state=0), MIXED, LABEL),
     Family(kinfolk.TransferClassifier(task_column="who", n_folds=2, random_state=0), MIXED, LABEL),
+    Family(
+        kinfolk.TransferRegressor(task_column="who", n_folds=2, random_state=0),
+        MIXED,
+        NUMBERS["g"] + 1.0,
+        answer="predict",
+        command=False,
+    ),
     Family(kinfolk.LICAClassifier(1, task_column="who"), NUMBERS, LABEL, command=False),
     Family(kinfolk.LICARegressor(1, task_column="who"), NUMBERS, NUMBERS["g"] + 1.0, answer="predict", command=False),
     Family(kinfolk.HierarchicalClassifier(task_column="who"), MIXED, LABEL),

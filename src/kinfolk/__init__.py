@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kinfolk.transfer.averaged import AveragedNB
     from kinfolk.transfer.classifier import TransferClassifier
     from kinfolk.transfer.comparison import evaluate
+    from kinfolk.transfer.regressor import TransferRegressor
 
 __version__ = "0.1.0"
 
@@ -56,6 +57,7 @@ _HOME = {
     "SingleIHMM": "kinfolk.sequences.estimators.single",
     "TaskKFold": "kinfolk.tasks.selection.splitters",
     "TransferClassifier": "kinfolk.transfer.classifier",
+    "TransferRegressor": "kinfolk.transfer.regressor",
     "UnseenWarning": "kinfolk.tasks.answering",
     "count_rows": "kinfolk.tasks.streaming.counting",
     "decide": "kinfolk.decisions",
@@ -92,6 +94,7 @@ __all__ = [
     "SingleIHMM",
     "TaskKFold",
     "TransferClassifier",
+    "TransferRegressor",
     "UnseenWarning",
     "count_rows",
     "decide",

@@ -29,6 +29,7 @@ _MODEL_FILE = "model.json"
 # Who can make a predictor of a family of models, and which estimators a file may name.
 _PREDICTORS = {
     "averaged": ("kinfolk.transfer.predictor", "AveragedPredictor"),
+    "averaged numbers": ("kinfolk.transfer.predictor", "AveragedRegressionPredictor"),
     "naive_bayes": ("kinfolk.naive_bayes.answers.predictor", "NaiveBayesPredictor"),
     "networks": ("kinfolk.networks.answers.predictor", "NetworksPredictor"),
     "multinet": ("kinfolk.networks.answers.predictor", "MultinetPredictor"),
@@ -55,6 +56,7 @@ _ESTIMATORS = (
     "SingleIHMM",
     "DecisionClassifier",
     "TransferClassifier",
+    "TransferRegressor",
 )
 
 

@@ -101,10 +101,14 @@ class Training(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A training table with labels, read and checked but not yet coded."""
+    """A training table with labels, read and checked but not yet coded.
+
+    Where targets are ``numbers``, the labels only tell which rows have one: 0, or −1 where there is none.
+    """
 
     arrival: Arrival
     labels: Labels
+    numbers: NDArray[np.float64] | None = None
 
     def take(self, keep: NDArray[np.bool_]) -> Labelled:
         """Some of the rows, as if no others had come: tasks and labels that only others have are not known."""
@@ -118,7 +122,8 @@ class Labelled(NamedTuple):
             place=place[keep],
             weights=None if arrival.weights is None else arrival.weights[keep],
         )
-        return self._replace(arrival=part, labels=Labels(classes, codes[keep].astype(np.int32)))
+        numbers = None if self.numbers is None else self.numbers[keep]
+        return self._replace(arrival=part, labels=Labels(classes, codes[keep].astype(np.int32)), numbers=numbers)
 
     def asked(self, keep: NDArray[np.bool_], known: Known) -> Asked:
         """Some of the rows, to be answered by a model that was fitted to others of them."""
@@ -538,6 +543,30 @@ def receive_labelled(
         counted=arrival.counted,
     )
     return Labelled(arrival, labels)
+
+
+def receive_measured(
+    X: Any,
+    y: Any,
+    *,
+    model: str,
+    task: Any = None,
+    task_column: str | int | None = None,
+    sample_weight: Any = None,
+    new_tasks: str = "warn",
+) -> Labelled:
+    """Read a training table whose targets are numbers, as :func:`receive_labelled` reads one with labels."""
+    arrival = receive_table(
+        X,
+        model=model,
+        task=task,
+        task_column=task_column,
+        sample_weight=sample_weight,
+        new_tasks=new_tasks,
+    )
+    numbers = receive_numbers(X, y, arrival.table.n_rows, model=model, counted=arrival.counted)
+    has_one = Labels(np.zeros(1), np.where(np.isnan(numbers), -1, 0).astype(np.int32))
+    return Labelled(arrival, has_one, numbers)
 
 
 def receive_training(

@@ -36,6 +36,9 @@ class Answers(Protocol):
     def log_predictive(self, coded: Any) -> Floats:
         """Log probability of each label (rows, labels); a task never seen has the place after the last."""
 
+    def moments(self, coded: Any) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of each number; where labels are predicted, there are none."""
+
 
 class NaiveBayesAnswers(NamedTuple):
     """A naive Bayes model."""
@@ -63,6 +66,10 @@ class NaiveBayesAnswers(NamedTuple):
     def log_predictive(self, coded: CodedRows) -> Floats:
         """Log probability of each label."""
         return self.predictor.log_predictive(coded)
+
+    def moments(self, coded: CodedRows) -> tuple[Floats, Floats]:
+        """Labels have none."""
+        raise TypeError("naive Bayes predicts labels")
 
 
 class DesignedRows(NamedTuple):
@@ -93,7 +100,13 @@ class DesignAnswers(_Designed):
     def code(self, asked: Asked) -> DesignedRows:
         """Rows of the design matrix."""
         assert asked.place is not None
-        return DesignedRows(design_rows(asked.table, self.design), self.design.ordinals(asked.table), asked.place)
+        matrix = some_column(design_rows(asked.table, self.design))
+        return DesignedRows(matrix, self.design.ordinals(asked.table), asked.place)
+
+
+def some_column(matrix: Floats) -> Floats:
+    """A design matrix with at least one column, of zeros where no column of a table tells rows apart."""
+    return matrix if matrix.shape[1] else np.zeros((len(matrix), 1))
 
 
 class LICAAnswers(DesignAnswers):
@@ -110,6 +123,11 @@ class LICAAnswers(DesignAnswers):
         found: Floats = self.model.predict_log_proba(coded.matrix, task=coded.place)
         return found
 
+    def moments(self, coded: DesignedRows) -> tuple[Floats, Floats]:
+        """Mean and deviation of each number."""
+        mean, deviation = self.model.predict(coded.matrix, task=coded.place, return_std=True)
+        return mean, deviation
+
 
 class TreesAnswers(DesignAnswers):
     """Boosted trees; the model is a :class:`~kinfolk.transfer.trees.forest.Forest`."""
@@ -120,11 +138,16 @@ class TreesAnswers(DesignAnswers):
     def from_archive(cls, archive: Archive) -> TreesAnswers:
         """Rebuild from plain data."""
         design = design_from(archive)
-        return cls(design, forest_from(archive, archive.about["kind"], len(design.terms)))
+        return cls(design, forest_from(archive, len(design.terms)))
 
     def log_predictive(self, coded: DesignedRows) -> Floats:
         """Log probability of each label."""
         return log_labels(self.model.score(coded.ordinals, coded.place), self.model.kind)
+
+    def moments(self, coded: DesignedRows) -> tuple[Floats, Floats]:
+        """Mean and deviation of each number."""
+        mean = self.model.score(coded.ordinals, coded.place)[:, 0]
+        return mean, np.full(len(mean), self.model.noise)
 
 
 def log_labels(score: Floats, kind: str) -> Floats:

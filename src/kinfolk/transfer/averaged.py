@@ -24,8 +24,9 @@ from kinfolk.tasks.keywords import third_by_keyword
 from kinfolk.tasks.streaming.counts import Counts
 from kinfolk.tasks.training import Labelled
 from kinfolk.tasks.whole_fits import all_or_nothing
-from kinfolk.transfer.averaging import Average, Folds, ModelAverage, rows_of_every_task
-from kinfolk.transfer.held_out import joined, quietly
+from kinfolk.transfer.averaging import Average
+from kinfolk.transfer.held_out import Folds, joined, quietly, rows_of_every_task
+from kinfolk.transfer.label_average import LabelAverage
 from kinfolk.transfer.members import NAIVE_BAYES, NAIVE_BAYES_KINDS, Chosen, default_members, own_members
 from kinfolk.transfer.models import Member
 from kinfolk.transfer.sizes import SizeWeights
@@ -34,7 +35,7 @@ from kinfolk.transfer.weights import by_evidence, by_stacking
 WEIGH_BY = ("held-out", "leave-one-out", "evidence", "conditional-evidence")
 
 
-class AveragedNB(ModelAverage):
+class AveragedNB(LabelAverage):
     """The predictions of several naive Bayes models, averaged by how much each is to be believed.
 
     By default these are the models of the thesis: no sharing, complete sharing with label rates of the tasks' own, the
@@ -210,7 +211,7 @@ class AveragedNB(ModelAverage):
         if not folds.parts:
             return shares
         every = list(members.values())
-        found = joined(quietly(self.n_jobs, [(folds.hold_out, every, part, advance) for part in folds.parts]))
+        found = joined(quietly(self.n_jobs, [(folds.labels_of, every, part, advance) for part in folds.parts]))
         return by_stacking(found.log_probability, found.weights, shares)
 
     def _by_rows_left_out(self, members: Mapping[str, Any], shares: Floats) -> Floats:

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
-from kinfolk.maths.arrays import Floats
-from kinfolk.progress import progress_bar
-from kinfolk.tasks.frames import make_frame
-from kinfolk.tasks.training import Labelled
-from kinfolk.tasks.whole_fits import all_or_nothing
-from kinfolk.transfer.averaging import Average, Folds, ModelAverage, rows_of_every_task
-from kinfolk.transfer.held_out import in_rounds, tasks_held_out, weigh
-from kinfolk.transfer.members import CLASSIFIERS, KINDS, Chosen, default_members, own_members
-from kinfolk.transfer.models import Member
-from kinfolk.transfer.sizes import SizeWeights
-
-# A member that is believed less by tasks of every size is not fitted to all rows.
-_HARDLY = 0.01
+from kinfolk.transfer.label_average import LabelAverage
+from kinfolk.transfer.members import CLASSIFIER_KINDS, CLASSIFIERS, Chosen, chosen_members
 
 
-class TransferClassifier(ModelAverage):
+class TransferClassifier(LabelAverage):
     """The classifier to take if you do not know which: several kinds of model, each believed as far as it predicts.
 
     Naive Bayes that shares in four ways, linear models with latent sources, and boosted trees learn from any table.
@@ -140,65 +125,8 @@ class TransferClassifier(ModelAverage):
         explain : What each feature, and whose data, stood behind a prediction.
         """
         self._check_parameters()
-        table = self._receive(X, y, task, sample_weight)
-        seed = self._draw_seed()
-        arrival, labels = table.arrival, table.labels.classes
-        members, shares = self._choose(seed, len(arrival.known.tasks), len(labels))
-        for member in members.values():
-            member.check()
-        n_fits = len(members) * (1 + self.n_folds * (len(members) > 1))
-        with all_or_nothing(self), progress_bar("Fitting models", n_fits, self.verbose) as advance:
-            believed, weights = self._weigh(members, shares, table, seed, advance)
-            with warnings.catch_warnings():
-                if self.members is None:
-                    # Nobody has made the default members, or can set them.
-                    warnings.simplefilter("ignore")
-                whole = self._learn_whole(believed, table, advance)
-            n_rows = rows_of_every_task(table)
-            self._keep(Average(arrival.known, labels, whole, weights, n_rows, seed, arrival.backend))
+        self._transfer(self._receive(X, y, task, sample_weight))
         return self
 
     def _choose(self, seed: int, n_tasks: int, n_labels: int) -> Chosen:
-        given = self.members
-        if given is None:
-            return default_members(CLASSIFIERS, self, seed, n_tasks, n_labels)
-        if isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(one, str) for one in given):
-            unknown = next((name for name in given if name not in CLASSIFIERS), None)
-            if unknown is not None or not len(given):
-                raise ValueError(f"members={given!r}: names are needed of {', '.join(CLASSIFIERS)}")
-            return default_members({name: CLASSIFIERS[name] for name in given}, self, seed, n_tasks, n_labels)
-        return own_members(given, self, seed, tuple(KINDS))
-
-    def _weigh(
-        self, members: dict[str, Member], shares: Floats, table: Labelled, seed: int, advance: Any
-    ) -> tuple[dict[str, Member], SizeWeights]:
-        """The members that are believed, and how far by how many rows a task has."""
-        names, every = list(members), list(members.values())
-        if len(every) == 1:
-            return members, SizeWeights(np.ones(1), np.ones((1, 1)))
-        folds = Folds.of(table, self.n_folds, np.random.default_rng(seed), tasks_held_out)
-        if not folds.parts:
-            return members, SizeWeights(np.ones(1), shares[None])
-
-        def hold_out(of: Sequence[Member], part: Any) -> Any:
-            return folds.hold_out(of, part, advance)
-
-        kept, held_out = in_rounds(every, shares, folds.parts, hold_out, self.n_jobs)
-        weights = weigh(held_out, shares[kept] / shares[kept].sum())
-        hardly = weights.weights.max(axis=0) < _HARDLY
-        weights = weights._replace(weights=weights.weights[:, ~hardly])
-        weights = weights._replace(weights=weights.weights / weights.weights.sum(axis=1, keepdims=True))
-        return {names[i]: every[i] for i in kept[~hardly]}, weights
-
-    @property
-    def weights_by_rows_(self) -> Any:
-        """How far each member is believed by how many rows a task has, 0 for new tasks, as a table."""
-        check_is_fitted(self)
-        sizes, weights = self._average.weights
-        names = list(self.members_)
-        columns = {
-            "rows": np.repeat(sizes, len(names)).tolist(),
-            "member": names * len(sizes),
-            "weight": weights.ravel().tolist(),
-        }
-        return make_frame(columns, self._average.backend)
+        return chosen_members(self.members, CLASSIFIERS, CLASSIFIER_KINDS, self, seed, n_tasks, n_labels)

@@ -8,24 +8,33 @@ next: its weight has fallen to little, and far below what it was believed before
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
+from kinfolk.tasks.answering import Asked
+from kinfolk.tasks.schema import encode
+from kinfolk.tasks.training import Labelled
+from kinfolk.transfer.members import Chosen
 from kinfolk.transfer.models import Member
+from kinfolk.transfer.scales import Scales, learn_scales, no_scales
 from kinfolk.transfer.sizes import SizeWeights, choose_sizes, hats
-from kinfolk.transfer.weights import by_sizes
+from kinfolk.transfer.weights import by_sizes, make_folds
 
+# The least that a log probability counts as, where one has rounded to zero.
+_LEAST = -700.0
 # Rows from which weights are known well enough, and from which a first round can leave a model out.
 _ENOUGH_ROWS = 10_000
 _FEWEST_FOR_A_ROUND = 30
 # A model is left out whose weights are below both: so little, and so small a part of its share beforehand.
 _LITTLE = 0.05
 _FALLEN = 0.3
+# A member that is believed less by tasks of every size is not fitted to all rows.
+_HARDLY = 0.01
 # Tasks of which some can be held out whole, and what part of them, with each part of the rows.
 _FEWEST_TASKS = 5
 _SHARE_OF_TASKS = 0.1
@@ -42,10 +51,40 @@ class HeldOut(NamedTuple):
         """What some of the models said."""
         return self._replace(log_probability=self.log_probability[:, models])
 
+    def scored(self) -> HeldOut:
+        """Log probabilities are the score."""
+        return self
 
-def joined(parts: Sequence[HeldOut]) -> HeldOut:
+
+class HeldOutNumbers(NamedTuple):
+    """Targets of rows that are numbers, and the mean and the deviation that each model gave them (rows, models)."""
+
+    target: Floats
+    mean: Floats
+    deviation: Floats
+    weights: Floats
+    n_rows: Floats
+
+    def only(self, models: NDArray[Any]) -> HeldOutNumbers:
+        """What some of the models said."""
+        return self._replace(mean=self.mean[:, models], deviation=self.deviation[:, models])
+
+    def scales(self) -> Scales:
+        """How far off models are."""
+        return learn_scales(self.target, self.mean, self.deviation, self.weights, self.n_rows)
+
+    def scored(self) -> HeldOut:
+        """The log densities of targets, once it is known how far off models are."""
+        log_density = self.scales().log_density(self.target, self.mean, self.deviation, self.n_rows > 0.0)
+        return HeldOut(log_density, self.weights, self.n_rows)
+
+
+Part = TypeVar("Part", HeldOut, HeldOutNumbers)
+
+
+def joined(parts: Sequence[Part]) -> Part:
     """Parts as one."""
-    return HeldOut(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    return type(parts[0])(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def tasks_held_out(place: NDArray[np.int64], n_tasks: int, n_parts: int, rng: np.random.Generator) -> list[Any]:
@@ -58,31 +97,129 @@ def tasks_held_out(place: NDArray[np.int64], n_tasks: int, n_parts: int, rng: np
     return [np.isin(place, np.take(order, np.arange(p * n_out, (p + 1) * n_out), mode="wrap")) for p in range(n_parts)]
 
 
+def rows_of_every_task(table: Labelled) -> Floats:
+    """How many rows with a target every task has, by their weights; at the end none, for new tasks."""
+    arrival, n_tasks = table.arrival, len(table.arrival.known.tasks)
+    counts = np.ones(len(arrival.place)) if arrival.weights is None else arrival.weights
+    counts = np.where(table.labels.codes >= 0, counts, 0.0)
+    return np.append(np.bincount(arrival.place, counts, minlength=n_tasks)[:n_tasks], 0.0)
+
+
+class Folds(NamedTuple):
+    """Parts of the rows to hold out, and what is needed to ask models about them."""
+
+    table: Labelled
+    parts: list[NDArray[np.bool_]]
+    counts: Floats
+
+    @classmethod
+    def of(cls, table: Labelled, n_folds: int, rng: np.random.Generator, beside: Any = None) -> Folds:
+        """Divide rows, labels spread evenly; with ``beside`` (see :func:`tasks_held_out`) some tasks whole as well."""
+        code, weights = table.labels.codes, table.arrival.weights
+        counts = np.ones(len(code)) if weights is None else weights
+        fold = make_folds(code, counts, n_folds, rng)
+        whole = None if beside is None else beside(table.arrival.place, len(table.arrival.known.tasks), n_folds, rng)
+        parts = [(fold == p) if whole is None else (fold == p) | whole[p] for p in range(n_folds) if (fold == p).any()]
+        known = (code >= 0) & (counts > 0)
+        # There must be something left to tell apart.
+        targets = code if table.numbers is None else table.numbers
+        return cls(table, [part for part in parts if len(np.unique(targets[~part & known])) > 1], counts)
+
+    def tested(self, part: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Rows of a part that have a target and count."""
+        return part & (self.table.labels.codes >= 0) & (self.counts > 0)
+
+    def labels_of(self, members: Sequence[Member], part: NDArray[np.bool_], advance: Callable[[int], None]) -> HeldOut:
+        """The log probabilities that members give the labels of a part of the rows."""
+        table, tested, learnt_from = self.table, self.tested(part), self.table.take(~part)
+        asked = table.asked(tested, learnt_from.arrival.known)
+        # A label that only a row held out has: no member could know it.
+        labels = table.labels.classes[table.labels.codes[tested]]
+        place = encode(labels, learnt_from.labels.classes.tolist())
+        own = []
+        for answers, coded in _learnt(members, learnt_from, asked, advance):
+            log_p = np.maximum(answers.log_predictive(coded), _LEAST)
+            own.append(np.where(place >= 0, log_p[np.arange(len(place)), place], 0.0))
+        n_rows = rows_of_every_task(learnt_from)
+        return HeldOut(np.column_stack(own), self.counts[tested], n_rows[asked.place])
+
+    def numbers_of(
+        self, members: Sequence[Member], part: NDArray[np.bool_], advance: Callable[[int], None]
+    ) -> HeldOutNumbers:
+        """The means and deviations that members give the numbers of a part of the rows."""
+        table, tested, learnt_from = self.table, self.tested(part), self.table.take(~part)
+        assert table.numbers is not None
+        asked = table.asked(tested, learnt_from.arrival.known)
+        found = [answers.moments(coded) for answers, coded in _learnt(members, learnt_from, asked, advance)]
+        mean, deviation = (np.column_stack(each) for each in zip(*found, strict=True))
+        n_rows = rows_of_every_task(learnt_from)
+        return HeldOutNumbers(table.numbers[tested], mean, deviation, self.counts[tested], n_rows[asked.place])
+
+
+def _learnt(members: Sequence[Member], table: Labelled, asked: Asked, advance: Callable[[int], None]) -> Iterator[Any]:
+    """Members that have learnt from a table, one after another, with the rows that are asked as they code them."""
+    codings: dict[Any, Any] = {}
+    asked_as: dict[int, Any] = {}
+    for member in members:
+        if member.coding() not in codings:
+            codings[member.coding()] = member.code(table)
+        answers = member.brief().learn(codings[member.coding()]).answers()
+        # Columns are those of the coding, which stays: no other has their address.
+        if id(answers.columns) not in asked_as:
+            asked_as[id(answers.columns)] = answers.code(asked)
+        yield answers, asked_as[id(answers.columns)]
+        advance(1)
+
+
 def in_rounds(
     members: Sequence[Member],
     shares: Floats,
     parts: Sequence[NDArray[np.bool_]],
-    hold_out: Callable[[Sequence[Member], NDArray[np.bool_]], HeldOut],
+    hold_out: Callable[[Sequence[Member], NDArray[np.bool_]], Part],
     n_jobs: int | None,
-) -> tuple[NDArray[np.int64], HeldOut]:
+) -> tuple[NDArray[np.int64], Part]:
     """Hold parts out until enough rows are known, without the models that the first part rules out.
 
     Returns
     -------
     kept : array
         Places of the models that are still in.
-    held_out : HeldOut
+    held_out : HeldOut or HeldOutNumbers
         What these said.
     """
     kept = np.arange(len(members))
     (first,) = quietly(None, [(hold_out, members, parts[0])])
     if len(first.weights) >= _FEWEST_FOR_A_ROUND:
-        kept = np.flatnonzero(~ruled_out(first, shares))
+        kept = np.flatnonzero(~ruled_out(first.scored(), shares))
     found, rest = [first.only(kept)], list(parts[1:])
     still = [members[i] for i in kept.tolist()]
     n_more = -(-max(_ENOUGH_ROWS - len(first.weights), 0) // max(len(first.weights), 1))
     found += quietly(n_jobs, [(hold_out, still, part) for part in rest[:n_more]])
     return kept, joined(found)
+
+
+class Believed(NamedTuple):
+    """Members that are believed, how far by how many rows a task has, and how far off they are in numbers."""
+
+    members: dict[str, Member]
+    weights: SizeWeights
+    scales: Scales
+
+
+def believe(chosen: Chosen, folds: Folds, advance: Callable[[int], None], n_jobs: int | None) -> Believed:
+    """Weigh members by what they say of rows and tasks that they have not seen."""
+    names, every, shares = list(chosen.members), list(chosen.members.values()), chosen.shares
+    of_numbers = folds.table.numbers is not None
+    if not folds.parts or (len(every) == 1 and not of_numbers):
+        return Believed(chosen.members, SizeWeights(np.ones(1), shares[None]), no_scales(len(every)))
+    ask: Any = folds.numbers_of if of_numbers else folds.labels_of
+    kept, held_out = in_rounds(every, shares, folds.parts, lambda of, part: ask(of, part, advance), n_jobs)
+    weights = weigh(held_out.scored(), shares[kept] / shares[kept].sum())
+    hardly = weights.weights.max(axis=0) < _HARDLY
+    of_sizes = weights.weights[:, ~hardly]
+    members = {names[i]: every[i] for i in kept[~hardly]}
+    scales = held_out.only(np.flatnonzero(~hardly)).scales() if of_numbers else no_scales(len(members))
+    return Believed(members, weights._replace(weights=of_sizes / of_sizes.sum(axis=1, keepdims=True)), scales)
 
 
 def quietly(n_jobs: int | None, calls: Sequence[tuple[Any, ...]]) -> list[Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kinfolk.lica.estimators.classifier import LICAClassifier
+from kinfolk.lica.estimators.regressor import LICARegressor
 from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
 from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
@@ -52,9 +53,12 @@ def _prototype(told: Told) -> Member:
     return _naive_bayes(PrototypeNB, numeric=_in_bins(told.common["numeric"]))(told)
 
 
-def _sources(told: Told) -> Member:
-    n_sources = min(_MOST_SOURCES, max(1, told.n_tasks // 3))
-    return SourcesMember(LICAClassifier(n_sources, random_state=told.seed, verbose=False))
+def _lica(build: Callable[..., Any], **own: Any) -> Callable[[Told], Member]:
+    def make(told: Told) -> Member:
+        n_sources = min(_MOST_SOURCES, max(1, told.n_tasks // 3))
+        return SourcesMember(build(n_sources, random_state=told.seed, verbose=False, **own))
+
+    return make
 
 
 # How far the default members are believed before any row is seen. With up to four rows of a task (18 sizes of the six
@@ -68,15 +72,21 @@ NAIVE_BAYES: dict[str, Line] = {
     "clustered": Line(_naive_bayes(ClusteredNB), 0.02),
 }
 CLASSIFIERS: dict[str, Line] = NAIVE_BAYES | {
-    "sources": Line(_sources, 0.50, most_labels=2, fewest_tasks=3),
+    "sources": Line(_lica(LICAClassifier), 0.50, most_labels=2, fewest_tasks=3),
+    "interactions": Line(lambda told: TreesMember(told.seed), 0.10),
+}
+REGRESSORS: dict[str, Line] = {
+    "sources": Line(_lica(LICARegressor), 0.40, fewest_tasks=3),
+    "partly pooled": Line(_lica(LICARegressor, sharing="hierarchical"), 0.40, fewest_tasks=3),
+    "pooled": Line(_lica(LICARegressor, sharing="pooled"), 0.10),
     "interactions": Line(lambda told: TreesMember(told.seed), 0.10),
 }
 # What a user's own members may be, each by the kind of model that it is.
-NAIVE_BAYES_KINDS = (NoSharingNB, CompleteSharingNB, PrototypeNB, ClusteredNB)
-KINDS: dict[type[Any], Callable[[Any], Member]] = {
-    **dict.fromkeys(NAIVE_BAYES_KINDS, NaiveBayesMember),
-    LICAClassifier: SourcesMember,
-}
+NAIVE_BAYES_KINDS: dict[type[Any], Callable[[Any], Member]] = dict.fromkeys(
+    (NoSharingNB, CompleteSharingNB, PrototypeNB, ClusteredNB), NaiveBayesMember
+)
+CLASSIFIER_KINDS = NAIVE_BAYES_KINDS | {LICAClassifier: SourcesMember}
+REGRESSOR_KINDS: dict[type[Any], Callable[[Any], Member]] = {LICARegressor: SourcesMember}
 # Parameters that all members have from the average, and those that the default ones have beside.
 _OF_THE_AVERAGE = ("task_column", "new_tasks", "unlabelled")
 _COMMON = (*_OF_THE_AVERAGE, "categorical_features", "bins", "numeric", "verbose")
@@ -104,9 +114,11 @@ def default_members(
     return Chosen({name: line.make(told) for name, line in suited.items()}, shares / shares.sum())
 
 
-def own_members(given: Any, average: Any, seed: int, kinds: Sequence[type[Any]], plain_only: bool = False) -> Chosen:
+def own_members(
+    given: Any, average: Any, seed: int, kinds: Mapping[type[Any], Callable[[Any], Member]], plain_only: bool = False
+) -> Chosen:
     """A user's own members by name, as copies, all believed alike; those without a seed have the average's."""
-    known = "naive Bayes models" if len(kinds) < len(KINDS) else "models"
+    known = "naive Bayes models" if kinds is NAIVE_BAYES_KINDS else "models"
     if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
         raise ValueError(f"members={given!r}: a list or a mapping of {known} is needed")
     named = given if isinstance(given, Mapping) else {f"{i + 1}: {type(m).__name__}": m for i, m in enumerate(given)}
@@ -115,7 +127,7 @@ def own_members(given: Any, average: Any, seed: int, kinds: Sequence[type[Any]],
     members = {}
     for name, member in named.items():
         if type(member) not in kinds:
-            what = "a naive Bayes model of kinfolk" if len(kinds) < len(KINDS) else "a model that can be averaged"
+            what = "a naive Bayes model of kinfolk" if kinds is NAIVE_BAYES_KINDS else "a model that can be averaged"
             raise ValueError(f"member {name!r} is a {type(member).__name__}, not {what}")
         if plain_only:
             _refuse_learnt(name, member)
@@ -124,8 +136,28 @@ def own_members(given: Any, average: Any, seed: int, kinds: Sequence[type[Any]],
         copy = clone(member).set_params(
             **told, random_state=seed if own["random_state"] is None else own["random_state"]
         )
-        members[name] = KINDS[type(member)](copy)
+        members[name] = kinds[type(member)](copy)
     return Chosen(members, np.full(len(members), 1.0 / len(members)))
+
+
+def chosen_members(
+    given: Any,
+    lines: Mapping[str, Line],
+    kinds: Mapping[type[Any], Callable[[Any], Member]],
+    average: Any,
+    seed: int,
+    n_tasks: int,
+    n_labels: int,
+) -> Chosen:
+    """All default members, those of some names, or a user's own."""
+    if given is None:
+        return default_members(lines, average, seed, n_tasks, n_labels)
+    if isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(one, str) for one in given):
+        unknown = next((name for name in given if name not in lines), None)
+        if unknown is not None or not len(given):
+            raise ValueError(f"members={given!r}: names are needed of {', '.join(lines)}")
+        return default_members({name: lines[name] for name in given}, average, seed, n_tasks, n_labels)
+    return own_members(given, average, seed, kinds)
 
 
 def _refuse_learnt(name: str, member: Any) -> None:

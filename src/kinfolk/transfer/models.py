@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from kinfolk.lica.estimators.classifier import LICAClassifier
+from kinfolk.lica.estimators.regressor import LICARegressor
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.answers.explanation import explain as explain_naive_bayes
 from kinfolk.naive_bayes.estimators.base import SharingNB
@@ -22,7 +23,7 @@ from kinfolk.posterior import Archive, design_about, design_from, estimator_from
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.design import Design, learn_design
 from kinfolk.tasks.training import Columns, Labelled, Training
-from kinfolk.transfer.answers import Answers, LICAAnswers, NaiveBayesAnswers, TreesAnswers
+from kinfolk.transfer.answers import Answers, LICAAnswers, NaiveBayesAnswers, TreesAnswers, some_column
 from kinfolk.transfer.trees.forest import Forest, forest_arrays, forest_from
 from kinfolk.transfer.trees.learning import learn_forest
 
@@ -143,11 +144,11 @@ class NaiveBayesMember(NamedTuple):
 
 
 class Designed(NamedTuple):
-    """Rows that have a label and count, with the design of their columns."""
+    """Rows that have a target and count, with the design of their columns; without labels, targets are numbers."""
 
     design: Design
     rows: Any
-    labels: NDArray[np.int64]
+    target: NDArray[Any]
     place: NDArray[np.int64]
     weights: Floats | None
     n_tasks: int
@@ -163,18 +164,18 @@ def designed(table: Labelled) -> Designed:
     return Designed(
         learn_design(rows, weights, "auto", arrival.declared),
         rows,
-        table.labels.codes[kept].astype(np.int64),
+        table.labels.codes[kept].astype(np.int64) if table.numbers is None else table.numbers[kept],
         arrival.place[kept],
         weights,
         len(arrival.known.tasks),
-        len(table.labels.classes),
+        len(table.labels.classes) if table.numbers is None else 0,
     )
 
 
 class SourcesMember(NamedTuple):
     """LICA on a design matrix."""
 
-    fitted: LICAClassifier
+    fitted: LICAClassifier | LICARegressor
     design: Design | None = None
 
     def check(self) -> None:
@@ -196,13 +197,14 @@ class SourcesMember(NamedTuple):
     def learn(self, coded: Designed) -> SourcesMember:
         """A copy that has learnt from rows; tasks are named by their places."""
         model = clone(self.fitted).set_params(new_tasks="expected", task_column=None)
-        model.fit(coded.design.encode(coded.rows), coded.labels, task=coded.place, sample_weight=coded.weights)
+        matrix = some_column(coded.design.encode(coded.rows))
+        model.fit(matrix, coded.target, task=coded.place, sample_weight=coded.weights)
         return SourcesMember(model, coded.design)
 
     def answers(self) -> LICAAnswers:
         """What answers for it."""
         assert self.design is not None
-        return LICAAnswers(self.design, self.fitted._predictor())
+        return LICAAnswers(self.design, self.fitted._fitted_predictor())
 
     def archive(self) -> Archive:
         """The model and its design."""
@@ -237,7 +239,8 @@ class SourcesMember(NamedTuple):
         # Averaged over what is not known of the weights, a linear predictor is drawn to zero.
         drawn = np.divide(log_odds, linear, out=np.ones_like(linear), where=np.abs(linear) > 1e-12)[:, None]
         answers_design = answers.design
-        of_features = _sums_by(answers_design.feature, len(answers_design.terms))
+        feature = answers_design.feature if len(answers_design.feature) else np.zeros(1, dtype=np.int64)
+        of_features = _sums_by(feature, len(answers_design.terms))
         parts = [np.abs(part) @ of_features for part in (whole - kin - of_all, kin, of_all)]
         total = sum(parts)
         own, its_kin, everybody = (np.divide(p, total, out=np.zeros_like(p), where=total > 0) for p in parts)
@@ -261,6 +264,11 @@ def _sums_by(group: NDArray[np.int64], n_groups: int) -> Floats:
     sums = np.zeros((len(group), n_groups))
     sums[np.arange(len(group)), group] = 1.0
     return sums
+
+
+def _levels(design: Design) -> dict[int, int]:
+    """Of each column with categories, how many there are."""
+    return {j: len(term.levels) for j, term in enumerate(design.terms) if term.number is None and term.levels}
 
 
 class TreesMember(NamedTuple):
@@ -290,11 +298,13 @@ class TreesMember(NamedTuple):
         forest = learn_forest(
             coded.design.ordinals(coded.rows),
             coded.place,
-            coded.labels,
-            np.ones(len(coded.labels)) if coded.weights is None else coded.weights,
+            coded.target,
+            np.ones(len(coded.target)) if coded.weights is None else coded.weights,
             n_tasks=coded.n_tasks,
             n_labels=coded.n_labels,
-            n_levels={j: len(term.levels) for j, term in enumerate(coded.design.terms) if term.number is None},
+            n_levels={
+                j: len(term.levels) for j, term in enumerate(coded.design.terms) if term.number is None and term.levels
+            },
             seed=self.seed,
         )
         return self._replace(fitted=forest, design=coded.design)
@@ -309,14 +319,15 @@ class TreesMember(NamedTuple):
         """Arrays of trees and effects, and the design."""
         assert self.design is not None
         assert self.fitted is not None
-        about = {"family": "trees", "design": design_about(self.design), "kind": self.fitted.kind, "seed": self.seed}
+        about: dict[str, Any] = {"family": "trees", "design": design_about(self.design), "kind": self.fitted.kind}
+        about |= {"noise": self.fitted.noise, "seed": self.seed}
         return Archive(about, forest_arrays(self.fitted))
 
     @classmethod
     def from_archive(cls, archive: Archive) -> TreesMember:
         """Rebuild from plain data."""
         design = design_from(archive)
-        forest = forest_from(archive, archive.about["kind"], len(design.terms))
+        forest = forest_from(archive, len(design.terms))
         return cls(int(archive.about["seed"]), forest, design)
 
     def explain(self, asked: Asked) -> Parts:

@@ -11,14 +11,44 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive, known_from, names_from
-from kinfolk.predictor import LabelPredictor
+from kinfolk.predictor import LabelPredictor, Predictor
 from kinfolk.tasks.answering import Asked, Known, receive_rows
 from kinfolk.tasks.columns import as_ids
+from kinfolk.tasks.keywords import task_by_keyword
 from kinfolk.transfer.answers import ANSWERS, Answers
+from kinfolk.transfer.scales import Mixture, Scales, mix, scales_of
 from kinfolk.transfer.sizes import SizeWeights
 
 
-class AveragedPredictor(LabelPredictor):
+class _AverageAnswers:
+    """What averages of classifiers and of regressions have in common."""
+
+    known: Known
+
+    def _set(self, members: Sequence[Answers], weights: SizeWeights, n_rows: Floats, known: Known) -> None:
+        self._members, self._weights, self._n_rows = members, weights, n_rows
+        self.known, self.tasks_ = known, known.tasks
+        places: Any = range(known.n_columns) if known.columns is None else known.columns
+        self.feature_names_in_ = [str(name) for name in places if name != known.task_column]
+        self._coding = first_alike(members)
+
+    def weights_of(self, place: NDArray[np.int64] | None) -> Floats:
+        """How far each member is believed (rows, members) for rows of these tasks."""
+        return self._weights.of(self._n_rows)[place]
+
+    def coded_for_members(self, asked: Asked) -> list[tuple[Answers, Any]]:
+        """Members, each with rows as it codes them."""
+        coded: dict[int, Any] = {}
+        for i in sorted(set(self._coding)):
+            with warnings.catch_warnings():
+                if coded:
+                    # What is to be told of the rows was told when they were coded first.
+                    warnings.simplefilter("ignore")
+                coded[i] = self._members[i].code(asked)
+        return [(member, coded[i]) for member, i in zip(self._members, self._coding, strict=True)]
+
+
+class AveragedPredictor(_AverageAnswers, LabelPredictor):
     """A fitted average of models reduced to what prediction needs; made by :func:`kinfolk.load` and by every fit.
 
     Attributes
@@ -32,12 +62,8 @@ class AveragedPredictor(LabelPredictor):
     def __init__(
         self, members: Sequence[Answers], weights: SizeWeights, n_rows: Floats, known: Known, classes: NDArray[Any]
     ) -> None:
-        self._members, self._weights, self._n_rows = members, weights, n_rows
-        self.known, self.classes_, self.tasks_ = known, classes, known.tasks
-        columns = () if known.columns is None else known.columns
-        places = range(known.n_columns) if known.columns is None else columns
-        self.feature_names_in_ = [str(name) for name in places if name != known.task_column]
-        self._coding = first_alike(members)
+        self._set(members, weights, n_rows, known)
+        self.classes_ = classes
 
     @classmethod
     def from_archive(cls, archive: Archive) -> AveragedPredictor:
@@ -52,26 +78,94 @@ class AveragedPredictor(LabelPredictor):
 
     def log_predictive(self, asked: Asked) -> Floats:
         """Log probability of each label of rows that have come through the door."""
-        log_p = self.of_members(asked)
+        log_p = np.array([member.log_predictive(coded) for member, coded in self.coded_for_members(asked)])
         with np.errstate(divide="ignore"):
             log_weights = np.log(self.weights_of(asked.place))
         return np.asarray(np.logaddexp.reduce(log_p + log_weights.T[:, :, None], axis=0))
 
-    def weights_of(self, place: NDArray[np.int64] | None) -> Floats:
-        """How far each member is believed (rows, members) for rows of these tasks."""
-        return self._weights.of(self._n_rows)[place]
 
-    def of_members(self, asked: Asked) -> Floats:
-        """Log probabilities (members, rows, labels) by each member."""
-        coded: dict[int, Any] = {}
-        for i in sorted(set(self._coding)):
-            with warnings.catch_warnings():
-                if coded:
-                    # What is to be told of the rows was told when they were coded first.
-                    warnings.simplefilter("ignore")
-                coded[i] = self._members[i].code(asked)
-        every = zip(self._members, self._coding, strict=True)
-        return np.array([member.log_predictive(coded[i]) for member, i in every])
+class AveragedRegressionPredictor(_AverageAnswers, Predictor):
+    """A fitted average of regressions reduced to what prediction needs; made by :func:`kinfolk.load` and by every fit.
+
+    Attributes
+    ----------
+    tasks_ : array
+        Tasks, sorted.
+    feature_names_in_ : list of str
+        Features, in order, the task column left out.
+    """
+
+    def __init__(
+        self, members: Sequence[Answers], weights: SizeWeights, n_rows: Floats, known: Known, scales: Scales
+    ) -> None:
+        self._set(members, weights, n_rows, known)
+        self._scales = scales
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> AveragedRegressionPredictor:
+        """Rebuild from plain data, checking that its parts fit together."""
+        parts, weights, n_rows = member_archives(archive)
+        members = [ANSWERS[part.about["family"]].from_archive(part) for part in parts]
+        scales = scales_of(archive, len(members))
+        if scales is None:
+            raise ValueError("it has no scales of errors")
+        return cls(members, weights, n_rows, known_of(archive), scales)
+
+    def _mixture(self, X: Any, task: Any) -> Mixture:
+        asked = receive_rows(X, self.known, task=task)
+        assert asked.place is not None
+        moments = [member.moments(coded) for member, coded in self.coded_for_members(asked)]
+        mean, deviation = (np.column_stack(each) for each in zip(*moments, strict=True))
+        return mix(self.weights_of(asked.place), self._scales, mean, deviation, self._n_rows[asked.place] > 0.0)
+
+    @task_by_keyword
+    def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
+        """Expected numbers.
+
+        Parameters
+        ----------
+        X : frame, array or mapping from columns to values
+        task : array-like of shape (n_rows,), optional
+            The task of each row; a task never seen gets the prediction for a new one.
+        return_std : bool, default=False
+            Whether to give the standard deviation of each number, noise included, as well.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or a pair of them
+
+        See Also
+        --------
+        predict_quantiles : Intervals.
+        """
+        mixture = self._mixture(X, task)
+        return (mixture.expected(), mixture.standard_deviation()) if return_std else mixture.expected()
+
+    @task_by_keyword
+    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
+        """Quantiles of each number, noise included.
+
+        Parameters
+        ----------
+        X : frame, array or mapping from columns to values
+        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+            Each between 0 and 1.
+        task : array-like of shape (n_rows,), optional
+            The task of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_quantiles)
+
+        See Also
+        --------
+        predict : Means and standard deviations.
+        """
+        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+        if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
+            raise ValueError(f"quantiles={quantiles!r}: numbers between 0 and 1 are needed")
+        mixture = self._mixture(X, task)
+        return np.column_stack([mixture.quantile(float(level)) for level in levels])
 
 
 def first_alike(members: Sequence[Answers]) -> list[int]:

@@ -29,8 +29,8 @@ class Growth(NamedTuple):
 
     depth: int = 3
     rate: float = 0.1
-    ridge: float = 3.0
-    least: float = 2.0
+    ridge: float = 10.0
+    least: float = 3.0
     most_trees: int = 200
     patience: int = 10
 

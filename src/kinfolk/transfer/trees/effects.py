@@ -60,6 +60,8 @@ def label_effects(counts: Floats) -> Effects:
 
 def number_effects(place: NDArray[np.int64], target: Floats, weights: Floats, n_known: int) -> Effects:
     """Means of numbers by place, drawn to the mean of all by the ratio of the variances within and between."""
+    if not len(place):
+        return Effects(np.zeros((n_known + 1, 1)))
     n = np.bincount(place, weights, minlength=n_known)
     overall = float(np.average(target, weights=weights))
     means = np.bincount(place, weights * target, minlength=n_known) / np.maximum(n, 1e-300)

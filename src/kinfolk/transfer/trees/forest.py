@@ -34,6 +34,8 @@ class Forest(NamedTuple):
     column : ndarray of shape (n_rounds, n_outputs, n_nodes)
     threshold : ndarray of the same shape
     leaf : ndarray of shape (n_rounds, n_outputs, n_nodes + 1)
+    noise : float
+        Standard deviation of numbers about what trees say of rows not learnt from.
     """
 
     kind: str
@@ -42,6 +44,7 @@ class Forest(NamedTuple):
     column: NDArray[np.int32]
     threshold: Floats
     leaf: Floats
+    noise: float = 1.0
 
     def score(self, ordinals: Floats, place: NDArray[np.int64]) -> Floats:
         """The linear predictor of rows (rows, outputs)."""
@@ -89,8 +92,11 @@ def forest_arrays(forest: Forest) -> dict[str, NDArray[Any]]:
     return arrays | {f"effects.{j}": effects.values for j, effects in forest.of_columns.items()}
 
 
-def forest_from(archive: Archive, kind: Any, n_columns: int) -> Forest:
+def forest_from(archive: Archive, n_columns: int) -> Forest:
     """The forest of a saved model, if its parts fit together."""
+    kind, noise = archive.about["kind"], float(archive.about["noise"])
+    if not noise > 0.0:
+        raise ValueError(f"its noise is {noise}")
     if kind not in _KINDS:
         raise ValueError(f"its kind of targets is {kind!r}")
     effects = Effects(archive.array("effects", "f", (None, None)))
@@ -108,4 +114,4 @@ def forest_from(archive: Archive, kind: Any, n_columns: int) -> Forest:
     width = n_columns + len(of_columns) * (n_outputs - 1) + n_outputs
     if column.size and not 0 <= column.min() <= column.max() < width:
         raise ValueError("its trees look at columns that it does not have")
-    return Forest(kind, effects, of_columns, column, threshold, leaf)
+    return Forest(kind, effects, of_columns, column, threshold, leaf, noise)

@@ -89,14 +89,20 @@ def learn_forest(
         boost(*grow, np.where(rows, weights, -weights), kind, growth, growth.most_trees).loss
         for rows in grown_on[:n_parts]
     ]
-    n_rounds = _best_round(losses) if losses else 0
+    n_rounds, noise = _best_round(losses) if losses else 0, 1.0
+    if not n_labels:
+        measured = sum(float(weights[~rows].sum()) for rows in grown_on[:n_parts])
+        total = sum(float(loss[min(n_rounds, len(loss) - 1)]) for loss in losses)
+        noise = float(np.sqrt(total / measured)) if measured else float(np.std(target))
     grown = boost(*grow, weights, kind, growth, n_rounds)
     filled = np.full((len(cuts), 256), ABOVE)
     for j, cut in enumerate(cuts):
         filled[j, : len(cut)] = cut
     threshold = filled[grown.column, grown.bin]
     name = "numbers" if not n_labels else "two labels" if n_labels == 2 else "labels"
-    return Forest(name, whole, of_columns, grown.column, threshold, grown.leaf)
+    # Numbers that are all alike leave nothing over, which no density has room for.
+    noise = max(noise, 1e-9 * (1.0 + float(np.abs(target).max())))
+    return Forest(name, whole, of_columns, grown.column, threshold, grown.leaf, noise)
 
 
 def _width(ordinals: Floats, n_levels: dict[int, int], offset: Floats) -> int:

@@ -1,0 +1,208 @@
+"""TransferRegressor: one regression for people who do not want to choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+
+from kinfolk.estimator import TaskRouting
+from kinfolk.maths.arrays import Floats
+from kinfolk.tasks.keywords import task_by_keyword
+from kinfolk.tasks.training import check_weights, receive_measured, receive_numbers
+from kinfolk.transfer.averaging import Average, ModelAverage
+from kinfolk.transfer.members import REGRESSOR_KINDS, REGRESSORS, Chosen, chosen_members
+from kinfolk.transfer.predictor import AveragedRegressionPredictor
+
+
+class TransferRegressor(TaskRouting, RegressorMixin, ModelAverage):
+    """The regression to take if you do not know which: several kinds of model, each believed as far as it predicts.
+
+    Linear models that share in several ways, and boosted trees, learn from any table. They are weighed by the density
+    that each gives numbers held out of tasks, and of tasks held out whole; the weights depend on how many rows a task
+    has. What is predicted is a distribution, whose width is that of errors on rows held out.
+
+    Parameters
+    ----------
+    members : sequence of str, mapping or sequence of estimators, optional
+        Which models to weigh: some of the names in ``kinfolk.transfer.members.REGRESSORS``, or estimators of kinfolk,
+        by names of your own if given as a mapping. All of the former by default.
+    n_folds : int, default=5
+        Parts of the rows that are held out in turn; where rows are many, fewer are enough.
+    task_column : str or int, optional
+        The column of the table that holds the task.
+    new_tasks : {"warn", "expected"}, default="warn"
+        Whether to warn where most rows to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
+    random_state : int, RandomState or None
+        Seed of what is held out.
+    n_jobs : int or None
+        Fits run side by side (threads, through joblib); the result does not depend on it.
+    verbose : bool, optional
+        Show progress on standard error; by default on a terminal, once it takes more than a second.
+
+    Attributes
+    ----------
+    members_ : dict
+        The members that are believed, fitted to all rows, by name.
+    weights_ : dict
+        How far each is believed, on the average over tasks; the weights add up to one.
+    weights_by_rows_ : frame
+        How far each is believed by how many rows a task has, 0 for new tasks: rows, member, weight.
+    tasks_ : array
+        Tasks, sorted.
+
+    See Also
+    --------
+    TransferClassifier : The same for labels.
+
+    References
+    ----------
+    Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using Stacking to Average Bayesian Predictive Distributions",
+    Bayesian Analysis 13, 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kinfolk import TransferRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.normal(size=(200, 2)), np.repeat(["a", "b", "c", "d", "e"], 40)
+    >>> y = np.repeat([1.0, 2.0, -1.0, 0.5, 1.5], 40) * X[:, 0] + 0.1 * rng.normal(size=200)
+    >>> model = TransferRegressor(random_state=0).fit(X, y, task=task)
+    >>> model.predict([[1.0, 0.0], [1.0, 0.0]], task=["b", "c"]).round().tolist()
+    [2.0, -1.0]
+    """
+
+    # What default members are told beside, and numbers have no use for.
+    unlabelled = None
+    categorical_features = "auto"
+    bins = 8
+    numeric = "bin"
+
+    def __init__(
+        self,
+        members: Sequence[Any] | Mapping[str, Any] | None = None,
+        *,
+        n_folds: int = 5,
+        task_column: str | int | None = None,
+        new_tasks: str = "warn",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.members = members
+        self.n_folds = n_folds
+        self.task_column = task_column
+        self.new_tasks = new_tasks
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
+        """Weigh the members by rows and tasks held out, and fit those that are believed to all rows.
+
+        Parameters
+        ----------
+        X : frame, array or mapping from columns to values
+            Text, categories, truth values and numbers, with gaps where values are missing.
+        y : array-like of shape (n_rows,)
+            Numbers; ``None`` or NaN where there is none: such rows are left out.
+        task : array-like of shape (n_rows,), optional
+            The task that each row belongs to. Without it, and without ``task_column``, all rows are one task.
+        sample_weight : array-like of shape (n_rows,), optional
+            A row of weight 2 counts as two rows, one of weight 0 not at all.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        weights_by_rows_ : What was believed.
+        """
+        self._check_parameters()
+        told = {"task_column": self.task_column, "new_tasks": self.new_tasks, "sample_weight": sample_weight}
+        self._transfer(receive_measured(X, y, model=type(self).__name__, task=task, **told))
+        return self
+
+    def _choose(self, seed: int, n_tasks: int, n_labels: int) -> Chosen:
+        return chosen_members(self.members, REGRESSORS, REGRESSOR_KINDS, self, seed, n_tasks, n_labels)
+
+    def _make_predictor(self, average: Average) -> AveragedRegressionPredictor:
+        assert average.scales is not None
+        members = [member.answers() for member in average.members.values()]
+        return AveragedRegressionPredictor(members, average.weights, average.n_rows, average.known, average.scales)
+
+    @task_by_keyword
+    def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
+        """Expected numbers.
+
+        Parameters
+        ----------
+        X : frame, array or mapping from columns to values
+        task : array-like of shape (n_rows,), optional
+            The task of each row; a task never seen gets the prediction for a new one.
+        return_std : bool, default=False
+            Whether to give the standard deviation of each number, noise included, as well.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or a pair of them
+
+        See Also
+        --------
+        predict_quantiles : Intervals.
+        """
+        return self._predictor().predict(X, task=task, return_std=return_std)
+
+    @task_by_keyword
+    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
+        """Quantiles of each number, noise included: between 0.05 and 0.95 lie nine in ten.
+
+        Parameters
+        ----------
+        X : frame, array or mapping from columns to values
+        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+            Each between 0 and 1.
+        task : array-like of shape (n_rows,), optional
+            The task of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_quantiles)
+
+        See Also
+        --------
+        predict : Means and standard deviations.
+        """
+        found: Floats = self._predictor().predict_quantiles(X, quantiles, task=task)
+        return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """Share of the numbers' variance that is explained.
+
+        Parameters
+        ----------
+        X : frame, array or mapping from columns to values
+        y : array-like of shape (n_rows,)
+            The numbers; rows without one are left out.
+        sample_weight : array-like of shape (n_rows,), optional
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+
+        See Also
+        --------
+        predict : What is compared with ``y``.
+        """
+        predicted = self.predict(X, task=task)
+        truth = receive_numbers(None, y, len(predicted), model=type(self).__name__)
+        weights = check_weights(sample_weight, len(predicted))
+        known = ~np.isnan(truth)
+        return float(
+            r2_score(truth[known], predicted[known], sample_weight=None if weights is None else weights[known])
+        )

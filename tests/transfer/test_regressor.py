@@ -1,0 +1,151 @@
+"""TransferRegressor: it equals a member that is alone, covers what it says, and answers for every table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
+
+import kinfolk
+from kinfolk import LICARegressor, TransferRegressor
+from kinfolk.tasks.design import learn_design
+from kinfolk.tasks.table import read_table
+from kinfolk.transfer.scales import WIDTHS, Mixture, learn_scales
+
+
+def any_table(seed, n_tasks=15, n_rows=20, noise=None):
+    """Text, whole numbers and numbers with gaps; tasks differ in their means and in one weight."""
+    rng = np.random.default_rng(seed)
+    n = n_tasks * n_rows
+    task = np.repeat([f"t{k}" for k in range(n_tasks)], n_rows)
+    mean, weight = rng.normal(5.0, 2.0, n_tasks).repeat(n_rows), rng.normal(1.0, 0.7, n_tasks).repeat(n_rows)
+    size, colour, count = rng.normal(size=n), rng.choice(["red", "blue", "grey"], n), rng.integers(0, 5, n)
+    error = rng.normal(size=n) if noise is None else noise(rng, n)
+    y = mean + weight * size + (colour == "red") * 1.5 + 0.2 * count + error
+    X = pd.DataFrame({"size": np.where(rng.random(n) < 0.05, np.nan, size), "colour": colour, "count": count})
+    return X, y, task
+
+
+@pytest.fixture(scope="module")
+def data():
+    return any_table(0)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    X, y, task = data
+    return TransferRegressor(random_state=0).fit(X, y, task=task)
+
+
+def test_where_all_members_but_one_are_excluded_the_average_has_that_models_means(data):
+    X, y, task = data
+    average = TransferRegressor({"it": LICARegressor(2, random_state=0)}, random_state=0).fit(X, y, task=task)
+    matrix = learn_design(read_table(X)).encode(read_table(X))
+    # Members learn from numbers in units of their deviation, as columns are.
+    alone = LICARegressor(2, random_state=0).fit(matrix, (y - y.mean()) / y.std(), task=task)
+    expected = y.mean() + y.std() * alone.predict(matrix, task=task)
+    assert np.allclose(average.predict(X, task=task), expected, atol=1e-9)
+
+
+def test_the_mean_is_the_members_means_averaged_by_the_weights_of_a_tasks_size(data, model):
+    X, y, task = data
+    predictor = model._predictor()
+    asked = kinfolk.tasks.answering.receive_rows(X, model._average.known, task=task)
+    means = [member.moments(coded)[0] for member, coded in predictor.coded_for_members(asked)]
+    centre, size = y.mean(), y.std()
+    expected = centre + size * (predictor.weights_of(asked.place).T * means).sum(axis=0)
+    assert np.allclose(model.predict(X, task=task), expected)
+
+
+@pytest.mark.parametrize(
+    "noise", [None, lambda rng, n: rng.standard_t(3, n), lambda rng, n: rng.exponential(2.0, n)], ids=str
+)
+def test_nine_in_ten_numbers_lie_between_the_quantiles_that_say_so(noise):
+    X, y, task = any_table(1, n_tasks=40, n_rows=40, noise=noise)
+    train = np.arange(len(y)) % 40 < 12
+    model = TransferRegressor(["sources", "pooled"], random_state=0).fit(X[train], y[train], task=task[train])
+    found = model.predict_quantiles(X[~train], task=task[~train])
+    covered = ((y[~train] >= found[:, 0]) & (y[~train] <= found[:, 2])).reshape(40, -1).mean(axis=1)
+    error = covered.std(ddof=1) / np.sqrt(40)
+    # Rows held out while learning are some hundreds themselves, which tell of the width to about a twentieth.
+    assert abs(covered.mean() - 0.9) < 2 * error + 0.015
+    assert (np.diff(found, axis=1) > 0).all()
+
+
+def test_intervals_of_new_tasks_cover_too_and_are_wider():
+    X, y, task = any_table(2, n_tasks=80, n_rows=15)
+    known = np.arange(len(y)) < 60 * 15
+    model = TransferRegressor(["sources", "pooled"], random_state=0, new_tasks="expected")
+    model.fit(X[known], y[known], task=task[known])
+    found = model.predict_quantiles(X[~known], task=task[~known])
+    covered = ((y[~known] >= found[:, 0]) & (y[~known] <= found[:, 2])).reshape(20, -1).mean(axis=1)
+    assert abs(covered.mean() - 0.9) < 2 * covered.std(ddof=1) / np.sqrt(20) + 0.03
+    own = model.predict_quantiles(X[known], task=task[known])
+    assert np.median(found[:, 2] - found[:, 0]) > 1.3 * np.median(own[:, 2] - own[:, 0])
+
+
+def test_widths_are_learnt_from_errors_whatever_deviation_a_model_gave():
+    rng = np.random.default_rng(3)
+    error = student(4).rvs(4000, random_state=rng)
+    said = np.full((4000, 1), 5.0)
+    scales = learn_scales(error, np.zeros((4000, 1)), said, np.ones(4000), np.ones(4000))
+    weight = np.tile(scales.known[0], (1, 1))
+    found = Mixture(weight, np.zeros((1, len(WIDTHS))), 5.0 * WIDTHS[None])
+    for level in (0.05, 0.5, 0.95):
+        assert found.quantile(level)[0] == pytest.approx(student(4).ppf(level), abs=0.12)
+
+
+def test_quantiles_and_moments_of_a_mixture_are_those_of_its_gaussians():
+    mixture = Mixture(np.array([[0.3, 0.7]]), np.array([[-1.0, 2.0]]), np.array([[0.5, 1.5]]))
+    assert mixture.expected()[0] == pytest.approx(0.3 * -1.0 + 0.7 * 2.0)
+    variance = 0.3 * (0.25 + 1.0) + 0.7 * (2.25 + 4.0) - 1.1**2
+    assert mixture.standard_deviation()[0] == pytest.approx(np.sqrt(variance))
+    for level in (0.05, 0.5, 0.99):
+        value = mixture.quantile(level)[0]
+        assert 0.3 * norm.cdf(value, -1.0, 0.5) + 0.7 * norm.cdf(value, 2.0, 1.5) == pytest.approx(level, abs=1e-6)
+
+
+def test_interactions_are_believed_where_no_sum_of_features_predicts():
+    rng = np.random.default_rng(4)
+    X, task = rng.normal(size=(1000, 3)), np.arange(1000) % 25
+    y = 3.0 * np.sign(X[:, 0] * X[:, 1]) + rng.normal(size=1000)
+    assert TransferRegressor(random_state=0).fit(X, y, task=task).weights_["interactions"] > 0.8
+
+
+def test_a_saved_average_answers_the_same_and_is_the_same_estimator(tmp_path, data, model):
+    X, _, task = data
+    path = tmp_path / "model.kin"
+    kinfolk.save(model, path)
+    for again in (kinfolk.load(path), kinfolk.load(path, estimator=True)):
+        assert np.array_equal(again.predict_quantiles(X, task=task), model.predict_quantiles(X, task=task))
+        expected = model.predict(X, task=task, return_std=True)
+        assert np.array_equal(again.predict(X, task=task, return_std=True), expected)
+
+
+def test_units_of_the_target_do_not_matter(data):
+    X, y, task = data
+    made = [TransferRegressor(["sources", "interactions"], random_state=0).fit(X, u * y, task=task) for u in (1.0, 1e6)]
+    one, other = (each.predict_quantiles(X[:20], task=task[:20]) for each in made)
+    assert np.allclose(one, other / 1e6, atol=1e-3)
+
+
+def test_rows_without_a_number_are_left_out(data):
+    X, y, task = data
+    some = np.where(np.arange(len(y)) % 7 == 0, np.nan, y)
+    kept = ~np.isnan(some)
+    gaps = TransferRegressor(["sources"], random_state=0).fit(X, some, task=task)
+    alone = TransferRegressor(["sources"], random_state=0).fit(X[kept], y[kept], task=task[kept])
+    assert np.allclose(gaps.predict(X, task=task), alone.predict(X, task=task))
+
+
+def test_text_for_a_number_is_refused(data):
+    X, y, task = data
+    with pytest.raises(ValueError, match="'high' in row 0"):
+        TransferRegressor().fit(X, ["high", *y[1:].tolist()], task=task)
+
+
+@pytest.mark.parametrize("quantiles", [0.0, [0.5, 1.0], [[0.5]]])
+def test_quantiles_must_lie_between_zero_and_one(quantiles, data, model):
+    X, _, task = data
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        model.predict_quantiles(X, quantiles, task=task)
