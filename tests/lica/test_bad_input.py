@@ -79,7 +79,7 @@ def test_text_in_a_column_that_was_fitted_as_numbers_is_refused_wherever_it_is_a
 
 
 def test_numbers_written_as_objects_are_numbers():
-    model = LICAClassifier(n_sources=1)
+    model = LICAClassifier(n_sources=1, random_state=0)
     expected = model.fit(MADE.X, MADE.y, task=MADE.task).coef_
     np.testing.assert_array_equal(model.fit(MADE.X.astype(object), MADE.y, task=MADE.task).coef_, expected)
 

@@ -19,7 +19,7 @@ from kinfolk.lazy import lazily
 
 if TYPE_CHECKING:
     from kinfolk.datasets.feederwatch import load_feederwatch
-    from kinfolk.datasets.lica_tasks import make_lica_tasks
+    from kinfolk.datasets.lica_tasks import make_lica_documents, make_lica_tasks
     from kinfolk.datasets.meetings import MEETING_FEATURES, TEAM, make_meetings
     from kinfolk.datasets.music import load_music
     from kinfolk.datasets.networks import load_network, make_random_network, sample_tasks
@@ -44,6 +44,7 @@ __all__ = [
     "load_reuters",
     "load_vowels",
     "make_kin_sequences",
+    "make_lica_documents",
     "make_lica_tasks",
     "make_meetings",
     "make_random_network",
@@ -67,6 +68,7 @@ __getattr__, __dir__ = lazily(
         "load_reuters": "text_topics",
         "load_vowels": "vowels",
         "make_kin_sequences": "sequences",
+        "make_lica_documents": "lica_tasks",
         "make_lica_tasks": "lica_tasks",
         "make_meetings": "meetings",
         "make_random_network": "networks",

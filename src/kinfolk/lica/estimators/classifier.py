@@ -42,7 +42,8 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         Prior variance of the basic classifiers' weights; that of weights fitted task by task by default.
     shared_mean : bool, default=True
         Whether the weights of all tasks have a mean beside their sources, learnt too. The paper has none, and then
-        cannot have what all tasks agree on but for a source that is the same in all.
+        cannot have what all tasks agree on but for a source that is the same in all. It stays zero where rows held out
+        are predicted better without it.
     intercept_variance : float, optional
         Prior variance of the tasks' intercepts. By default 100 about zero, which leaves each task its own; but "eb"
         learns mean and variance of the intercepts where tasks have rows of their own. Where tasks are labels of the

@@ -5,5 +5,5 @@
 - ``map``: point estimates (section 3.2), by ``alternation``; ``weight_solver`` finds all tasks' weights, together
   (``map_shared_rows``) or one by one (``map_weights``).
 - ``individual``, ``pooled``, ``hierarchical``: what LICA is compared with.
-- ``held_out``, ``number_of_sources``, ``residual_level``: what rows held out decide.
+- ``held_out``, ``starts``, ``number_of_sources``, ``residual_level``: what rows held out decide.
 """

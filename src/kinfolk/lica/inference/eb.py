@@ -36,7 +36,7 @@ Noise: TypeAlias = Literal["isotropic", "diagonal"]
 
 _ALONE = 10  # iterations of the fit without sources that a start is made from
 _LEAST_LEFT = 0.1  # least share of a weight's variance that the noise has at the start
-_SHARE = 0.5  # of the variance of a weight that the sources have by default
+SHARE = 0.5  # of the variance of a weight that the sources have by default
 _FLOOR = 1e-4  # least ψ_j, relative to the variance of a weight
 # Where each feature has a ψ of its own, its prior counts for so many tasks: little more than the two that it takes for
 # a mode. With 200 rows and no sources 2.1, 3 and 5 gave log losses of 0.136, 0.143 and 0.150 on Reuters, and of 0.103,
@@ -78,6 +78,8 @@ def fit_empirical_bayes(
     shared_mean: bool = False,
     shared_intercepts: bool = False,
     loading_variance: float | None = None,
+    scale: float = 1.0,
+    share: float = SHARE,
     source_scale: float = UNIT_SCALE,
     intercept_variance: float = INTERCEPT_VARIANCE,
     residual_variance: float | None = None,
@@ -110,7 +112,10 @@ def fit_empirical_bayes(
     shared_intercepts : bool
         Learn mean and variance of the intercepts; ``intercept_variance`` is where they start.
     loading_variance : float, optional
-        τ²; by default such that the sources have half the variance of a weight in tasks fitted one by one.
+        τ²; by default such that sources have their ``share`` of the variance of a weight in tasks fitted one by one.
+    scale, share : float
+        How many times the variance that tasks fitted one by one learn their weights are given at the start, and the
+        share of it that the sources have; ``starts`` chooses them.
     source_scale, intercept_variance : float
         b₀ and v₀; with ``start``, those of it count.
     residual_variance : float, optional
@@ -168,11 +173,11 @@ def fit_empirical_bayes(
         own_variance = weight_variance = float(np.mean(prior.noise) + np.mean(np.sum(prior.loadings**2, axis=1)))
     else:
         if alone is None:
-            alone = fit_alone(data, family, source_scale, intercept_variance, tol, n_jobs)
+            alone = fit_alone(data, family, source_scale, intercept_variance, tol, n_jobs, scale)
         weight_variance = float(alone.prior.noise[0])
         prior, states, own = _with_sources(layout, alone, n_sources, seed, sources, shared_mean)
         own_variance = own * weight_variance
-    tau_squared = loading_variance or _SHARE * weight_variance / max(n_sources, 1)
+    tau_squared = loading_variance or share * weight_variance / max(n_sources, 1)
     if residual_variance is not None:
         prior = prior._replace(residual_variance=residual_variance)
     shrinkage = Shrinkage(
@@ -197,17 +202,21 @@ def fit_alone(
     intercept_variance: float = INTERCEPT_VARIANCE,
     tol: float = 1e-4,
     n_jobs: int | None = None,
+    scale: float = 1.0,
 ) -> Alone:
     """Fit tasks that share the variance of their weights alone, as a start for any number of sources.
 
-    Parameters are those of ``fit_empirical_bayes``.
+    Parameters are those of ``fit_empirical_bayes``; with a ``scale``, the variance that was learnt is multiplied by it.
     """
     spread = _spread_of_targets(data)
     prior = _plain_prior(data, family.link, spread, source_scale, intercept_variance)
     shrinkage = Shrinkage(1.0, _FLOOR * float(prior.noise[0]), residual_floor=_RESIDUAL_FLOOR * spread)
     layout = lay_out(data, True)
     found = _run_em(layout, family, prior, None, shrinkage, _ALONE, tol, n_jobs)
-    return Alone(found.prior, found.states)
+    if scale == 1.0:
+        return Alone(found.prior, found.states)
+    wider = found.prior._replace(noise=scale * found.prior.noise)
+    return Alone(wider, update_tasks(layout, wider, found.states, family, Sweeps(_FIRST_SWEEPS, tol), n_jobs=n_jobs))
 
 
 def fit_task(

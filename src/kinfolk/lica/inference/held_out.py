@@ -31,6 +31,14 @@ FLOOR = 1e-8  # of a noise variance, relative to the first candidate
 PSEUDO_TASKS = 4.0  # how many tasks' weights the common level counts for, beside each feature's own
 
 
+class Level(NamedTuple):
+    """A variance of weights, σ² of a regression (or 1), and the negative log likelihood of rows held out under both."""
+
+    noise: float
+    residual_variance: float
+    loss: float
+
+
 class Fold(NamedTuple):
     """Two parts of the rows: those to fit, those to judge by."""
 
@@ -121,7 +129,7 @@ def choose_noise(
     fit: Fitter = individual_weights,
     seed: int,
     n_jobs: int | None,
-) -> tuple[float, float]:
+) -> Level:
     """Choose the variance of weights, the same for all tasks and features, on rows held out.
 
     Parameters
@@ -137,7 +145,7 @@ def choose_noise(
 
     Returns
     -------
-    noise, residual_variance : float
+    Level
         The variance that predicts best; and σ² of a regression, the mean squared error of rows held out, or 1.
     """
     residual = _spread_of_targets(data) if link == "gaussian" else 1.0
@@ -157,13 +165,14 @@ def choose_noise(
         return judged[level]
 
     noise = search_levels(evaluate, first, LOWEST * first, HIGHEST * first) if folds else first
+    loss = judged.get(noise, 0.0)
     if link == "gaussian" and folds:
         n_judged = sum(float(weights.sum()) for fold in folds for weights in fold.judged.weights)
-        error = 2.0 * residual * judged[noise] / n_judged if n_judged > 0.0 else residual
+        error = 2.0 * residual * loss / n_judged if n_judged > 0.0 else residual
         # Weights hang on ψ/σ² alone: both change by the same factor.
         error = max(error, FLOOR * residual)
         noise, residual = noise * error / residual, error
-    return noise, residual
+    return Level(noise, residual, loss)
 
 
 def noise_by_feature(

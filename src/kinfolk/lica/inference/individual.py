@@ -80,8 +80,9 @@ def choose_levels(
     residual = residual_variance if link == "gaussian" else 1.0
     if noise_variance is not None and residual is not None:
         return noise_variance, residual
-    noise, error = choose_noise(data, link, intercept_variance, fit=fit, seed=seed, n_jobs=n_jobs)
-    return noise if noise_variance is None else noise_variance, error if residual is None else residual
+    found = choose_noise(data, link, intercept_variance, fit=fit, seed=seed, n_jobs=n_jobs)
+    level = found.noise if noise_variance is None else noise_variance
+    return level, found.residual_variance if residual is None else residual
 
 
 def as_learnt(

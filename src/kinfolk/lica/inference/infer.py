@@ -16,6 +16,7 @@ from kinfolk.lica.inference.map import fit_point_estimate, fit_point_task
 from kinfolk.lica.inference.number_of_sources import choose_n_sources
 from kinfolk.lica.inference.pooled import fit_pooled
 from kinfolk.lica.inference.residual_level import choose_residual_variance
+from kinfolk.lica.inference.starts import Start, choose_start
 from kinfolk.lica.model.data import LinearTasks
 from kinfolk.lica.model.fitted import Choice, Fitted, Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, TaskPosterior, TaskPrior
@@ -80,10 +81,14 @@ def infer(
         start, rises = None, options.inference == "eb"
         if hyper is not None and before is not None and len(hyper.noise) == data.X.shape[1]:
             start = Learnt(hyper, before.tasks, before.objective, before.converged, before.loading_variance)
-        n_sources, choice = _number_of_sources(data, options, seed, start)
+        begin = _begin(data, options, seed) if start is None and (rises or options.n_sources is None) else None
+        n_sources, choice = _number_of_sources(data, options, seed, start, begin)
         if start is not None and start.prior.n_sources != n_sources:
-            start = None
-        learnt = (_by_eb if rises else _by_map)(data, options, seed, n_sources, start, advance)
+            start, begin = None, _begin(data, options, seed) if rises else None
+        if rises:
+            learnt = _by_eb(data, options, seed, n_sources, start, begin, advance)
+        else:
+            learnt = _by_map(data, options, seed, n_sources, start, advance)
     if not learnt.converged:
         warnings.warn(_NOT_CONVERGED.format("the fit", len(learnt.objective) - 1), ConvergenceWarning, stacklevel=3)
     tasks = tuple(task._replace(intercept=task.intercept + centre) for task in learnt.tasks)
@@ -106,8 +111,27 @@ def infer_task(data: LinearTasks, hyper: TaskPrior, options: Options, target_mea
     return found._replace(intercept=found.intercept + target_mean)
 
 
+def _begin(data: LinearTasks, options: Options, seed: int) -> Start:
+    """Where empirical Bayes starts; they differ by the variance of loadings, so that one which is given leaves one."""
+    if options.loading_variance is not None:
+        return Start(options.shared_mean)
+    with one_blas_thread():
+        return choose_start(
+            data,
+            options.link,
+            n_sources=options.n_sources,
+            noise=options.noise,
+            sources=options.source_prior,
+            shared_mean=options.shared_mean,
+            shared_intercepts=_shares_intercepts(data, options),
+            intercept_variance=options.intercept_variance or INTERCEPT_VARIANCE,
+            seed=seed,
+            n_jobs=options.n_jobs,
+        )
+
+
 def _number_of_sources(
-    data: LinearTasks, options: Options, seed: int, start: Learnt | None
+    data: LinearTasks, options: Options, seed: int, start: Learnt | None, begin: Start | None
 ) -> tuple[int, Choice | None]:
     """The number asked for, that of the fit to start from, or else the one that predicts rows held out best."""
     n_sources = options.n_sources
@@ -123,13 +147,14 @@ def _number_of_sources(
         return n_sources, None
     if start is not None and start.prior.n_sources:
         return start.prior.n_sources, None
+    begin = Start(options.shared_mean) if begin is None else begin
     with one_blas_thread():
         choice = choose_n_sources(
             data,
             options.link,
             noise=options.noise,
             sources=options.source_prior,
-            shared_mean=options.shared_mean,
+            **begin._asdict(),
             shared_intercepts=_shares_intercepts(data, options),
             intercept_variance=options.intercept_variance or INTERCEPT_VARIANCE,
             seed=seed,
@@ -149,18 +174,22 @@ def _by_eb(
     seed: int,
     n_sources: int,
     start: Learnt | None,
+    begin: Start | None,
     advance: Callable[[int], None] | None,
 ) -> Learnt:
     hyper = None if start is None else start.prior
+    if begin is None:  # a mean of nothing but zeros is one that an earlier fit found no use for
+        unused = hyper is not None and hyper.mean is not None and not hyper.mean.any()
+        begin = Start(options.shared_mean and not unused)
     if hyper is not None and options.intercept_variance is not None:
         hyper = hyper._replace(intercept_variance=options.intercept_variance, intercept_mean=0.0)
     settings: dict[str, Any] = {
         "n_sources": n_sources,
         "noise": options.noise,
         "sources": options.source_prior,
-        "shared_mean": options.shared_mean,
+        **begin._asdict(),
         "shared_intercepts": _shares_intercepts(data, options),
-        "loading_variance": options.loading_variance,
+        "loading_variance": options.loading_variance or (None if start is None else start.loading_variance),
         "intercept_variance": options.intercept_variance or INTERCEPT_VARIANCE,
         "n_jobs": options.n_jobs,
     }
@@ -169,7 +198,7 @@ def _by_eb(
         residual = None
         if options.link == "gaussian":
             residual = choose_residual_variance(data, seed, **settings) if hyper is None else hyper.residual_variance
-        return fit_empirical_bayes(
+        learnt = fit_empirical_bayes(
             data,
             link=options.link,
             **settings,
@@ -181,6 +210,9 @@ def _by_eb(
             weight_variances=options.weight_variances,
             advance=advance,
         )
+    if options.shared_mean and learnt.prior.mean is None:
+        learnt = learnt._replace(prior=learnt.prior._replace(mean=np.zeros(data.X.shape[1])))
+    return learnt
 
 
 def _by_map(

@@ -26,7 +26,9 @@ from kinfolk.maths.arrays import Floats
 
 ALONE = 0.95  # of tasks for which a source of their own does not pay
 MOST_ROWS = 500  # of a task that the choice of the noise looks at
-N_HELD = 2  # rounds in which loadings and weights come to terms before the sources move
+# Rounds in which loadings and weights come to terms before the sources move. On text-like tasks with known sources the
+# AUC was 0.029 above individual learning with 2, and 0.044 with 10 (four draws, standard errors 0.008).
+N_HELD = 10
 
 
 def fit_point_estimate(
@@ -59,7 +61,8 @@ def fit_point_estimate(
     noise : {"isotropic", "diagonal"}
         Whether ψ is the same for all features.
     shared_mean : bool
-        Let the weights of all tasks have a mean beside their sources: it is itself as variable as one more task.
+        Let the weights of all tasks have a mean beside their sources: it is itself as variable as one more task. Where
+        levels are chosen on rows held out, a mean that does not help to predict them stays zero.
     noise_variance : float, optional
         ψ, or its common level; by default the variance of individual weights that predicts rows held out best.
     loading_variance : float, optional
@@ -99,17 +102,21 @@ def fit_point_estimate(
     """
     kept, part = without_empty_features(data)
     solver = WeightSolver(part, link, intercept_variance, n_jobs)
+    # A mean of nothing but zeros is one that an earlier fit found no use for.
+    has_mean = shared_mean and (start is None or start.prior.mean is None or bool(start.prior.mean.any()))
     if start is None:
         level, residual = noise_variance, residual_variance if link == "gaussian" else 1.0
         if level is None or residual is None:
-            fit_weights = rough_hierarchy if shared_mean else individual_weights
+            ways = (rough_hierarchy, individual_weights) if shared_mean else (individual_weights,)
             few = thin(part, MOST_ROWS, seed)
-            chosen = choose_noise(few, link, intercept_variance, fit=fit_weights, seed=seed, n_jobs=n_jobs)
-            level = chosen[0] if level is None else level
-            residual = chosen[1] if residual is None else residual
+            levels = [choose_noise(few, link, intercept_variance, fit=way, seed=seed, n_jobs=n_jobs) for way in ways]
+            chosen = min(levels, key=lambda found: found.loss)
+            has_mean = shared_mean and chosen is levels[0]
+            level = chosen.noise if level is None else level
+            residual = chosen.residual_variance if residual is None else residual
         spread = np.full(kept.size, level)
-        alone = (rough_hierarchy if shared_mean else individual_weights)(solver, spread, residual, None)
-        mean = common_mean(alone)[:, None] if shared_mean else np.zeros((kept.size, 1))
+        alone = (rough_hierarchy if has_mean else individual_weights)(solver, spread, residual, None)
+        mean = common_mean(alone)[:, None] if has_mean else np.zeros((kept.size, 1))
         if noise == "diagonal":
             centre = np.tile(mean, (1, len(data.rows)))
             spread = noise_by_feature(solver, alone, centre, level, residual, np.random.default_rng(seed))
@@ -117,7 +124,7 @@ def fit_point_estimate(
         if loading_variance is None:
             loading_variance = break_even_loading_variance(own, spread, source_scale)
         variances = Variances(spread, loading_variance, source_scale, residual)
-        if shared_mean:
+        if has_mean:
             variances = variances._replace(constant=float(np.sqrt(level / loading_variance)))
         fit = begin(solver, variances, sources_of_weights(own.T, n_sources, seed)[1], alone)
     else:
@@ -128,7 +135,7 @@ def fit_point_estimate(
         loading_variance = start.loading_variance if loading_variance is None else loading_variance
         variances = Variances(spread, loading_variance, source_scale, residual)
         loadings = start.prior.loadings[kept]
-        if shared_mean:
+        if has_mean:
             variances = variances._replace(constant=float(np.sqrt(level / loading_variance)))
             mean = np.zeros(data.X.shape[1]) if start.prior.mean is None else start.prior.mean
             loadings = np.column_stack([loadings, mean[kept] / variances.constant])
@@ -136,7 +143,10 @@ def fit_point_estimate(
         fit = begin(solver, variances, sources, _as_weights(start, kept, solver, residual), loadings)
     held = N_HELD if start is None else 0
     course = alternate(solver, variances, fit, n_held=held, max_iter=max_iter, tol=tol, advance=advance)
-    return _expand(course, variances, kept, data.X.shape[1], level, intercept_variance)
+    learnt = _expand(course, variances, kept, data.X.shape[1], level, intercept_variance)
+    if shared_mean and not has_mean:
+        learnt = learnt._replace(prior=learnt.prior._replace(mean=np.zeros(data.X.shape[1])))
+    return learnt
 
 
 def fit_point_task(

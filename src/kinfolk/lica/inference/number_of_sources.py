@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kinfolk.lica.inference.eb import Noise, fit_alone, fit_empirical_bayes
+from kinfolk.lica.inference.eb import SHARE, Noise, fit_alone, fit_empirical_bayes
 from kinfolk.lica.inference.expectation import Family
 from kinfolk.lica.inference.held_out import Fold, make_folds, thin
 from kinfolk.lica.model.data import LinearTasks, Link
@@ -24,7 +24,7 @@ from kinfolk.lica.model.fitted import Choice, Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE
 from kinfolk.lica.model.task_posterior import predictive_moments
 
-_MOST_ROWS = 400  # rows a task that a choice looks at
+MOST_ROWS = 400  # rows a task that a choice looks at
 _PATIENCE = 2  # numbers in a row that predict worse than the best so far
 _MAX_ITER, _TOLERANCE = 40, 3e-4  # of the fits that are compared
 
@@ -39,6 +39,8 @@ def choose_n_sources(
     shared_mean: bool = False,
     shared_intercepts: bool = False,
     intercept_variance: float = INTERCEPT_VARIANCE,
+    scale: float = 1.0,
+    share: float = SHARE,
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Choice:
@@ -54,7 +56,7 @@ def choose_n_sources(
         Numbers to try, from few to many, until two in a row are worse than the best. By default 1, 2, 3, 4 and so on in
         growing steps up to half the number of tasks. A source for which tasks have no use is shrunk to nothing, so
         that none at all need not be tried.
-    noise, sources, shared_mean, shared_intercepts, intercept_variance
+    noise, sources, shared_mean, shared_intercepts, intercept_variance, scale, share
         As for ``fit_empirical_bayes``.
     seed : int
         Of the split.
@@ -73,13 +75,13 @@ def choose_n_sources(
     >>> choice.n_sources, choice.tried[:2]
     (1, (1, 2))
     """
-    data = thin(data, _MOST_ROWS, seed)
-    tried = _growing(max(len(data.rows) // 2, 1)) if candidates is None else list(candidates)
+    data = thin(data, MOST_ROWS, seed)
+    tried = growing_numbers(len(data.rows)) if candidates is None else list(candidates)
     folds = [fold._replace(fitted=fold.fitted.compact()) for fold in make_folds(data, seed)]
     if not folds or len(tried) == 1:
         return Choice(tried[0], tuple(tried[:1]), (0.0,))
     settings: dict[str, Any] = {"intercept_variance": intercept_variance, "n_jobs": n_jobs}
-    alone = [fit_alone(fold.fitted, Family(link, sources), **settings) for fold in folds]
+    alone = [fit_alone(fold.fitted, Family(link, sources), scale=scale, **settings) for fold in folds]
     scores: list[float] = []
     for n_sources in tried:
         score = 0.0
@@ -94,18 +96,20 @@ def choose_n_sources(
                 shared_intercepts=shared_intercepts,
                 max_iter=_MAX_ITER,
                 tol=_TOLERANCE,
+                share=share,
                 alone=without,
                 seed=seed,
                 **settings,
             )
-            score += _score(fold, fit, link)
+            score += log_probability(fold, fit, link)
         scores.append(score)
         if len(scores) - 1 - int(np.argmax(scores)) >= _PATIENCE:
             break
     return Choice(tried[int(np.argmax(scores))], tuple(tried[: len(scores)]), tuple(scores))
 
 
-def _score(fold: Fold, fit: Learnt, link: Link) -> float:
+def log_probability(fold: Fold, fit: Learnt, link: Link) -> float:
+    """Log probability of the rows held out, their weights counted."""
     total = 0.0
     for k, task in enumerate(fit.tasks):
         if len(fold.judged.rows[k]):
@@ -115,8 +119,9 @@ def _score(fold: Fold, fit: Learnt, link: Link) -> float:
     return total
 
 
-def _growing(most: int) -> list[int]:
-    """1, 2, 3, 4, 5, 7, 9, 12, 16, … up to some number."""
+def growing_numbers(n_tasks: int) -> list[int]:
+    """1, 2, 3, 4, 5, 7, 9, 12, 16, … up to half the number of tasks."""
+    most = max(n_tasks // 2, 1)
     numbers = [1]
     while numbers[-1] < most:
         numbers.append(min(max(numbers[-1] + 1, round(numbers[-1] * 1.33)), most))
