@@ -255,3 +255,9 @@ def test_a_number_of_rows_that_is_none_is_refused(n_rows):
     model = BayesNets().fit(TABLES["s"])
     with pytest.raises(ValueError, match=f"n_rows.*{n_rows}"):
         model.sample(n_rows)
+
+
+def test_penalties_of_pairs_of_more_tasks_than_can_be():
+    many = dict.fromkeys(range(13), TABLES["s"])
+    message = refusal(many, prior="paired", penalty=0.5, task_penalty={(0, 1): 0.9})
+    says(message, "task_penalty", "13 tasks", "at most 12", "exponentially")

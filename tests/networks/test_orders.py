@@ -1,6 +1,6 @@
 """The search over orders of variables, against the same greedy choice of parents by hand and all orders of four."""
 
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -10,8 +10,27 @@ from kinfolk.networks.inference.orders import search_orders
 from kinfolk.networks.model.data import lay_out
 from kinfolk.networks.model.family_scores import make_problem
 from kinfolk.networks.model.network import Constraints
+from kinfolk.networks.model.priors import joint_prior, no_sharing
 from kinfolk.networks.model.scores import CRITERIA
-from tests.networks.oracle import as_frame, is_acyclic, log_family, random_cards, random_dag, random_rows
+from tests.networks.oracle import (
+    Scorer,
+    Task,
+    as_frame,
+    edit_penalty,
+    is_acyclic,
+    log_family,
+    no_rules,
+    paired_penalty,
+    random_cards,
+    random_dag,
+    random_rows,
+    related_rows,
+)
+
+
+def search_one(problem, start, odds, n_disturbed):
+    found = search_orders(problem, no_sharing(1, odds), np.array([0]), start[None], n_disturbed)
+    return found._replace(adjacency=found.adjacency[0])
 
 
 def greedy(codes, cards, order, odds, required):
@@ -56,7 +75,7 @@ def test_the_end_is_the_greedy_structure_of_an_order_in_which_no_variable_has_a_
     for seed in range(4):
         codes, cards, odds, problem = make(seed, 5, n_required=n_required)
         required = problem.constraints.required
-        found = search_orders(problem, 0, required, odds, 0)
+        found = search_one(problem, required, odds, 0)
         ends = [
             order
             for order in permutations(range(5))
@@ -78,7 +97,7 @@ def test_disturbed_often_enough_it_finds_the_best_of_all_orders_of_four():
         codes, cards, odds, problem = make(10 + seed, 4)
         none = problem.constraints.required
         best = max(greedy(codes, cards, order, odds, none)[1] for order in permutations(range(4)))
-        found = search_orders(problem, 0, none, odds, 30)
+        found = search_one(problem, none, odds, 30)
         assert found.score == pytest.approx(best, abs=1e-8)
 
 
@@ -90,7 +109,7 @@ def test_forbidden_arcs_limits_and_absent_variables_are_kept_to():
     present = np.array([[True, True, False, True, True, True]])
     rules = Constraints(~never, np.zeros((6, 6), dtype=bool), 1)
     problem = make_problem(lay_out([codes], cards, present), CRITERIA["k2"], 1.0, rules)
-    found = search_orders(problem, 0, np.zeros((6, 6), dtype=bool), np.zeros((6, 6)), 5)
+    found = search_one(problem, np.zeros((6, 6), dtype=bool), np.zeros((6, 6)), 5)
     assert found.adjacency.any()
     assert not (found.adjacency & never).any()
     assert not found.adjacency[2].any()
@@ -110,3 +129,60 @@ def test_it_is_what_an_estimator_begins_with_by_default_whatever_the_score_and_t
         assert default.log_score_ == named.log_score_ >= plain.log_score_ - 1e-8
     one_climb = BayesNets(tabu=0, random_state=0).fit(frame)
     assert one_climb.log_score_ == BayesNets(tabu=0, search="climb", random_state=0).fit(frame).log_score_
+
+
+def greedy_together(scorer, order):
+    """Structures of all tasks by the same greedy choice, of every variable before and every subset of tasks."""
+    k, n = len(scorer.tasks), len(scorer.cards)
+    structures = np.zeros((k, n, n), dtype=bool)
+    total = scorer.total(structures)
+    for place, v in enumerate(order):
+        while True:
+            changes = []
+            for p in order[:place]:
+                who = scorer.who(*sorted((p, v)))
+                for flips in product([False, True], repeat=len(who)):
+                    if any(flips):
+                        changed = structures.copy()
+                        changed[np.array(who)[list(flips)], p, v] ^= True
+                        changes.append((scorer.total(changed), changed))
+            best = max(changes, key=lambda change: change[0], default=(-np.inf, None))
+            if best[0] <= total + 1e-8:
+                break
+            total, structures = best
+    return structures, total
+
+
+@pytest.mark.parametrize("prior", ["edit", "paired"])
+def test_with_a_joint_prior_it_finds_the_best_of_all_orders_that_tasks_can_have_in_common(prior):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        cards, k, strength, odds = random_cards(rng, 4, 3), 3, 1.5, -1.0
+        tables = related_rows(rng, k, cards, 50)
+        here = [(0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 3)] if seed == 2 else [(0, 1, 2, 3)] * k
+        rules = no_rules(4)._replace(arcs=np.full((4, 4), odds))
+        penalty = edit_penalty(strength) if prior == "edit" else paired_penalty(strength, k)
+        exponent = 1 / (1 + (k - 1) * (1 - np.exp(-strength)))
+        tasks = [Task(*own) for own in zip(tables, here, strict=True)]
+        scorer = Scorer(tasks, cards, rules, penalty=penalty, exponent=lambda t, i, j, e=exponent: e)
+        present = np.array([[v in its for v in range(4)] for its in here])
+        problem = make_problem(lay_out(tables, cards, present), CRITERIA["bdeu"], 1.0, Constraints(*rules[:3]))
+        believed = joint_prior(prior, np.full((4, 4), strength), k, rules.arcs, {})
+        found = search_orders(problem, believed, np.arange(k), np.zeros((k, 4, 4), dtype=bool), 30)
+        assert scorer.total(found.adjacency) == pytest.approx(found.score, abs=1e-8)
+        best = max(greedy_together(scorer, order)[1] for order in permutations(range(4)))
+        assert found.score == pytest.approx(best, abs=1e-7)
+
+
+def test_a_joint_search_through_orders_ends_higher_than_one_without_on_some_tables():
+    gains = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        cards = np.full(7, 2)
+        frames = dict(enumerate(as_frame(rows, cards) for rows in related_rows(rng, 3, cards, 100)))
+        scores = [
+            BayesNets(search=search, penalty=0.8, tabu=3, random_state=0).fit(frames).log_score_
+            for search in ("climb", "orders")
+        ]
+        gains.append(scores[1] - scores[0])
+    assert max(gains) > 0.1

@@ -9,6 +9,8 @@ import pytest
 from kinfolk.networks.model.data import lay_out
 from kinfolk.networks.model.equivalence import same_class
 from kinfolk.networks.model.families import family_gains, room_to_count
+from kinfolk.networks.model.family_scores import make_problem
+from kinfolk.networks.model.network import Constraints
 from kinfolk.networks.model.scores import CRITERIA
 from tests.networks.oracle import is_acyclic, log_family, random_cards, random_dag, random_rows
 
@@ -234,3 +236,12 @@ def test_structures_that_no_data_can_tell_apart_score_the_same(n, n_dags, score)
         totals = [total for total, _ in members]
         assert max(totals) - min(totals) < 1e-9
         assert all(same_class(members[0][1], other) for _, other in members)
+
+
+@pytest.mark.parametrize(("n_tasks", "n"), [(1, 5), (1, 724), (40, 200), (100, 724)])
+def test_what_is_remembered_of_families_stays_within_its_bound(n_tasks, n):
+    cases = lay_out([np.zeros((2, n), dtype=np.int32)] * n_tasks, np.full(n, 2))
+    rules = Constraints(~np.eye(n, dtype=bool), np.zeros((n, n), dtype=bool), n)
+    scores = make_problem(cases, CRITERIA["bdeu"], 1.0, rules).scores
+    assert scores.child.shape[1] >= 1
+    assert scores.gains.nbytes <= 256 * 2**20

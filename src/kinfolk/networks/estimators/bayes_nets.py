@@ -38,8 +38,11 @@ from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar, progress_wanted
 from kinfolk.tasks.frames import make_frame
 
-# How often orders of variables are disturbed, in the searches of all tasks together.
-_ORDERS = 10
+# How often orders of variables are disturbed, in the searches of all tasks together, and how often times their number
+# where variables are many.
+_ORDERS, _ORDERS_TIMES_VARIABLES = 10, 1000
+# Most tasks with penalties of their own for pairs of tasks: their best states are found by branch and bound.
+_MOST_BOUNDED = 12
 _CHOICES = {
     "sharing": ("joint", "none", "identical", "pooled"),
     "prior": ("edit", "paired"),
@@ -77,9 +80,11 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         How often the best structures are disturbed and searched from again; ``restarts=0, tabu=0`` is one plain climb.
     search : {"auto", "orders", "classes", "climb"}, default="auto"
         Where the search of a single structure begins: at what a search over orders of the variables finds from
-        ``start``, disturbed ten times over all tasks; at what a greedy search over equivalence classes (GES) finds; or
-        at ``start`` itself. Classes need "bdeu" or "bic", a ``structure_prior`` that is the same for all arcs, and no
-        required or forbidden ones and no tiers. "auto" is "orders", unless a plain climb is asked for.
+        ``start``, disturbed ten times over all tasks, less often with more than 100 variables; at what a greedy search
+        over equivalence classes (GES) finds; or at ``start`` itself. With "orders", a joint search goes on from an
+        order that all tasks have in common, too. Classes need "bdeu" or "bic", a ``structure_prior`` that is the same
+        for all arcs, and no required or forbidden ones and no tiers. "auto" is "orders", unless a plain climb is asked
+        for.
     start : graph, list of arcs, or mapping from tasks to these, optional
         Structures to begin with; empty ones by default.
     required, forbidden : list of arcs, optional
@@ -103,6 +108,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         Penalties δ of pairs of variables, where they differ from ``penalty``; factors on λ where that is "learn".
     task_penalty : mapping, optional
         Penalties δ of pairs of tasks, where they differ from ``penalty`` (Paired prior, and a number as ``penalty``).
+        The time of a step then grows exponentially with the number of tasks at worst; more than 12 are refused.
     tables : {"independent", "shared"}, default="independent"
         Whether tables are learnt for each task by itself, or with a hierarchical prior that lets tasks borrow rows.
     missing : {"error", "em"}, default="error"
@@ -138,6 +144,11 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         With ``penalty="validate"``: mean log likelihood of the rows held out, for each value of the grid.
     arc_confidence_ : frame
         With ``bootstrap``: how often each arc of each task was found in resamples.
+
+    Notes
+    -----
+    Searches hold about 50 bytes for each pair of variables and task, 40 for each row and variable, and at most 256 MiB
+    of remembered scores, however many variables and tasks there are.
 
     References
     ----------
@@ -314,7 +325,12 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
     def _hyper_and_options(self, received: Received) -> tuple[Hyper, Options]:
         data, tasks = received.data, received.known.tasks.tolist()
         validation = float(self.validation) if self._validates(received) else 0.0
-        plain = not (self.tabu or self.restarts)
+        plain, n = not (self.tabu or self.restarts), len(data.variables)
+        if self.task_penalty and len(tasks) > _MOST_BOUNDED:
+            raise ValueError(
+                f"task_penalty: there are {len(tasks)} tasks, and at most {_MOST_BOUNDED} can be, since time grows "
+                "exponentially with them: give one penalty for all"
+            )
         check_costs(self.prior, self.costs or {})
         learnt = self.penalty in ("learn", "validate")
         base = 1.0 if learnt else strength(float(self.penalty))
@@ -337,7 +353,9 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             constraints=constraints,
             log_odds=structure_log_odds(self.structure_prior, data.variables),
             starts=make_starts(self.start, tasks, data.present, data.variables, constraints),
-            effort=Effort(int(self.tabu), int(self.restarts), max(5, len(data.variables) // 4), _ORDERS),
+            effort=Effort(
+                int(self.tabu), int(self.restarts), max(5, n // 4), min(_ORDERS, _ORDERS_TIMES_VARIABLES // n)
+            ),
             first=self.search if self.search != "auto" else "climb" if plain else "orders",
             share_tables=self.tables == "shared",
             validation=validation,

@@ -1,10 +1,18 @@
-"""Search over orders of one task's variables (Teyssier and Koller 2005), one variable at a time to its best place.
+"""Search over orders of variables (Teyssier and Koller 2005), one variable at a time to its best place.
 
 Given an order, every variable takes parents from those before it, one by one, each time the change that gains most, as
 long as any does: greedy, but no cycle can close, so that no variable waits for another. Moving one variable through the
 whole order asks for each other variable's parents with it and without it, and the sums over the order say where it is
 best (Andrews et al. 2023, who call it the best order score search). The best order is then disturbed, and searched from
-again. Columns of gains are remembered (``family_scores``), so that most questions cost a look.
+again.
+
+Most of these questions need no answer. Of every variable it is remembered which others were ever taken up on the way to
+its parents, and by how much each other fell short of being taken up instead (its ``surplus``, then below zero). To take
+a variable away that was never taken up, or to add one that would never have been, leaves the way as it is.
+
+Several tasks with a joint prior have one order: a step then changes the arc between two variables in any subset of the
+tasks, the best by the prior's own rule (``joint_states``), and the sums are joint log posteriors. Structures that point
+opposite ways in different tasks are left to the climb that comes after.
 
 References
 ----------
@@ -23,10 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
+from kinfolk.networks.inference.joint_states import best_states, cost_of
 from kinfolk.networks.model.bits import among, include
 from kinfolk.networks.model.family_scores import TIE, Found, Problem, Questions, answer, ask, clear, no_questions
-from kinfolk.networks.model.kernels import int64, spliced
-from kinfolk.networks.model.network import Adjacency, topological_order
+from kinfolk.networks.model.kernels import inner, int64, spliced
+from kinfolk.networks.model.network import Adjacency, Structures, topological_order
+from kinfolk.networks.model.priors import Prior
 
 Whole = NDArray[np.int64]
 
@@ -34,41 +44,57 @@ Whole = NDArray[np.int64]
 _ITSELF, _WITH, _WITHOUT = 0, 1, 2
 
 
-class Space(NamedTuple):
-    """What a search of one task writes into.
+class Ways(NamedTuple):
+    """Of every variable, how it came to its parents: its score, what was ever taken up, what nearly was.
 
-    ``odds[p, v]`` is what the arc p → v adds to the log prior. Of the variable that is moved: the ``others`` in their
-    order; and ``scores`` at every place, of the variable itself, of the other there with it before that, and without.
-    ``before`` and ``tried`` tell which variables may be parents, and which were taken up on the way.
+    ``surplus[v, u]`` is the most by which u's gain exceeded that of the change made, over the steps on which u was no
+    parent of v in some task; −inf where it might never be one. The last row is for ways that are only tried.
     """
 
-    task: Whole
-    odds: NDArray[np.float64]
-    others: Whole
-    scores: NDArray[np.float64]
-    before: NDArray[np.bool_]
+    score: NDArray[np.float64]
+    surplus: NDArray[np.float64]
     tried: NDArray[np.bool_]
 
 
-def search_orders(
-    problem: Problem,
-    task: int,
-    start: Adjacency,
-    log_odds: NDArray[np.float64],
-    n_disturbed: int,
-) -> Found:
-    """Search from the order of one structure, then as often as asked from the best order disturbed.
+class Space(NamedTuple):
+    """What a search of some tasks, ``members``, writes into.
+
+    ``present`` tells which variables any of them has. Of the variable that is moved: the ``others`` in their order;
+    ``scores`` at every place, of the variable itself, of the other there with it before that, and without; whether the
+    two differ. ``before`` tells which variables may be parents. The rest is of the pair that is looked at: tasks that
+    have it, their states, what these gain and cost.
+    """
+
+    members: Whole
+    present: NDArray[np.bool_]
+    others: Whole
+    place: Whole
+    scores: NDArray[np.float64]
+    changes: NDArray[np.bool_]
+    before: NDArray[np.bool_]
+    who: Whole
+    tasks: Whole
+    current: Whole
+    states: Whole
+    gains: NDArray[np.float64]
+    chosen_who: Whole
+    chosen: Whole
+    penalties: NDArray[np.float64]
+
+
+def search_orders(problem: Problem, prior: Prior, members: Whole, start: Structures, n_disturbed: int) -> Found:
+    """Search from the order of given structures of some tasks, then as often as asked from the best order disturbed.
 
     Parameters
     ----------
     problem : Problem
         Cases, score and constraints.
-    task : int
-        Which task.
-    start : bool ndarray
-        A structure with all required arcs; the variables' order in it is the first.
-    log_odds : ndarray of shape (n_variables, n_variables)
-        What every arc adds to the log prior of a structure.
+    prior : Prior
+        Of the tasks' structures together.
+    members : int array
+        Which tasks.
+    start : bool array of shape (n_members, n_variables, n_variables)
+        Structures with all required arcs; the variables' order in them, or its mean, is the first.
     n_disturbed : int
         How often a fifth of the variables are moved to random places, and all of them searched again. The places are
         the same in every search: what is found hangs on the rows alone.
@@ -76,21 +102,42 @@ def search_orders(
     Returns
     -------
     Found
-        The structure of the best order, its score, and how often a variable was looked at.
+        The structures of the best order, their score, and how often a variable was looked at.
     """
-    n = len(start)
-    present, required = problem.cases.present[task], problem.constraints.required
-    best_order = np.array([v for v in topological_order(start) if present[v]], dtype=np.int64)
-    questions = no_questions(1, problem.cases)
-    no, nothing = np.zeros((2, n), dtype=np.bool_), np.zeros((3, n))
-    space = Space(np.full(1, task), log_odds, np.zeros(n, dtype=np.int64), nothing, no[0], no[1])
+    k, n = start.shape[:2]
+    required = problem.constraints.required
+    here = problem.cases.present[members]
+    present = here.any(axis=0)
+    ranks = np.mean([np.argsort(topological_order(structure)) for structure in start], axis=0)
+    in_order = np.argsort(ranks, kind="stable")
+    best_order = _held_to(in_order[present[in_order]], required)
+    questions = no_questions(k, problem.cases)
+    ways = Ways(np.zeros(n + 1), np.zeros((n + 1, n)), np.zeros((n + 1, n), dtype=np.bool_))
+    whole = np.zeros((7, max(n, k)), dtype=np.int64)
+    space = Space(
+        members=members,
+        present=present,
+        others=whole[0],
+        place=whole[1],
+        scores=np.zeros((3, n)),
+        changes=np.zeros(n, dtype=np.bool_),
+        before=np.zeros(n, dtype=np.bool_),
+        who=whole[2],
+        tasks=whole[3],
+        current=whole[4],
+        states=whole[5],
+        gains=np.zeros((k, 3)),
+        chosen_who=whole[6],
+        chosen=np.zeros(k, dtype=np.int64),
+        penalties=np.zeros(n),
+    )
     rng = np.random.default_rng(n)
-    best, best_score, n_turns = np.zeros((n, n), dtype=bool), -np.inf, 0
+    best, best_score, n_turns = np.zeros((k, n, n), dtype=bool), -np.inf, 0
     for turn in range(1 + n_disturbed if len(best_order) > 1 else 1):
-        order, found = best_order.copy(), np.zeros((n, n), dtype=bool)
+        order, found = best_order.copy(), np.zeros((k, n, n), dtype=bool)
         if turn:
             order = _disturbed(order, required, rng)
-        score, taken = _settle(problem, questions, space, order, found)
+        score, taken = _settle(problem, questions, prior, space, ways, order, found)
         n_turns += taken
         if score > best_score + TIE:
             best, best_score, best_order = found, score, order
@@ -104,61 +151,100 @@ def _disturbed(order: Whole, required: Adjacency, rng: np.random.Generator) -> W
     moved = order.tolist()
     for old, new in places:
         moved.insert(new, moved.pop(old))
-    if required.any():
-        waiting, moved = moved, []
-        while waiting:
-            moved.append(next(v for v in waiting if not required[waiting, v].any()))
-            waiting.remove(moved[-1])
-    return np.array(moved, dtype=np.int64)
+    return _held_to(np.array(moved, dtype=np.int64), required)
+
+
+def _held_to(order: Whole, required: Adjacency) -> Whole:
+    """The same order but for required parents, which come before their children."""
+    if not required.any():
+        return order
+    waiting, held = order.tolist(), []
+    while waiting:
+        held.append(next(v for v in waiting if not required[waiting, v].any()))
+        waiting.remove(held[-1])
+    return np.array(held, dtype=np.int64)
 
 
 @compiled
 def _settle(
-    problem: Problem, questions: Questions, space: Space, order: Whole, adjacency: NDArray[np.bool_]
+    problem: Problem,
+    questions: Questions,
+    prior: Prior,
+    space: Space,
+    ways: Ways,
+    order: Whole,
+    adjacency: NDArray[np.bool_],
 ) -> tuple[float, int]:
-    """Move every variable to its best place, in turn, until all have stayed; write the structure of the order found."""
-    n, before, others = len(adjacency), space.before, space.others
-    present, required = problem.cases.present[space.task[0]], problem.constraints.required
-    n_turns, n_stayed, total = 0, 0, 0.0
-    while n_stayed <= n:
-        # The last turn moves nothing, and writes.
-        writing, v = n_stayed == n, n_turns % n
+    """Move every variable to its best place, in turn, until all have stayed; write the structures of that order."""
+    k, n = adjacency.shape[0], adjacency.shape[1]
+    before, others, place_of, changes = space.before, space.others, space.place, space.changes
+    required, spare = problem.constraints.required, int64(n)
+    for v in range(n):
+        before[v] = False
+    for place in range(len(order)):
+        place_of[order[place]] = place
+        _take_way(problem, questions, prior, space, ways, order[place], order[place])
+        before[order[place]] = True
+    n_turns, n_stayed = 0, 0
+    while n_stayed < n:
+        v = n_turns % n
         n_turns += 1
         n_stayed += 1
-        if not (writing or present[v]):
+        if not space.present[v]:
             continue
-        now, n_others = 0, 0
+        now, n_others = place_of[v], 0
         for place in range(len(order)):
             before[order[place]] = False
-            if order[place] == v and not writing:
-                now = place
-            else:
+            if place != now:
                 others[n_others] = order[place]
                 n_others += 1
+        _take_way(problem, questions, prior, space, ways, v, spare)
         for place in range(len(order)):
-            for who in range(_WITHOUT if writing else 0, 1 + (_WITHOUT if place < n_others else _ITSELF)):
-                child = v if who == _ITSELF else others[place]
-                # What was never taken up is not missed.
-                if who == _WITHOUT and not (writing or space.tried[v] or required[v, child]):
-                    space.scores[_WITHOUT, place] = space.scores[_WITH, place]
-                    continue
-                if not writing:
-                    before[v] = who == _WITH
-                space.scores[who, place] = _best_parents(problem, questions, space, child)
-                if writing:
-                    for p in range(n):
-                        adjacency[p, child] = among(questions.parents, int64(0), p)
+            space.scores[_ITSELF, place] = ways.score[spare]
             if place < n_others:
                 before[others[place]] = True
+                # One more may come before it, which need not make a difference.
+                if required[others[place], v] or ways.surplus[spare, others[place]] > -TIE:
+                    _take_way(problem, questions, prior, space, ways, v, spare)
+        for place in range(n_others):
+            before[others[place]] = False
         total = 0.0
         for place in range(n_others):
-            total += space.scores[_WITHOUT if writing else _WITH, place]
-        if not writing:
-            place = _best_place(space.scores, total, now, len(order))
-            if place != now:
-                n_stayed = 0
-                for a in range(len(order)):
-                    order[a] = others[a] if a < place else v if a == place else others[a - 1]
+            child = others[place]
+            space.scores[_WITH, place] = space.scores[_WITHOUT, place] = ways.score[child]
+            ahead = place_of[child] < now
+            changes[child] = ways.surplus[child, v] > -TIE if ahead else required[v, child] or ways.tried[child, v]
+            if changes[child]:
+                before[v] = ahead
+                _take_way(problem, questions, prior, space, ways, child, spare)
+                space.scores[_WITH if ahead else _WITHOUT, place] = ways.score[spare]
+                before[v] = False
+            before[child] = True
+            total += space.scores[_WITH, place]
+        place = _best_place(space.scores, total, now, len(order))
+        if place == now:
+            continue
+        n_stayed = 0
+        for a in range(len(order)):
+            order[a] = others[a] if a < place else v if a == place else others[a - 1]
+            place_of[order[a]] = a
+            before[order[a]] = False
+        for a in range(len(order)):
+            between = min(now, place) <= a <= max(now, place)
+            if between and (order[a] == v or changes[order[a]]):
+                _take_way(problem, questions, prior, space, ways, order[a], order[a])
+            before[order[a]] = True
+    for v in range(n):
+        before[v] = False
+    total = 0.0
+    for place in range(len(order)):
+        v = order[place]
+        _take_way(problem, questions, prior, space, ways, v, spare)
+        total += ways.score[spare]
+        for m in range(k):
+            for p in range(n):
+                adjacency[m, p, v] = among(questions.parents, m, p)
+        before[v] = True
     return total, n_turns
 
 
@@ -173,42 +259,105 @@ def _best_place(scores: NDArray[np.float64], total: float, now: int, n: int) -> 
         if value > best + TIE:
             best, best_place = value, place
         # One place further on, one more does without it.
-        total += scores[_WITHOUT, place] - scores[_WITH, place]
+        if place < n - 1:
+            total += scores[_WITHOUT, place] - scores[_WITH, place]
     return best_place if best > here + TIE else now
 
 
-@spliced
-def _best_parents(problem: Problem, questions: Questions, space: Space, v: int) -> float:
-    """Choose a variable's parents from those before it, greedily; they stand in the first question. Return the score.
+@inner
+def _take_way(problem: Problem, questions: Questions, prior: Prior, space: Space, ways: Ways, v: int, row: int) -> None:
+    """Choose a variable's parents in all tasks from those before it, greedily; they stand in the questions.
 
-    Where a required parent is not before it, the score is −inf.
+    How that went is written into a row of ``ways``. Where a required parent is not before it, the score is −inf.
     """
-    task, n, before, required = space.task[0], len(space.before), space.before, problem.constraints.required
-    parents, odds = questions.parents, space.odds
-    prior, ended, first = 0.0, False, int64(0)
-    for w in range(parents.shape[1]):
-        parents[0, w] = np.uint64(0)
+    k, n, before, required = len(space.members), len(space.before), space.before, problem.constraints.required
+    parents, present, who, tasks, current = (
+        questions.parents,
+        problem.cases.present,
+        space.who,
+        space.tasks,
+        space.current,
+    )
+    states, gains, penalties, chosen, chosen_who = (
+        space.states,
+        space.gains,
+        space.penalties,
+        space.chosen,
+        space.chosen_who,
+    )
+    surplus, tried = ways.surplus, ways.tried
+    believed, ended = 0.0, False
     for p in range(n):
-        space.tried[p] = False
-        if required[p, v] and problem.cases.present[task, p]:
-            include(parents, first, p)
-            prior += odds[p, v] if before[p] else -np.inf
+        surplus[row, p], tried[row, p], penalties[p] = -np.inf, False, 0.0
+    for m in range(k):
+        task = space.members[m]
+        for w in range(parents.shape[1]):
+            parents[m, w] = np.uint64(0)
+        for p in range(n):
+            if required[p, v] and present[task, p] and present[task, v]:
+                include(parents, m, p)
+                believed += prior.exponent[task] * prior.log_odds[p, v] if before[p] else -np.inf
     while not ended:
         clear(questions)
-        ask(problem.scores, questions, task, v)
+        for m in range(k):
+            if present[space.members[m], v]:
+                ask(problem.scores, questions, space.members[m], v)
+            else:
+                questions.score[m], questions.answered[m] = 0.0, True
+                questions.n[0] += 1
         if questions.n_open[0]:
             answer(problem, questions)
-        best, best_p, sign = TIE, int64(-1), 0.0
-        for p in range(n):
-            if before[p]:
-                inside = among(parents, first, p)
-                change = -1.0 if inside else 1.0
-                gain = questions.gains[0, p] + change * odds[p, v]
-                if gain > best and not (inside and required[p, v]):
-                    best, best_p, sign = gain, p, change
+        best, best_p, n_chosen = TIE, int64(-1), 0
+        # First those that may be taken up; then, by how much the others would have exceeded the best of them.
+        for outside in range(2):
+            for p in range(n):
+                if before[p] == (outside == 1) or p == v:
+                    continue
+                n_who, ceiling = 0, penalties[p]
+                for m in range(k):
+                    task = space.members[m]
+                    if not (present[task, p] and present[task, v]):
+                        continue
+                    inside = among(parents, m, p)
+                    odds = prior.exponent[task] * prior.log_odds[p, v]
+                    gain = questions.gains[m, p] + (-odds if inside else odds)
+                    if inside and required[p, v]:
+                        gain = -np.inf
+                    gains[n_who, 0] = gain if inside else 0.0
+                    gains[n_who, 1] = 0.0 if inside else gain
+                    gains[n_who, 2] = -np.inf
+                    ceiling += max(gain, 0.0) if k > 1 else gain
+                    who[n_who], tasks[n_who], current[n_who] = m, task, inside
+                    n_who += 1
+                if n_who == 0:
+                    continue
+                if outside:
+                    surplus[row, p] = max(surplus[row, p], ceiling - best)
+                    continue
+                if ceiling <= best:
+                    continue
+                gain = penalties[p] + best_states(
+                    prior, tasks[:n_who], gains[:n_who], current[:n_who], p, v, states[:n_who]
+                )
+                if gain > best:
+                    best, best_p, n_chosen = gain, p, n_who
+                    for a in range(n_who):
+                        chosen[a], chosen_who[a] = states[a], who[a]
         ended = best_p < 0
         if not ended:
-            space.tried[best_p] = True
-            prior += sign * odds[best_p, v]
-            parents[0, best_p >> 6] ^= np.uint64(1) << np.uint64(best_p & 63)
-    return float(questions.score[0] + prior)
+            tried[row, best_p] = True
+            for a in range(n_chosen):
+                m = chosen_who[a]
+                tasks[a] = space.members[m]
+                if among(parents, m, best_p) != (chosen[a] == 1):
+                    odds = prior.exponent[tasks[a]] * prior.log_odds[best_p, v]
+                    believed += odds if chosen[a] == 1 else -odds
+                    parents[m, best_p >> 6] ^= np.uint64(1) << np.uint64(best_p & 63)
+            if n_chosen > 1:
+                penalties[best_p] = cost_of(prior, tasks[:n_chosen], chosen[:n_chosen], best_p, v)
+    total = believed
+    for m in range(k):
+        total += questions.score[m]
+    for p in range(n):
+        total -= penalties[p]
+    ways.score[row] = total

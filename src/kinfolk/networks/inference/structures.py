@@ -145,6 +145,7 @@ def _learn_given_odds(options: Options, hyper: Hyper, data: Data, seed: int) -> 
         return max(tried, key=lambda one: one[1])[0]
     prior = joint_prior(options.prior, hyper.strengths, n_tasks, options.log_odds, options.costs, hyper.task_strengths)
     found = learn_together(problem, prior, ends, options.effort, joint_seed)
+    found = _through_orders(options, problem, prior, found, joint_seed)
     return Outcome(found.adjacency, found.score, float(hyper.strengths.max()))
 
 
@@ -180,6 +181,15 @@ def learn_together(problem: Problem, prior: Prior, starts: list[Structures], eff
     return best
 
 
+def _through_orders(options: Options, problem: Problem, prior: Prior, best: Found, seed: int) -> Found:
+    """Search over orders that all tasks have in common, and from what that finds again; the better of the two ends."""
+    members = np.arange(len(best.adjacency))
+    if options.first != "orders":
+        return best
+    found = search_orders(problem, prior, members, best.adjacency, options.effort.orders // len(members))
+    return learn_together(problem, prior, [best.adjacency, found.adjacency], options.effort, seed)
+
+
 def _better_starts(options: Options, odds: float, problem: Problem, alone: Prior) -> Structures:
     """A structure for each task to begin the last search with: what ``options.first`` finds from the given one."""
     tasks = range(len(problem.cases.n_rows))
@@ -190,8 +200,8 @@ def _better_starts(options: Options, odds: float, problem: Problem, alone: Prior
         if options.first == "classes":
             return search_class(problem, t, start if start.any() else None, odds).adjacency
         climbed = climb(problem, alone, np.array([t]), start[None], 0)
-        found = search_orders(problem, t, climbed.adjacency[0], options.log_odds, n_disturbed)
-        return found.adjacency if found.score > climbed.score + TIE else climbed.adjacency[0]
+        found = search_orders(problem, alone, np.array([t]), climbed.adjacency, n_disturbed)
+        return (found if found.score > climbed.score + TIE else climbed).adjacency[0]
 
     if options.first == "climb":
         return options.starts
@@ -259,7 +269,9 @@ def _learn_with_strength(
         prior = joint_prior(options.prior, strength * factors, n_tasks, options.log_odds, options.costs)
         found = learn_together(problem, prior, [structures], options.effort, seed)
         if np.array_equal(found.adjacency, structures):
-            break
+            found = _through_orders(options, problem, prior, found, seed)
+            if np.array_equal(found.adjacency, structures):
+                break
         structures = found.adjacency
     else:
         _warn_unsettled("the penalty's strength", "penalty")

@@ -21,14 +21,16 @@ from kinfolk.networks.model.scores.criterion import Criterion
 # Gains closer than this are ties. Structures that encode the same independences have the same score but for rounding,
 # and rounding must not choose between them: the table's first pair of variables wins, then the first state.
 TIE = 1e-8
-_MEMORY = 128 * 2**20
-_MOST_SLOTS = 1 << 13
+# What all remembered gains may take, in bytes, and how many families of one task are remembered at most.
+_MEMORY = 256 * 2**20
+_MOST_SLOTS = 1 << 16
 
 
 class FamilyScores(NamedTuple):
     """Score and gains of (task, child, parents), each in the one slot that its hash names; a newer replaces an older.
 
-    Memory is bounded whatever a search does. Tasks have slots of their own, so that threads may search different tasks.
+    Memory is bounded, by ``_MEMORY`` for all tasks together, whatever a search does. Tasks have slots of their own, so
+    that threads may search different tasks.
     """
 
     child: NDArray[np.int32]
@@ -79,9 +81,7 @@ def make_problem(
 ) -> Problem:
     """Set up a search; ``n_rows`` is what the score takes for every task's number of rows, if not that number."""
     n_tasks, n = cases.present.shape
-    slots = 4 * n
-    while slots < _MOST_SLOTS and 2 * slots * n * n_tasks * 8 <= _MEMORY:
-        slots *= 2
+    slots = max(1, min(_MOST_SLOTS, _MEMORY // (8 * n * n_tasks)))
     scores = FamilyScores(
         child=np.full((n_tasks, slots), -1, dtype=np.int32),
         parents=np.zeros((n_tasks, slots, -(-n // 64)), dtype=np.uint64),
