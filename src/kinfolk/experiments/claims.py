@@ -67,9 +67,16 @@ def run_all(
 
 
 def page_of(folder: Path) -> str:
-    """The page of what earlier runs left in a folder; nothing is run."""
-    found = (folder / f"{name}.json" for name in EXPERIMENTS)
-    return claims_page([json.loads(path.read_text(encoding="utf-8")) for path in found if path.is_file()])
+    """The page of what earlier runs left in a folder; nothing is run, and studies that left nothing are named."""
+    records = []
+    for study in EXPERIMENTS.values():
+        path = folder / f"{study.name}.json"
+        if path.is_file():
+            records.append(json.loads(path.read_text(encoding="utf-8")))
+        else:
+            missing = {"not_run": "no results of it are kept here", "with": _setting(False, 0)}
+            records.append(_described(study) | missing)
+    return claims_page(records)
 
 
 def _setting(quick: bool, seed: int) -> dict[str, Any]:
@@ -87,14 +94,19 @@ def _done(path: Path, setting: Mapping[str, Any]) -> dict[str, Any] | None:
     return record if record.get("with") == setting and record.get("not_run") is None else None
 
 
-def _run(study: Experiment, output: Path, quick: bool, seed: int) -> dict[str, Any]:
+def _described(study: Experiment) -> dict[str, Any]:
     about = study.about
-    record: dict[str, Any] = {
+    return {
         "name": study.name,
         "title": study.title,
         "paper": about.paper,
         "stands_in": about.stands_in,
         "found": list(about.found),
+    }
+
+
+def _run(study: Experiment, output: Path, quick: bool, seed: int) -> dict[str, Any]:
+    record: dict[str, Any] = _described(study) | {
         "not_run": None,
         "commit": _git_commit(),
         "processor": _processor(),

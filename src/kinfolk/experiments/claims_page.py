@@ -55,7 +55,10 @@ def claims_page(records: Iterable[Record]) -> str:
         _paper(number, paper, [claim for claim in claims if claim.paper == paper], known)
         for number, paper in enumerate(dict.fromkeys(claim.paper for claim in claims))
     ]
-    parts += [Section(name, name, _study(record)) for name, record in known.items()]
+    studies = [
+        element("div", element("h3", name), _study(record), id=name, class_="study") for name, record in known.items()
+    ]
+    parts.append(Section("runs", "Studies", joined(*studies)))
     done = [record for record in known.values() if record["not_run"] is None]
     short = sum(bool(record["with"]["quick"]) for record in done)
     said = f"{len(done)} of {len(known)} studies were run{f', {short} of them in their quick form' * bool(short)}."

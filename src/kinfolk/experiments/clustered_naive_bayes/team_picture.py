@@ -33,8 +33,8 @@ def draw_team_picture(everybody: pl.DataFrame, newcomer: pl.DataFrame, model: Cl
     halves: Any = figure.subfigures(1, 2, width_ratios=(1.0, 0.96), wspace=0.03)
     left, right = halves
     curves, kin = left.subplots(2, 2, sharex=True, sharey="row"), right.subplots(2, 1, height_ratios=(2.2, 1.0))
-    _draw_setting(curves[:, 0], everybody, "Everybody is new", "examples of each person")
-    _draw_setting(curves[:, 1], newcomer, "One newcomer, colleagues known", "examples of the newcomer")
+    _draw_setting(curves[:, 0], newcomer, "One newcomer, colleagues known", "examples of the newcomer")
+    _draw_setting(curves[:, 1], everybody, "Everybody is new", "examples of each person")
     for ax, measure in zip(curves[:, 0], ("area under the ROC curve", "log loss"), strict=True):
         ax.set_ylabel(measure, fontsize=10, color=style.ALONE)
     _name_lines(left, curves[0, 0])
