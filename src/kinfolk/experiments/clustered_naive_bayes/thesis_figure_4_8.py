@@ -54,7 +54,7 @@ def study(*, quick: bool = False, seed: int = 0, n_trials: int | None = None) ->
     larger = float(np.mean([gain[n][0] for n in uneven])) > gain[0][0]
     highest = max(gain[n][0] for n in uneven)
     held = (
-        judge(None if abs(gain[0][0]) < gain[0][1] else 0 < gain[0][0] < 0.15),
+        judge(-gain[0][1] < gain[0][0] < max(2 * gain[0][1], 0.05)),
         judge(larger, 2 * len([n for n in clear if n in uneven]) > len(uneven)),
         judge(min(gain[-8][0], gain[8][0]) < highest),
     )
