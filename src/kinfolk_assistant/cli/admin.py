@@ -155,6 +155,27 @@ def erase(
     typer.echo(f"{address} is erased, and so is every model that had learnt from them; the others are fitted anew.")
 
 
+@app.command("new-key")
+def new_key(settings: SettingsFile = None, ledger: LedgerFile = None) -> None:
+    """Make a new key for stored app passwords, seal all of them by it, and take the old keys away.
+
+    Links in mails that were sent before no longer open anything. Stop the server first, or start it anew afterwards.
+    """
+    need_extra()
+    from kinfolk_assistant.delivery.accounts import seal_anew
+    from kinfolk_assistant.delivery.keys import add_key, keep_first_key, read_keys
+
+    key_file = read_settings(settings, ledger).key_file
+    with open_ledger(settings, ledger, new=False) as book:
+        # Killed anywhere in between, both keys are there, and the command can be repeated.
+        add_key(key_file)
+        with book.begin() as session:
+            n = seal_anew(session, read_keys(key_file))
+        keep_first_key(key_file)
+        book.tidy()
+    typer.echo(f"{n} passwords are sealed by a new key in {key_file}. Start the server anew.")
+
+
 @app.command("prune")
 def prune(
     days: Annotated[int, typer.Option(metavar="N", min=SHORTEST_KEPT, help="Keep what is so many days old.")],

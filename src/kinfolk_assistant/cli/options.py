@@ -20,6 +20,7 @@ EXTRA = (
     "cryptography",
     "fastapi",
     "icalendar",
+    "imapclient",
     "jinja2",
     "python_multipart",
     "recurring_ical_events",

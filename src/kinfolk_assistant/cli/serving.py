@@ -12,7 +12,9 @@ from kinfolk_assistant.cli.options import LedgerFile, SettingsFile, need_extra, 
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
+    from kinfolk_assistant.delivery.accounts import Accounts
     from kinfolk_assistant.delivery.configuration import OidcProvider
     from kinfolk_assistant.delivery.keys import Keys
     from kinfolk_assistant.service.assistant import Assistant
@@ -69,11 +71,13 @@ def serve(
     need_extra()
     from importlib.util import find_spec
 
+    from kinfolk_assistant.delivery.accounts import Accounts
     from kinfolk_assistant.delivery.keys import read_keys
     from kinfolk_assistant.delivery.routes import Routes
     from kinfolk_assistant.ledger.store import Ledger
     from kinfolk_assistant.service.assistant import Assistant
     from kinfolk_assistant.service.digest import Digests
+    from kinfolk_assistant.service.mailboxes import Mailboxes
     from kinfolk_assistant.service.visiting import Visits
 
     configuration = read_settings(settings, ledger)
@@ -85,9 +89,11 @@ def serve(
     if configuration.oidc is not None and find_spec("authlib") is None:
         raise ImportError("to sign in at a provider needs authlib, which is not installed: pip install 'kinfolk[oidc]'")
     book = Ledger(configuration.ledger)
-    assistant = Assistant(book, Routes(configuration), trust=configuration.trust)
     keys = read_keys(configuration.key_file)
-    beside: list[object] = [Visits(assistant, configuration.accounts)]
+    accounts = Accounts(configuration, book, keys)
+    routes = Routes(configuration, accounts.calendar)
+    assistant = Assistant(book, routes, trust=configuration.trust)
+    beside: list[object] = [Visits(assistant, accounts.calendars), Mailboxes(assistant, accounts.mailboxes)]
     mails = configuration.smtp if configuration.smtp is not None and configuration.smtp.sender else None
     if mails is not None and configuration.url:
         beside.append(Digests(assistant, mails, configuration.url, keys))
@@ -104,8 +110,16 @@ def serve(
         unix_socket,
         configuration.oidc,
         keys,
-        len(beside) > 1,
+        len(beside) > 2,
+        accounts,
     )
+
+    def reload() -> None:
+        fresh = read_settings(settings, ledger)
+        accounts.configuration = routes.configuration = fresh
+        assistant.trust = fresh.trust
+
+    reload_on_hangup(reload)
     run(assistant, door, *beside)
 
 
@@ -123,6 +137,29 @@ class Door(NamedTuple):
     provider: OidcProvider | None = None
     keys: Keys | None = None
     sends_digests: bool = False
+    accounts: Accounts | None = None
+
+
+def reload_on_hangup(reload: Callable[[], None]) -> None:
+    """Read the settings anew on SIGHUP: accounts, mail server, trust and administrators; the rest needs a new start.
+
+    Settings that cannot be read change nothing.
+    """
+    import logging
+    import signal
+
+    log = logging.getLogger(__name__)
+
+    def handle(signum: int, frame: object) -> None:
+        try:
+            reload()
+        except (OSError, ValueError) as error:
+            log.warning("The settings stay as they are: %s", error)
+        else:
+            log.warning("The settings were read anew")
+
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, handle)
 
 
 def run(assistant: Assistant, at: Door, *beside: object) -> None:
@@ -133,9 +170,13 @@ def run(assistant: Assistant, at: Door, *beside: object) -> None:
 
     from kinfolk_assistant.service.assistant import Trainer, Worker
     from kinfolk_assistant.service.background import Repeating
+    from kinfolk_assistant.service.mailboxes import Mailboxes
     from kinfolk_assistant.web.app import make_app
 
     worker, trainer = Worker(assistant), Trainer(assistant)
+    for one in beside:
+        if isinstance(one, Mailboxes):
+            one.wake_worker = worker.wake
     threads = [worker, trainer, *(one for one in beside if isinstance(one, Repeating))]
     app = make_app(
         assistant,
@@ -147,6 +188,7 @@ def run(assistant: Assistant, at: Door, *beside: object) -> None:
         provider=at.provider,
         keys=at.keys,
         sends_digests=at.sends_digests,
+        accounts=at.accounts,
         wake=worker.wake,
     )
     family = socket.AF_UNIX if at.path is not None else socket.AF_INET6 if ":" in at.host else socket.AF_INET

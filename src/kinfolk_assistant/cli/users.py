@@ -26,6 +26,10 @@ def user(
     people: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Table of people and topics, CSV or vCard.")
     ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="Another address of the user's; all are given anew, none with ''."),
+    ] = None,
     agree: Annotated[
         bool | None, typer.Option("--agree/--withdraw", help="Whether the user's history helps others.")
     ] = None,
@@ -47,7 +51,7 @@ def user(
 
     from kinfolk_assistant.features.people import People
     from kinfolk_assistant.ledger.tables import Session
-    from kinfolk_assistant.ledger.users import known_zone, mail_address, make_user
+    from kinfolk_assistant.ledger.users import aliases_of, known_zone, mail_address, make_user, set_aliases
     from kinfolk_assistant.service import consent
     from kinfolk_assistant.service import settings as user_settings
     from kinfolk_assistant.web.passwords import hash_password
@@ -65,6 +69,8 @@ def user(
             user_settings.change(
                 session, address, {key: value for key, value in given.items() if value is not None}, now
             )
+            if also is not None:
+                set_aliases(session, address, [one for one in also if one])
             if contacts is not None:
                 user_settings.set_contacts(session, address, contacts, now)
             has_password = found.password_hash is not None
@@ -80,4 +86,6 @@ def user(
                 (consent.agree if agree else consent.withdraw)(session, address, now)
             helps = "helps others" if found.agreed_at is not None else "helps nobody else"
             signs_in = "signs in with a password" if found.password_hash else "has no password"
-            typer.echo(f"{address}: zone {found.zone}, {signs_in}; the history {helps}.")
+            others = aliases_of(session, address)
+            known_as = f", also {', '.join(others)}" if others else ""
+            typer.echo(f"{address}{known_as}: zone {found.zone}, {signs_in}; the history {helps}.")

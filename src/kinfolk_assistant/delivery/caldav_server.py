@@ -205,7 +205,7 @@ def _create(server: Connection, outgoing: Outgoing) -> Content:
     """
     told = comes_from_server(outgoing)
     answer = "NEEDS-ACTION" if told else outgoing.answer
-    text = with_answer(outgoing.request_text, outgoing.uid, outgoing.recurrence_id, outgoing.user, answer)
+    text = with_answer(outgoing.request_text, outgoing.uid, outgoing.recurrence_id, outgoing.attendee, answer)
     href = f"{server.default_calendar()}{sha256(outgoing.uid.encode()).hexdigest()[:40]}.ics"
     server.put(href, text if told else left_to_client(text), etag=None)
     return _read(server, href)
@@ -223,7 +223,7 @@ def _is_asked_anew(server: Connection, found: Content, outgoing: Outgoing) -> bo
 def _change(server: Connection, found: Content, outgoing: Outgoing, answer: str) -> tuple[bool, Content]:
     """Store another answer; whether it was stored, and what is there now."""
     _check_still_asked(found, outgoing)
-    text = with_answer(found.text, outgoing.uid, outgoing.recurrence_id, outgoing.user, answer)
+    text = with_answer(found.text, outgoing.uid, outgoing.recurrence_id, outgoing.attendee, answer)
     kept = server.put(found.href, marked(text, outgoing.message_id), etag=found.etag)
     return kept, _read(server, found.href)
 
@@ -237,15 +237,15 @@ def _read(server: Connection, href: str) -> Content:
 
 def _answer_in(content: Content, outgoing: Outgoing) -> str:
     meeting = meeting_in(content.text, outgoing.uid, outgoing.recurrence_id)
-    return "" if meeting is None else meeting.answer_of(outgoing.user)
+    return "" if meeting is None else meeting.answer_of(outgoing.attendee)
 
 
 def _check_still_asked(content: Content, outgoing: Outgoing) -> None:
     """Refuse to answer what the organiser has meanwhile cancelled or changed, or never asked of this user."""
     there = meeting_in(content.text, outgoing.uid, outgoing.recurrence_id)
     asked = meeting_in(outgoing.request_text, outgoing.uid, outgoing.recurrence_id)
-    if there is None or not there.answer_of(outgoing.user):
-        raise NotDelivered(f"The meeting in the calendar does not invite {outgoing.user}.")
+    if there is None or not there.answer_of(outgoing.attendee):
+        raise NotDelivered(f"The meeting in the calendar does not invite {outgoing.attendee}.")
     if there.cancelled:
         raise NotDelivered("The organiser has cancelled the meeting.")
     if asked is not None and there.sequence > asked.sequence:

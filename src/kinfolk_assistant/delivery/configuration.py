@@ -14,6 +14,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
+from kinfolk_assistant.delivery.imap_mailbox import Mailbox
 from kinfolk_assistant.delivery.settings import Settings, read_settings
 from kinfolk_assistant.delivery.smtp import MailServer, Security
 from kinfolk_assistant.reading.trust import Trust
@@ -56,6 +57,14 @@ class Configuration:
         Where the pages are, as users' browsers see them; "" where it is not said.
     key_file : Path
         Where the key of stored passwords and signed links is, or will be.
+    mailboxes : mapping of str to Mailbox
+        The users' mailboxes, by address.
+    hosts : tuple of str
+        Servers of which users may enter accounts on the page, ``*.example.org`` for all of a domain.
+    certificate : str or None
+        A file with the certificates to trust at these, where the system's are not those.
+    admins : frozenset of str
+        Users who see the page of the administrator.
     """
 
     ledger: str = field(repr=False)
@@ -67,6 +76,10 @@ class Configuration:
     warnings: tuple[str, ...] = ()
     url: str = ""
     key_file: Path = Path("kinfolk-assistant.key")
+    mailboxes: Mapping[str, Mailbox] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
+    certificate: str | None = None
+    admins: frozenset[str] = frozenset()
 
 
 def read_configuration(path: str | os.PathLike[str]) -> Configuration:
@@ -104,6 +117,7 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
     mail = _mail_server(smtp) if smtp else None
     folder = top.beside(files.text("folder")) if files else None
     accounts: dict[str, CalDAVAccount | None] = {}
+    mailboxes: dict[str, Mailbox] = {}
     for user in top.tables("users"):
         address = user.text("address").lower()
         if not _ADDRESS.fullmatch(address):
@@ -112,12 +126,18 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
             raise user.wrong("address", f"is {address!r} for the second time")
         caldav = user.table("caldav")
         accounts[address] = _account(caldav) if caldav else None
+        imap = user.table("imap")
+        if imap:
+            mailboxes[address] = _mailbox(imap)
     trusted = top.table("trust")
     trust = _trust(trusted) if trusted else Trust()
     oidc = top.table("oidc")
     provider = _provider(oidc) if oidc else None
-    pages = top.table("pages")
+    pages, entered = top.table("pages"), top.table("accounts")
     url = _url(pages) if pages else ""
+    admins = frozenset(pages.texts("admins")) if pages else frozenset()
+    hosts = entered.texts("hosts") if entered else ()
+    certificate = _certificate(entered) if entered else None
     # Beside the ledger, so that one folder is all that has to be written to.
     beside_ledger = "assistant.key" if "://" in ledger else str(Path(ledger).with_suffix(".key"))
     key_file = top.text("key_file", "") or beside_ledger
@@ -132,6 +152,10 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
         tuple(top.warnings),
         url,
         top.beside(key_file),
+        mailboxes,
+        hosts,
+        certificate,
+        admins,
     )
 
 
@@ -198,6 +222,17 @@ def _account(table: Settings) -> CalDAVAccount:
     return CalDAVAccount(
         url, table.text("user"), table.secret("password"), table.number("timeout", 1, 60, 10), _certificate(table)
     )
+
+
+def _mailbox(table: Settings) -> Mailbox:
+    url = table.text("url")
+    try:
+        mailbox = Mailbox.from_url(url, table.text("user"), table.secret("password"), _certificate(table))
+    except ValueError:
+        raise table.wrong("url", f"is {url!r}, but must be such as imaps://mail.example.org/INBOX") from None
+    if mailbox.security == "none" and mailbox.host not in _NEAR:
+        table.warn("url", "begins with imap+plain://, so the password can be read on its way")
+    return mailbox
 
 
 def _certificate(table: Settings) -> str | None:

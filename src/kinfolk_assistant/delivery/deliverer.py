@@ -36,6 +36,13 @@ class Outgoing(NamedTuple):
     """Where it came from: a path on the CalDAV server, or a mail's Message-ID."""
     message_id: str
     """The Message-ID of the answer where it goes by mail, the same at every attempt."""
+    sent_to: str = ""
+    """The address of the user's that was invited, where it is not ``user``."""
+
+    @property
+    def attendee(self) -> str:
+        """The address by which the user is invited, and answers."""
+        return self.sent_to or self.user
 
 
 class Deliverer(Protocol):

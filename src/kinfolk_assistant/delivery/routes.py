@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kinfolk_assistant.delivery.caldav_server import CalDAVDeliverer, comes_from_server
+from collections.abc import Callable
+
+from kinfolk_assistant.delivery.caldav_server import CalDAVAccount, CalDAVDeliverer, comes_from_server
 from kinfolk_assistant.delivery.configuration import Configuration
 from kinfolk_assistant.delivery.deliverer import Deliverer, NotDelivered, Outgoing
 from kinfolk_assistant.delivery.files import FileDeliverer
@@ -19,11 +21,16 @@ class Routes:
     Parameters
     ----------
     configuration : Configuration
-        What the settings file says.
+        What the settings file says; may be replaced while the server runs.
+    calendar : callable, optional
+        Gives a user's calendar account; by default that of the settings file.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(
+        self, configuration: Configuration, calendar: Callable[[str], CalDAVAccount | None] | None = None
+    ) -> None:
         self.configuration = configuration
+        self._calendar = calendar
 
     @property
     def certain(self) -> bool:
@@ -37,7 +44,7 @@ class Routes:
 
     def route(self, outgoing: Outgoing) -> Deliverer:
         """Choose the way that an answer takes."""
-        account = self.configuration.accounts.get(outgoing.user)
+        account = (self._calendar or self.configuration.accounts.get)(outgoing.user)
         posts = self._posts()
         if account is None or outgoing.answer == "COUNTER":
             return posts or _NoWay()

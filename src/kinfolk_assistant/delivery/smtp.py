@@ -124,7 +124,7 @@ class SmtpDeliverer:
             raise NotDelivered(f"{_capital(str(self.server))} does not take addresses like {outgoing.organiser!r}.")
         options = [] if plain else ["SMTPUTF8", "BODY=8BITMIME"]
         smtp.command_encoding = "ascii" if plain else "utf-8"
-        self._check(*smtp.mail(outgoing.user, options))
+        self._check(*smtp.mail(outgoing.attendee, options))
         self._check(*smtp.rcpt(outgoing.organiser))
         try:
             self._check(*smtp.data(message.as_bytes()))
@@ -148,7 +148,7 @@ def imip_message(outgoing: Outgoing) -> EmailMessage:
     NotDelivered
         Where an address or an identifier is not one: nothing of an invitation can add a header or a recipient.
     """
-    for address in (outgoing.user, outgoing.organiser):
+    for address in (outgoing.attendee, outgoing.organiser):
         if not _ADDRESS.fullmatch(address) or len(address) > 320:
             raise NotDelivered(f"{address[:80]!r} is not a mail address, so no answer can be sent.")
     if not _MESSAGE_ID.fullmatch(outgoing.message_id):
@@ -157,7 +157,7 @@ def imip_message(outgoing: Outgoing) -> EmailMessage:
     summary = line_of(meeting.summary if meeting else "") or "your meeting"
     did = _DID.get(outgoing.answer, "answered")
     message = EmailMessage(policy=policy.SMTP if _is_ascii(outgoing) else policy.SMTPUTF8)
-    message["From"] = outgoing.user
+    message["From"] = outgoing.attendee
     message["To"] = outgoing.organiser
     subject = _SUBJECTS.get(outgoing.answer, _capital(did))
     message["Subject"] = f"{subject}: {summary}".replace("=?", "= ?")
@@ -167,7 +167,7 @@ def imip_message(outgoing: Outgoing) -> EmailMessage:
         message["In-Reply-To"] = message["References"] = outgoing.source_ref
     # Keeps absence notes and other assistants from answering the answer (RFC 3834 5).
     message["Auto-Submitted"] = "auto-replied"
-    words = f"{outgoing.user} has {did} “{summary}”{_when(outgoing, meeting)}.\n"
+    words = f"{outgoing.attendee} has {did} “{summary}”{_when(outgoing, meeting)}.\n"
     message.set_content(words, cte="quoted-printable")
     method = "COUNTER" if outgoing.answer == "COUNTER" else "REPLY"
     message.add_alternative(
@@ -193,7 +193,7 @@ def trouble(error: Exception) -> str:
 
 def _is_ascii(outgoing: Outgoing) -> bool:
     """Whether any server can take the mail; letters beyond ASCII outside of texts need SMTPUTF8 (RFC 6531)."""
-    return f"{outgoing.user}{outgoing.organiser}{outgoing.message_id}".isascii()
+    return f"{outgoing.attendee}{outgoing.organiser}{outgoing.message_id}".isascii()
 
 
 def _has_only_its_headers(message: EmailMessage) -> bool:

@@ -21,8 +21,9 @@ from kinfolk_assistant.ledger.calendar_read import mark_read
 from kinfolk_assistant.ledger.deeds import ask_for_training, tell
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Entry, Request
-from kinfolk_assistant.ledger.users import find_user, known_zone, lock_user
+from kinfolk_assistant.ledger.users import aliases_of, find_user, known_zone, lock_user
 from kinfolk_assistant.meeting import CalendarObject
+from kinfolk_assistant.reading.aliases import under_main_address
 from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR, Refused
 from kinfolk_assistant.reading.calendars import read_calendar
 from kinfolk_assistant.reading.mail import MailedObject
@@ -109,7 +110,7 @@ def import_history(
         has_calendar = found.calendar_read_at is not None
         zone = known_zone(found.zone)
         owner = Owner(found.address, zone, tuple(place for place in found.places.splitlines() if place.strip()))
-        threads = gather(objects, owner.address)
+        threads = gather(_under_main_address(objects, owner.address, aliases_of(session, owner.address)), owner.address)
         known = [SeenObject(one) for one in _entries_besides(session, owner.address, threads)]
     threads = {uid: thread for uid, thread in threads.items() if len(uid) <= _MAX_UID}
     exported = export_stamps(threads.values())
@@ -138,6 +139,16 @@ def import_history(
     return _report(
         owner.address, rows, added=added, refreshed=refreshed, live=live, still_open=still_open, entries=entries
     )
+
+
+def _under_main_address(
+    objects: Iterable[CalendarObject | MailedObject], main: str, others: list[str]
+) -> Iterable[CalendarObject | MailedObject]:
+    for one in objects:
+        if isinstance(one, MailedObject):
+            yield one._replace(object=under_main_address(one.object, main, others)[0]) if others else one
+        else:
+            yield under_main_address(one, main, others)[0] if others else one
 
 
 def _entries_besides(session: Session, user: str, threads: dict[str, Thread]) -> list[CalendarObject]:

@@ -22,6 +22,7 @@ _ADDED: dict[int, tuple[str, ...]] = {
     7: ("users.disabled_at", "users.visited_at", "users.visit_error"),
     8: ("users.undo_seconds", "users.digest_hour", "users.digest_day", "requests.snoozed_until"),
     9: ("users.language", "users.clock", "users.week_start"),
+    10: ("users.mail_read_at", "users.mail_error", "requests.sent_to"),
 }
 
 # What the new columns of a layout hold for the rows that are there, where that is not their default.

@@ -5,7 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, DateTime, Dialect, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint, false
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    String,
+    Text,
+    UniqueConstraint,
+    false,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
@@ -67,6 +79,9 @@ class User(Table):
     # When their server was last visited, and what went wrong then; "" where nothing did.
     visited_at: Mapped[datetime | None]
     visit_error: Mapped[str] = mapped_column(Text, default="", server_default="")
+    # The same of their mailbox.
+    mail_read_at: Mapped[datetime | None]
+    mail_error: Mapped[str] = mapped_column(Text, default="", server_default="")
     # What turns an automatic answer into a question, and which answers may be given: "both", "accept" or "decline".
     vetoes: Mapped[str] = mapped_column(default=VETOES, server_default=VETOES)
     answers: Mapped[str] = mapped_column(String(8), default="both", server_default="both")
@@ -93,6 +108,38 @@ class Session(Table):
     user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), index=True)
     csrf: Mapped[str]
     expires_at: Mapped[datetime]
+
+
+class Account(Table):
+    """A calendar or a mailbox for which a user has entered a password, which is kept sealed."""
+
+    __tablename__ = "accounts"
+
+    user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(6), primary_key=True)  # "caldav" or "imap"
+    url: Mapped[str] = mapped_column(Text)
+    name: Mapped[str] = mapped_column(Text)
+    sealed: Mapped[str] = mapped_column(Text)
+    made_at: Mapped[datetime]
+
+
+class Alias(Table):
+    """Another address of a user's: what is sent to it is meant for them."""
+
+    __tablename__ = "aliases"
+
+    address: Mapped[str] = mapped_column(String(320), primary_key=True)
+    user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), index=True)
+
+
+class Position(Table):
+    """Up to where a user's mailbox was read."""
+
+    __tablename__ = "positions"
+
+    user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), primary_key=True)
+    validity: Mapped[int] = mapped_column(BigInteger)
+    uid: Mapped[int] = mapped_column(BigInteger)
 
 
 class Contact(Table):
@@ -193,6 +240,8 @@ class Request(Table):
     # open → answered, dismissed (put away unanswered), ignored (with all that comes of it later), cancelled or
     # superseded (a later SEQUENCE came); history is never open.
     state: Mapped[str] = mapped_column(String(12), default="open")
+    # The address of the user's that it was sent to, where that is not their main one: the answer comes from it.
+    sent_to: Mapped[str] = mapped_column(String(320), default="", server_default="")
     # An open one that its user has put off is not shown before then.
     snoozed_until: Mapped[datetime | None]
     # Whether anything is decided about it yet, and whether it is a series (None: an earlier version did not look).

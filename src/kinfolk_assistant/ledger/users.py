@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from kinfolk_assistant.ledger.tables import User
+from kinfolk_assistant.ledger.tables import Alias, User
 
 
 class NotYours(LookupError):
@@ -51,6 +52,29 @@ def mail_address(given: str) -> str:
     if not 3 <= len(address) <= 320 or "@" not in address or any(sign.isspace() for sign in address):
         raise ValueError(f"The address {address!r} is not a mail address.")
     return address
+
+
+def aliases_of(session: Session, user: str) -> list[str]:
+    """Give a user's other addresses."""
+    return list(session.scalars(select(Alias.address).where(Alias.user == user).order_by(Alias.address)))
+
+
+def set_aliases(session: Session, user: str, addresses: Iterable[str]) -> None:
+    """Give a user these other addresses, and no more.
+
+    Raises
+    ------
+    ValueError
+        If one is no address, or is somebody else's.
+    """
+    wanted = sorted({mail_address(one) for one in addresses} - {user})
+    for address in wanted:
+        alias = session.get(Alias, address)
+        if session.get(User, address) is not None or (alias is not None and alias.user != user):
+            raise ValueError(f"The address {address} is that of another user.")
+    session.execute(delete(Alias).where(Alias.user == user))
+    session.add_all([Alias(address=address, user=user) for address in wanted])
+    session.flush()
 
 
 def find_user(session: Session, address: str) -> User:

@@ -37,7 +37,7 @@ from kinfolk_assistant.service import (
     surroundings,
     views,
 )
-from kinfolk_assistant.service.background import Repeating
+from kinfolk_assistant.service.background import Repeating, log_name
 from kinfolk_assistant.service.calendar import Kept, take_calendar
 from kinfolk_assistant.service.errors import NotNow
 from kinfolk_assistant.service.learner import Learner
@@ -362,7 +362,7 @@ class Assistant:
         except (SQLAlchemyError, OSError):
             raise
         except Exception:
-            _log.exception("A request of %s could not be judged", user)
+            _log.exception("A request of %s could not be judged", log_name(user))
             with self.ledger.begin() as session:
                 return deciding.give_up_next(session, user, self.clock())
 

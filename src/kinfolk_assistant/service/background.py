@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from hashlib import sha256
 from threading import Event, Thread
 
 _log = logging.getLogger(__name__)
+
+
+def log_name(user: str) -> str:
+    """Give what a user is called in logs, which hold no addresses; ``admin users`` tells whose it is.
+
+    Examples
+    --------
+    >>> log_name("ann@example.org")
+    'user-438c4c7a'
+    """
+    return f"user-{sha256(user.encode()).hexdigest()[:8]}"
 
 
 class Repeating(Thread):

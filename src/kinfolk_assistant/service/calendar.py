@@ -11,8 +11,9 @@ from sqlalchemy.orm import Session
 
 from kinfolk_assistant.ledger.calendar_read import mark_read
 from kinfolk_assistant.ledger.tables import Entry, Request
-from kinfolk_assistant.ledger.users import known_zone, lock_user
+from kinfolk_assistant.ledger.users import aliases_of, known_zone, lock_user
 from kinfolk_assistant.meeting import CalendarObject
+from kinfolk_assistant.reading.aliases import under_main_address
 from kinfolk_assistant.reading.occurrences import times_of
 from kinfolk_assistant.service.elsewhere import answers_in, follow
 from kinfolk_assistant.service.intake import MAX_UID, as_stored
@@ -44,7 +45,9 @@ def take_calendar(session: Session, address: str, kept: Iterable[Kept], *, now: 
         asked.setdefault(request.uid, []).append(request)
     found: set[str] = set()
     changes = 0
-    for object_, href, etag in kept:
+    others = aliases_of(session, user.address)
+    for given, href, etag in kept:
+        object_ = under_main_address(given, user.address, others)[0] if others else given
         if not object_.meetings or len(object_.meetings[0].uid) > MAX_UID:
             continue
         uid, text = as_stored(object_.meetings[0].uid), as_stored(object_.text)

@@ -16,8 +16,9 @@ from sqlalchemy.orm import Session
 from kinfolk_assistant.ledger.deeds import tell
 from kinfolk_assistant.ledger.requests import replies, versions
 from kinfolk_assistant.ledger.tables import Cancellation, Deed, Request
-from kinfolk_assistant.ledger.users import known_zone, lock_user
+from kinfolk_assistant.ledger.users import aliases_of, known_zone, lock_user
 from kinfolk_assistant.meeting import CalendarObject, Meeting
+from kinfolk_assistant.reading.aliases import under_main_address
 from kinfolk_assistant.reading.origin import Origin
 from kinfolk_assistant.reading.trust import Trust, forgery_doubt, tied_sender
 from kinfolk_assistant.service.deciding import put_before
@@ -63,8 +64,10 @@ def take_in(
     origin, trust = origin or Origin(sender), trust or Trust()
     owner = lock_user(session, user)
     zone = known_zone(owner.zone)
+    others = aliases_of(session, owner.address)
     touched: dict[int, None] = {}
-    for one in objects:
+    for given in objects:
+        one, sent_to = under_main_address(given, owner.address, others) if others else (given, "")
         if len(one.meetings) > MAX_MEETINGS:
             raise ValueError(
                 f"The invitation {_line(one.meetings[0].uid)[:80]!r} has {len(one.meetings)} events; "
@@ -103,6 +106,7 @@ def take_in(
                     sender=_line(origin.sender)[:320],
                     origin=origin.as_json() if source == "mail" else None,
                     recurs=bool(meeting.repeats),
+                    sent_to=sent_to,
                     state="open",
                 )
                 found = _request(session, fresh, cancelled=meeting.cancelled, now=now)
@@ -232,7 +236,7 @@ def _refresh(session: Session, known: Request, fresh: Request, now: datetime) ->
     was_decided = known.state == "answered" or (known.state == "open" and known.features is not None)
     has_moved = was_decided and known.source != "history" and _times(known) != _times(fresh)
     kept = ("stamp", "organiser_name", "summary", "location", "starts_at", "ends_at", "all_day", "text")
-    for name in (*kept, "sender", "origin", "recurs"):
+    for name in (*kept, "sender", "origin", "recurs", "sent_to"):
         setattr(known, name, getattr(fresh, name))
     if fresh.source_ref:
         known.source_ref = fresh.source_ref

@@ -113,7 +113,7 @@ def users(session: Session) -> list[UserStatus]:
             waiting.get(one.address, 0),
             unsent.get(one.address, 0),
             one.visited_at,
-            one.visit_error,
+            " ".join(filter(None, (one.visit_error, one.mail_error))),
             one.calendar_read_at,
         )
         for one in session.scalars(select(User).order_by(User.address))
@@ -134,7 +134,7 @@ def counts(session: Session) -> Counts:
         number(Request, Request.state == "open"),
         number(Request, Request.state == "open", Request.decided.is_(False)),
         {state: replies.get(state, 0) for state in _STATES},
-        number(User, User.visit_error != ""),
+        number(User, or_(User.visit_error != "", User.mail_error != "")),
         number(Model),
         session.scalars(select(func.max(Model.made_at))).one(),
         is_stopped(session),

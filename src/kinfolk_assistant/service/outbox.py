@@ -20,6 +20,7 @@ from kinfolk_assistant.ledger.deeds import tell
 from kinfolk_assistant.ledger.requests import CALLED, MOST_ATTEMPTS, latest_decision, own_reply, replies
 from kinfolk_assistant.ledger.tables import Reply, Request, User
 from kinfolk_assistant.ledger.users import lock_user
+from kinfolk_assistant.reading.aliases import renamed
 from kinfolk_assistant.service.deciding import put_before
 from kinfolk_assistant.service.errors import NotNow
 from kinfolk_assistant.service.operating import halted
@@ -171,6 +172,9 @@ def _due(now: datetime) -> ColumnElement[bool]:
 
 
 def _outgoing(reply: Reply, request: Request) -> Outgoing:
+    texts = [reply.text, request.text]
+    if request.sent_to:
+        texts = [renamed(text, request.user, request.sent_to) for text in texts]
     return Outgoing(
         reply_id=reply.id,
         user=request.user,
@@ -178,10 +182,11 @@ def _outgoing(reply: Reply, request: Request) -> Outgoing:
         uid=request.uid,
         recurrence_id=request.recurrence_id,
         answer=reply.answer,
-        text=reply.text,
-        request_text=request.text,
+        text=texts[0],
+        request_text=texts[1],
         source_ref=request.source_ref,
         message_id=f"<reply-{reply.id}-{reply.made_at:%Y%m%d%H%M%S%f}@{request.user.rpartition('@')[2]}>",
+        sent_to=request.sent_to,
     )
 
 

@@ -3,64 +3,87 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 
 from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.collecting import NOTHING, Seen, collect
 from kinfolk_assistant.delivery.trouble import ServerTrouble
+from kinfolk_assistant.ledger.deeds import tell
 from kinfolk_assistant.ledger.users import NotYours
 from kinfolk_assistant.service.assistant import Assistant
-from kinfolk_assistant.service.background import Repeating
+from kinfolk_assistant.service.background import Repeating, log_name
 from kinfolk_assistant.service.calendar import Kept
 from kinfolk_assistant.service.operating import note_visit
+
+AT_ONCE = 8
+"""So many servers are visited side by side; each visit has a bound of its own (see `CalDAVAccount.connect`)."""
+
+PATIENCE = 30.0
+"""Seconds after which a round is over: who is still being visited is left out of the next, and holds up nobody."""
 
 _log = logging.getLogger(__name__)
 
 
 class Visits(Repeating):
-    """A thread that visits every account again and again; a server that is down keeps no other from being visited.
+    """A thread that visits every account again and again; a server that is slow or down keeps no other from its turn.
 
     Parameters
     ----------
     assistant : Assistant
         Who takes in what is found. An account of somebody who is not its user is left alone: they may have been erased.
-    accounts : mapping of str to CalDAVAccount
-        The users' accounts, by address.
+    accounts : callable
+        Gives the users' accounts as they are now, by address.
     every : float
         Seconds between visits.
     """
 
-    def __init__(self, assistant: Assistant, accounts: Mapping[str, CalDAVAccount], every: float = 60.0) -> None:
+    def __init__(
+        self, assistant: Assistant, accounts: Callable[[], Mapping[str, CalDAVAccount]], every: float = 60.0
+    ) -> None:
         super().__init__("visits", self.visit_all, every)
         self.assistant = assistant
         self.accounts = accounts
         self._seen: dict[str, Seen] = {}
+        self._visitors = ThreadPoolExecutor(AT_ONCE, "visit")
+        self._under_way: dict[str, Future[None]] = {}
 
     def visit_all(self) -> None:
-        """Visit every account once."""
-        for address in self.accounts:
-            try:
-                self.visit(address)
-                self._note(address, "")
-            except ServerTrouble as trouble:
-                _log.warning("%s: %s", address, trouble)
-                self._note(address, str(trouble))
-            except NotYours:
-                _log.warning(
-                    "%s is no user, so the account is not visited: kinfolk assistant user %s", address, address
-                )
-            except Exception:
-                _log.exception("The account of %s could not be visited", address)
+        """Visit every account once, side by side."""
+        accounts = dict(self.accounts())
+        self._under_way = {user: one for user, one in self._under_way.items() if not one.done()}
+        for address, account in accounts.items():
+            if address not in self._under_way:
+                self._under_way[address] = self._visitors.submit(self._try, address, account)
+        wait(self._under_way.values(), timeout=PATIENCE)
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """End; visits that are under way are left to their own bounds."""
+        super().stop(timeout)
+        self._visitors.shutdown(wait=False, cancel_futures=True)
+
+    def _try(self, address: str, account: CalDAVAccount) -> None:
+        try:
+            self.visit(address, account)
+            self._note(address, "")
+        except ServerTrouble as trouble:
+            # What it said may name people: it is kept with the user, not in a log.
+            _log.warning("The calendar server of %s cannot be used", log_name(address))
+            self._note(address, str(trouble))
+        except NotYours:
+            _log.warning("The settings name %s, who is no user: their account is not visited", log_name(address))
+        except Exception:
+            _log.exception("The account of %s could not be visited", log_name(address))
 
     def _note(self, address: str, error: str) -> None:
         with suppress(NotYours), self.assistant.ledger.begin() as session:
             note_visit(session, address, self.assistant.clock(), error)
 
-    def visit(self, address: str) -> None:
+    def visit(self, address: str, account: CalDAVAccount) -> None:
         """Visit one user's account."""
         self.assistant.settings(address)
-        found = collect(self.accounts[address], self._seen.get(address, NOTHING), now=self.assistant.clock())
+        found = collect(account, self._seen.get(address, NOTHING), now=self.assistant.clock())
         # The calendar first: an invitation is judged by the calendar as it stands.
         if found.calendar is not None:
             self.assistant.take_calendar(address, [Kept(one.object, one.href, one.etag) for one in found.calendar])
@@ -79,6 +102,9 @@ class Visits(Repeating):
             except ValueError as refusal:
                 # What a stranger sends must not keep other invitations, or other users', from being taken in.
                 refused.append(str(refusal))
-        for sentence in refused:
-            _log.warning("%s: %s", address, sentence)
+        if refused:
+            _log.warning("%d messages of %s cannot be used", len(refused), log_name(address))
+            with self.assistant.ledger.begin() as session:
+                for sentence in refused[:10]:
+                    tell(session, address, self.assistant.clock(), "assistant", "refused", sentence[:500])
         self._seen[address] = found.seen

@@ -12,11 +12,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from kinfolk_assistant.delivery.accounts import Accounts
 from kinfolk_assistant.delivery.configuration import OidcProvider
 from kinfolk_assistant.delivery.keys import Keys
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.errors import NotNow, NotYours
-from kinfolk_assistant.web import about, health, inbox, linked, oidc, people, record, rules, settings, sign_in
+from kinfolk_assistant.web import about, admin, health, inbox, linked, oidc, people, record, rules, settings, sign_in
+from kinfolk_assistant.web import accounts as own_accounts
 from kinfolk_assistant.web.guard import HEADERS, Guard
 from kinfolk_assistant.web.pages import HERE, go_to, show, wants_fragment
 from kinfolk_assistant.web.sessions import Sessions, Visitor
@@ -34,6 +36,7 @@ def make_app(
     provider: OidcProvider | None = None,
     keys: Keys | None = None,
     sends_digests: bool = False,
+    accounts: Accounts | None = None,
     wake: Callable[[], object] = lambda: None,
 ) -> FastAPI:
     """Make the pages of an assistant.
@@ -62,6 +65,8 @@ def make_app(
         By which links of mails are signed, and app passwords are sealed that users enter; without them there are none.
     sends_digests : bool, default=False
         Whether users can ask for a daily mail.
+    accounts : Accounts, optional
+        Where users' calendars and mailboxes are, and who administers.
     wake : callable, optional
         Called after a user's answer, so that it is sent at once.
 
@@ -74,6 +79,7 @@ def make_app(
     app.state.wake = wake
     app.state.keys = keys
     app.state.sends_digests = sends_digests
+    app.state.accounts = accounts
     app.state.doorkeeper = Doorkeeper(
         Sessions(assistant.ledger, assistant.clock),
         proxy_header,
@@ -82,7 +88,7 @@ def make_app(
         proxy_secret,
         None if provider is None else oidc.Oidc(provider),
     )
-    for theme in (health, sign_in, inbox, linked, people, rules, settings, record, about):
+    for theme in (health, sign_in, inbox, linked, people, rules, settings, own_accounts, record, about, admin):
         app.include_router(theme.router)
     if provider is not None:
         app.include_router(oidc.router)

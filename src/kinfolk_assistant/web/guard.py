@@ -11,6 +11,10 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_BODY = 2 * 2**20  # bytes
+LARGEST_HISTORY = 20 * 2**20
+"""So much a user may hand over of their past, on the one page for that."""
+
+_HISTORY = "/accounts/history"
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -66,16 +70,18 @@ class Guard:
             await send(message)
 
         headers = Headers(scope=scope)
-        is_watched = scope["path"].removeprefix(scope.get("root_path", "")) in WATCHED
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        is_watched = path in WATCHED
+        most = LARGEST_HISTORY + LARGEST_BODY if path == _HISTORY else LARGEST_BODY
         if self._hosts is not None and _host(headers) not in self._hosts and not is_watched:
             await PlainTextResponse("No pages are served under this name.", 421)(scope, receive, send_guarded)
-        elif _length(headers) > LARGEST_BODY:
-            refusal = PlainTextResponse(f"A request may hold at most {LARGEST_BODY} bytes.", 413)
+        elif _length(headers) > most:
+            refusal = PlainTextResponse(f"A request may hold at most {most} bytes.", 413)
             await refusal(scope, receive, send_guarded)
         elif scope["method"] not in ("GET", "HEAD", "OPTIONS") and comes_from_elsewhere(headers):
             await PlainTextResponse("This was sent from another site.", 403)(scope, receive, send_guarded)
         else:
-            await self._app(scope, _bounded(receive), send_guarded)
+            await self._app(scope, _bounded(receive, most), send_guarded)
 
 
 def _host(headers: Headers) -> str:
@@ -97,18 +103,18 @@ def comes_from_elsewhere(headers: Headers) -> bool:
 
 def _length(headers: Headers) -> int:
     stated = headers.get("content-length", "0")
-    return int(stated) if stated.isdecimal() and len(stated) < 19 else LARGEST_BODY + 1
+    return int(stated) if stated.isdecimal() and len(stated) < 19 else LARGEST_HISTORY + LARGEST_BODY + 1
 
 
-def _bounded(receive: Receive) -> Receive:
+def _bounded(receive: Receive, most: int) -> Receive:
     taken = 0
 
     async def receive_bounded() -> Message:
         nonlocal taken
         message = await receive()
         taken += len(message.get("body", b""))
-        if taken > LARGEST_BODY:
-            raise HTTPException(413, f"A request may hold at most {LARGEST_BODY} bytes.")
+        if taken > most:
+            raise HTTPException(413, f"A request may hold at most {most} bytes.")
         return message
 
     return receive_bounded

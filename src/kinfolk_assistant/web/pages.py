@@ -268,6 +268,7 @@ def show(
             zone=_zone(visitor.zone) if visitor else ZoneInfo("UTC"),
             is_inside=partial(_is_inside, request, visitor),
             this_moment=request.app.state.assistant.clock(),
+            is_admin=is_admin(request, visitor),
             by_proxy=request.app.state.doorkeeper.proxy_header is not None,
         )
     )
@@ -280,6 +281,12 @@ def manner_of(request: Request, visitor: Visitor | None) -> Manner:
     if visitor is None:
         return Manner(accepted)
     return Manner(visitor.language or accepted, visitor.clock, visitor.week_start)
+
+
+def is_admin(request: Request, visitor: Visitor | None) -> bool:
+    """Whether the settings name a visitor among the administrators."""
+    accounts = request.app.state.accounts
+    return visitor is not None and accounts is not None and visitor.address in accounts.configuration.admins
 
 
 def _is_inside(request: Request, visitor: Visitor | None, organiser: str) -> bool:
