@@ -106,8 +106,7 @@ def search_orders(problem: Problem, prior: Prior, members: Whole, start: Structu
     """
     k, n = start.shape[:2]
     required = problem.constraints.required
-    here = problem.cases.present[members]
-    present = here.any(axis=0)
+    present = np.asarray(problem.cases.present[members].any(axis=0))
     ranks = np.mean([np.argsort(topological_order(structure)) for structure in start], axis=0)
     in_order = np.argsort(ranks, kind="stable")
     best_order = _held_to(in_order[present[in_order]], required)

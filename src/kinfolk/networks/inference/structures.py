@@ -201,7 +201,8 @@ def _better_starts(options: Options, odds: float, problem: Problem, alone: Prior
             return search_class(problem, t, start if start.any() else None, odds).adjacency
         climbed = climb(problem, alone, np.array([t]), start[None], 0)
         found = search_orders(problem, alone, np.array([t]), climbed.adjacency, n_disturbed)
-        return (found if found.score > climbed.score + TIE else climbed).adjacency[0]
+        better: NDArray[np.bool_] = (found if found.score > climbed.score + TIE else climbed).adjacency[0]
+        return better
 
     if options.first == "climb":
         return options.starts
