@@ -72,7 +72,9 @@ print(json.dumps([answer.tolist(), [name for name in others if name in sys.modul
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a folder of links stands for an environment")
-@pytest.mark.parametrize("kind", ["ClusteredNB", "AveragedNB", "LICAClassifier", "HierarchicalClassifier"])
+@pytest.mark.parametrize(
+    "kind", ["ClusteredNB", "AveragedNB", "LICAClassifier", "HierarchicalClassifier", "ClusteredClassifier"]
+)
 def test_a_saved_model_answers_in_an_environment_that_has_numpy_alone(tmp_path: Path, kind: str) -> None:
     site = tmp_path / "site-packages"
     site.mkdir()
@@ -94,6 +96,8 @@ def test_a_saved_model_answers_in_an_environment_that_has_numpy_alone(tmp_path: 
         model = kinfolk.AveragedNB([kinfolk.NoSharingNB(), kinfolk.CompleteSharingNB()], n_folds=2, random_state=0)
     elif kind == "HierarchicalClassifier":
         model = kinfolk.HierarchicalClassifier()
+    elif kind == "ClusteredClassifier":
+        model = kinfolk.ClusteredClassifier(n_burn_in=2, n_draws=3, random_state=0)
     else:
         model = kinfolk.ClusteredNB(random_state=0)
     model.fit(rows, y, task=task)

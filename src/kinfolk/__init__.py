@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kinfolk.lica.estimators.classifier import LICAClassifier
     from kinfolk.lica.estimators.regressor import LICARegressor
     from kinfolk.linear.estimators.classifier import HierarchicalClassifier
+    from kinfolk.linear.estimators.clustered import ClusteredClassifier
     from kinfolk.linear.estimators.regressor import HierarchicalRegressor
     from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
     from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
@@ -39,6 +40,7 @@ _HOME = {
     "AveragedNB": "kinfolk.transfer.averaged",
     "BayesMultinet": "kinfolk.networks.estimators.multinet",
     "BayesNets": "kinfolk.networks.estimators.bayes_nets",
+    "ClusteredClassifier": "kinfolk.linear.estimators.clustered",
     "ClusteredNB": "kinfolk.naive_bayes.estimators.clustered",
     "CompleteSharingNB": "kinfolk.naive_bayes.estimators.complete_sharing",
     "DecisionClassifier": "kinfolk.decisions",
@@ -76,6 +78,7 @@ __all__ = [
     "AveragedNB",
     "BayesMultinet",
     "BayesNets",
+    "ClusteredClassifier",
     "ClusteredNB",
     "CompleteSharingNB",
     "DecisionClassifier",

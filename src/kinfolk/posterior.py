@@ -47,6 +47,7 @@ _ESTIMATORS = (
     "PrototypeNB",
     "BayesNets",
     "BayesMultinet",
+    "ClusteredClassifier",
     "HierarchicalClassifier",
     "HierarchicalRegressor",
     "LICAClassifier",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.linear.model.values import Fitted, Groups, Hyper, Noise
+from kinfolk.linear.model.values import ClusterDraws, Fitted, Groups, Hyper, Noise
 from kinfolk.linear.model.weights import TaskWeights
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import (
@@ -32,7 +32,7 @@ class FittedModel(NamedTuple):
 
     ``order`` are the design's columns as the model has them, those first of which tasks have weights of their own. Of
     two labels there is one fit, for the second; of more, one for each. A regression's ``classes`` are None; its targets
-    are learnt as (y − centre)/unit.
+    are learnt as (y − centre)/unit. ``clusters`` are draws of partitions, where tasks are clustered.
     """
 
     known: Known
@@ -45,6 +45,7 @@ class FittedModel(NamedTuple):
     centre: float
     unit: float
     backend: Backend
+    clusters: ClusterDraws | None = None
 
 
 def to_archive(model: FittedModel, params: Mapping[str, Any]) -> Archive:
@@ -68,6 +69,8 @@ def to_archive(model: FittedModel, params: Mapping[str, Any]) -> Archive:
         if fit.noise is not None:
             about |= {"new_shape": fit.noise.new_shape, "new_rate": fit.noise.new_rate}
             arrays |= {"noise.shape": fit.noise.shape, "noise.rate": fit.noise.rate}
+    if model.clusters is not None:
+        arrays |= {f"clusters.{name}": value for name, value in model.clusters._asdict().items()}
     return Archive(about, arrays)
 
 
@@ -102,7 +105,26 @@ def read(archive: Archive) -> FittedModel:
                bool(converged[k]), noise)
         for k in range(n_fits)
     )  # fmt: skip
-    return FittedModel(known, design, order, Groups(own), hypers, fits, classes, centre, unit, backend)
+    has_clusters = "clusters.seats" in archive.arrays
+    clusters = _clusters(archive, len(known.tasks), n_fits, len(own)) if has_clusters else None
+    return FittedModel(known, design, order, Groups(own), hypers, fits, classes, centre, unit, backend, clusters)
+
+
+def _clusters(archive: Archive, n_tasks: int, n_fits: int, n_own: int) -> ClusterDraws:
+    concentration = _floats(archive, "clusters.concentration", (None,))
+    n_draws = len(concentration)
+    seats = archive.array("clusters.seats", "i", (n_draws, n_tasks)).astype(np.int64)
+    if not n_draws or (seats < 0).any() or (seats >= n_tasks).any() or not (concentration > 0.0).all():
+        raise ValueError("its draws of partitions are none")
+    return ClusterDraws(
+        seats,
+        concentration,
+        _floats(archive, "clusters.log_evidence", (n_draws,)),
+        _floats(archive, "clusters.base_scale", (n_fits, n_own)),
+        _floats(archive, "clusters.new_mean", (n_fits, n_own)),
+        _floats(archive, "clusters.new_covariance", (n_fits, n_own, n_own)),
+        _floats(archive, "clusters.own_share", (n_tasks, n_fits, n_own)),
+    )
 
 
 def _weights(archive: Archive, k: int, n_tasks: int, n_own: int, n_columns: int) -> TaskWeights:

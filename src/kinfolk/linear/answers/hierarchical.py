@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kinfolk.explanation import Explanation
 from kinfolk.linear.answers.archive import FittedModel, read
-from kinfolk.linear.answers.explanation import linear_explanation
+from kinfolk.linear.answers.explanation import Shares, linear_explanation
 from kinfolk.linear.model.logistic import average_rate
 from kinfolk.linear.model.predictive import noise_variance
 from kinfolk.linear.model.predictive import quantiles as quantiles_of
@@ -38,9 +38,13 @@ class _HierarchicalAnswers:
     def __init__(self, model: FittedModel) -> None:
         self._model, self.known = model, model.known
         self.tasks_ = model.known.tasks
-        pairs = zip(model.fits, model.hypers, strict=True)
         # The last place is that of any task never seen.
-        self._weights = [fit.weights.with_new_task(hyper.spread(model.groups)) for fit, hyper in pairs]
+        if model.clusters is None:
+            pairs = zip(model.fits, model.hypers, strict=True)
+            self._weights = [fit.weights.with_new_task(hyper.spread(model.groups)) for fit, hyper in pairs]
+        else:
+            new = zip(model.fits, model.clusters.new_mean, model.clusters.new_covariance, strict=True)
+            self._weights = [fit.weights.with_clustered_task(mean, covariance) for fit, mean, covariance in new]
 
     @classmethod
     def from_archive(cls, archive: Archive) -> Self:
@@ -92,19 +96,14 @@ class HierarchicalPredictor(_HierarchicalAnswers, LabelPredictor):
         Explanation
         """
         rows, model = self._receive(X, task), self._model
-        return linear_explanation(
-            rows.table,
-            rows.X,
-            rows.place,
-            model.design,
-            model.order,
-            self.classes_,
-            self._weights,
-            [hyper.spread(model.groups) for hyper in model.hypers],
-            [hyper.scale(rows.X.shape[1]) for hyper in model.hypers],
-            self._of_rows(rows),
-            model.backend,
-        )
+        spreads = [hyper.spread(model.groups) for hyper in model.hypers]
+        own_share = None
+        if model.clusters is not None:
+            spreads, own_share = list(model.clusters.base_scale), model.clusters.own_share
+        shares = Shares(self._weights, spreads, [hyper.scale(rows.X.shape[1]) for hyper in model.hypers], own_share)
+        log_proba = self._of_rows(rows)
+        words = model.design, model.order, self.classes_, model.backend
+        return linear_explanation(rows.table, rows.X, rows.place, shares, log_proba, *words)
 
 
 class HierarchicalRegressionPredictor(_HierarchicalAnswers, Predictor):

@@ -136,17 +136,19 @@ class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
         arrival, (classes, codes) = labelled.arrival, labelled.labels
         prepared = self._prepare(X, arrival, codes >= 0, codes.astype(np.float64))
         kept = codes[arrival.counted & (codes >= 0)]
-        found = [
-            infer(prepared.rows((kept == label).astype(np.float64)), None, self._options())
-            for label in (range(len(classes)) if len(classes) > 2 else [len(classes) - 1])
-        ]
-        hypers, fits = zip(*found, strict=True)
-        words = classes, 0.0, 1.0, arrival.backend
-        self._keep_read(
-            FittedModel(arrival.known, prepared.design, prepared.order, prepared.groups, hypers, fits, *words)
-        )
+        own_labels = range(len(classes)) if len(classes) > 2 else [len(classes) - 1]
+        rows = [prepared.rows((kept == label).astype(np.float64)) for label in own_labels]
+        hypers, fits = zip(*(infer(its, None, self._options()) for its in rows), strict=True)
+        fits, clusters = self._learn(rows, hypers, fits)
+        design, order, groups = prepared.design, prepared.order, prepared.groups
+        known, backend = arrival.known, arrival.backend
+        self._keep_read(FittedModel(known, design, order, groups, hypers, fits, classes, 0.0, 1.0, backend, clusters))
         self._tell_of_convergence()
         return self
+
+    def _learn(self, rows: Any, hypers: Any, fits: Any) -> Any:
+        """What becomes of the partially pooled fits of the labels: themselves, and no clusters."""
+        return fits, None
 
     def _keep_read(self, model: FittedModel) -> Self:
         assert model.classes is not None

@@ -84,13 +84,13 @@ def _first(rows: LinearRows, groups: Groups, hyper: Hyper) -> _State:
     rate = np.clip(positive, _RARE, 1.0 - _RARE)
     means = np.zeros((rows.n_tasks, rows.n_columns))
     means[:, 0] = np.log(rate) - np.log1p(-rate)
-    sites, _ = _sites(rows, means, [np.full(block.y.shape, _AT_FIRST) for block in rows.blocks])
+    sites, _ = sites_at(rows, means, [np.full(block.y.shape, _AT_FIRST) for block in rows.blocks])
     return _given(rows, groups, hyper, sites)
 
 
 def _given(rows: LinearRows, groups: Groups, hyper: Hyper, sites: Sites) -> _State:
     weights = weights_given_sites(sites, hyper.spread(groups), hyper.scale(rows.n_columns))
-    wanted, log_likelihood = _sites(rows, weights.means, [weights.variances(b.X, b.tasks) for b in rows.blocks])
+    wanted, log_likelihood = sites_at(rows, weights.means, [weights.variances(b.X, b.tasks) for b in rows.blocks])
     return _State(weights, sites, wanted, log_likelihood)
 
 
@@ -105,7 +105,7 @@ def _step(rows: LinearRows, groups: Groups, hyper: Hyper, state: _State, value: 
         step *= 0.5
 
 
-def _sites(rows: LinearRows, means: Floats, variances: list[Floats]) -> tuple[Sites, float]:
+def sites_at(rows: LinearRows, means: Floats, variances: list[Floats]) -> tuple[Sites, float]:
     """Sites at Gaussian linear predictors, and the expected log likelihood there."""
     n_own, n_columns = rows.n_own, rows.n_columns
     precision, shift = np.zeros((rows.n_tasks, n_own, n_columns)), np.zeros((rows.n_tasks, n_own))

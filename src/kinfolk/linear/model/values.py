@@ -87,6 +87,24 @@ class Noise(NamedTuple):
         return self.shape / self.rate
 
 
+class ClusterDraws(NamedTuple):
+    """Draws of partitions and of concentrations, and what follows from all of them.
+
+    ``seats`` (draws, tasks) are partitions, ``log_evidence`` their log evidence up to a constant; ``base_scale``
+    (labels, own columns) is the spread of what clusters' weights are drawn from; ``new_mean`` and ``new_covariance``
+    are of a new task's own weights, for each label; ``own_share`` (tasks, labels, own columns) is how much of what is
+    known of a task's cluster came from the task itself.
+    """
+
+    seats: NDArray[np.int64]
+    concentration: Floats
+    log_evidence: Floats
+    base_scale: Floats
+    new_mean: Floats
+    new_covariance: Floats
+    own_share: Floats
+
+
 class Fitted(NamedTuple):
     """What was learnt: weights, the bound on the log evidence after each iteration, and whether it settled."""
 

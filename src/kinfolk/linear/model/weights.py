@@ -102,6 +102,17 @@ class TaskWeights(NamedTuple):
             log_det=np.append(self.log_det, 2.0 * np.log(spread).sum()),
         )
 
+    def with_clustered_task(self, mean: Floats, covariance: Floats) -> TaskWeights:
+        """The same with one task more, of whose own columns the weights themselves are known so far."""
+        gain = np.zeros((1, self.n_own, len(self.common)))
+        gain[0, np.arange(self.n_own), np.arange(self.n_own)] = 1.0
+        return self._replace(
+            own=np.append(self.own, (mean - self.common[: self.n_own])[None], axis=0),
+            own_covariance=np.append(self.own_covariance, covariance[None], axis=0),
+            gain=np.append(self.gain, gain, axis=0),
+            log_det=np.append(self.log_det, np.linalg.slogdet(covariance)[1]),
+        )
+
     def linear_predictors(self, X: Floats, place: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Mean and variance of the linear predictor of every row (rows, columns), given the place of its task."""
         mean, variance = X @ self.common, np.zeros(len(X))
