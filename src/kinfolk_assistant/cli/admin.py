@@ -39,6 +39,7 @@ def users(
     need_extra()
     from kinfolk.cli.tables import json_text, text_table
     from kinfolk_assistant.service import operating
+    from kinfolk_assistant.service.background import log_name
 
     with open_ledger(settings, ledger, new=False) as book, book.read() as session:
         found = operating.users(session)
@@ -52,7 +53,7 @@ def users(
         return
     rows = [
         [
-            one.address,
+            f"{one.address} ({log_name(one.address)})",
             "shut out" if one.disabled else "automatic" if one.automation else "shows only",
             str(one.open),
             str(one.unsent),

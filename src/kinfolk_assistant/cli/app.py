@@ -13,6 +13,7 @@ from kinfolk_assistant.cli import (
     importing,
     receiving,
     serving,
+    setup,
     training,
     users,
 )
@@ -42,6 +43,7 @@ def start(context: typer.Context) -> None:
 
 
 app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
+app.command("setup", epilog=setup.EXAMPLE)(setup.setup)
 app.command("serve", epilog=serving.EXAMPLE)(serving.serve)
 app.command("user", epilog=users.EXAMPLE)(users.user)
 app.command("import", epilog=importing.EXAMPLE)(importing.import_)

@@ -60,10 +60,12 @@ def read_settings(path: Path | None, ledger: Path | None) -> Configuration:
     from dataclasses import replace
 
     from kinfolk.cli.commands import say
-    from kinfolk_assistant.delivery.configuration import Configuration, read_configuration
+    from kinfolk_assistant.delivery.configuration import SHADOW_DAYS, Configuration, read_configuration
+    from kinfolk_assistant.reading.trust import Trust
 
     if path is None:
-        return Configuration(ledger=str(ledger or LEDGER), key_file=(ledger or LEDGER).with_suffix(".key"))
+        trust = Trust(shadow_days=SHADOW_DAYS)
+        return Configuration(str(ledger or LEDGER), trust=trust, key_file=(ledger or LEDGER).with_suffix(".key"))
     read = read_configuration(path)
     for warning in read.warnings:
         say(warning)

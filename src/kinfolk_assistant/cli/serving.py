@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from kinfolk.cli.commands import INTERRUPTED
+from kinfolk_assistant.cli.logs import write_logs
 from kinfolk_assistant.cli.options import LedgerFile, SettingsFile, need_extra, read_settings
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ def serve(
     unix_socket: Annotated[
         Path | None, typer.Option("--socket", metavar="PATH", help="Listen at a Unix socket instead of a port.")
     ] = None,
+    logs: Annotated[
+        str, typer.Option(metavar="KIND", help="How to write about itself: lines of text, or of json.")
+    ] = "text",
     settings: SettingsFile = None,
     ledger: LedgerFile = None,
 ) -> None:
@@ -80,6 +84,9 @@ def serve(
     from kinfolk_assistant.service.mailboxes import Mailboxes
     from kinfolk_assistant.service.visiting import Visits
 
+    if logs not in ("text", "json"):
+        raise ValueError(f"--logs is {logs!r}; it must be text or json")
+    write_logs("json" if logs == "json" else "text")
     configuration = read_settings(settings, ledger)
     secret = "" if proxy_secret_file is None else proxy_secret_file.read_text(encoding="utf-8").strip()
     if proxy_header is not None and not secret and unix_socket is None:
@@ -205,7 +212,9 @@ def run(assistant: Assistant, at: Door, *beside: object) -> None:
             for thread in threads:
                 thread.start()
             # Clients' addresses are told by the socket: a header could be anybody's.
-            uvicorn.Server(uvicorn.Config(app, log_level="warning", proxy_headers=False)).run(sockets=[door])
+            uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, proxy_headers=False)).run(
+                sockets=[door]
+            )
     except KeyboardInterrupt:  # what Ctrl-C was promised to do, and nothing was cut short
         raise SystemExit(INTERRUPTED) from None
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -12,9 +12,11 @@ from typing import NamedTuple
 from sqlalchemy import delete
 from sqlalchemy.exc import SQLAlchemyError
 
+from kinfolk_assistant.delivery.accounts import Entered
 from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.configuration import Configuration
 from kinfolk_assistant.delivery.dav import Connection
+from kinfolk_assistant.delivery.imap_mailbox import Mailbox, can_wait
 from kinfolk_assistant.delivery.smtp import MailServer, trouble
 from kinfolk_assistant.delivery.trouble import ServerTrouble
 from kinfolk_assistant.ledger.store import Ledger
@@ -34,11 +36,12 @@ def doctor(configuration: Configuration) -> list[Finding]:
     findings = [Finding("settings", False, warning) for warning in configuration.warnings]
     findings.append(_ledger(configuration.ledger))
     if configuration.smtp is not None:
-        findings.append(_mail(configuration.smtp))
+        findings.append(look_at_mail(configuration.smtp))
     if configuration.folder is not None:
         findings.append(_folder(configuration.folder))
     for address, account in configuration.accounts.items():
         findings += _account(address, account, sends_mail=configuration.smtp is not None)
+    findings += [_mailbox(address, mailbox) for address, mailbox in configuration.mailboxes.items()]
     if configuration.smtp is None and configuration.folder is None and not configuration.accounts:
         findings.append(
             Finding("settings", False, "Answers have no way out: add [smtp], [files], or users with a caldav table.")
@@ -61,7 +64,35 @@ def _ledger(url: str) -> Finding:
     return Finding("ledger", True, "The ledger can be read and written.")
 
 
-def _mail(server: MailServer) -> Finding:
+def look_at_accounts(address: str, entered: Iterable[Entered], *, sends_mail: bool) -> list[Finding]:
+    """Look at accounts that somebody has entered."""
+    findings: list[Finding] = []
+    for one in entered:
+        if one.kind == "caldav":
+            account = CalDAVAccount(one.url, one.name, one.password)
+            findings += _account(address, account, sends_mail=sends_mail)
+        else:
+            try:
+                findings.append(_mailbox(address, Mailbox.from_url(one.url, one.name, one.password)))
+            except ValueError as error:
+                findings.append(Finding(f"mailbox of {address}", False, str(error)))
+    return findings
+
+
+def _mailbox(address: str, mailbox: Mailbox) -> Finding:
+    what = f"mailbox of {address}"
+    try:
+        with mailbox.connect() as client:
+            client.select_folder(mailbox.folder, readonly=True)
+            waits = can_wait(client)
+    except ServerTrouble as trouble:
+        return Finding(what, False, str(trouble))
+    how = "tells at once when mail has come" if waits else "is looked at every minute"
+    return Finding(what, True, f"The mail server {mailbox.host}:{mailbox.port} lets {mailbox.username!r} in and {how}.")
+
+
+def look_at_mail(server: MailServer) -> Finding:
+    """Look at the mail server that takes answers."""
     try:
         with server.connect():
             pass

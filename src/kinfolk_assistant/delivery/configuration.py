@@ -19,6 +19,9 @@ from kinfolk_assistant.delivery.settings import Settings, read_settings
 from kinfolk_assistant.delivery.smtp import MailServer, Security
 from kinfolk_assistant.reading.trust import Trust
 
+SHADOW_DAYS = 14
+"""So many days the assistant only shows what it would do for somebody who is new, unless the settings say otherwise."""
+
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 _NEAR = ("localhost", "127.0.0.1", "::1")
@@ -130,7 +133,7 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
         if imap:
             mailboxes[address] = _mailbox(imap)
     trusted = top.table("trust")
-    trust = _trust(trusted) if trusted else Trust()
+    trust = _trust(trusted) if trusted else Trust(shadow_days=SHADOW_DAYS)
     oidc = top.table("oidc")
     provider = _provider(oidc) if oidc else None
     pages, entered = top.table("pages"), top.table("accounts")
@@ -157,6 +160,34 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
         certificate,
         admins,
     )
+
+
+def mail_server(host: str, security: str, user: str, password: str, sender: str) -> MailServer:
+    """Make a mail server of what somebody answers who is asked for one.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be one.
+    """
+    if security not in _PORTS:
+        raise ValueError(f"the security of the mail server is {security!r}; it must be one of {', '.join(_PORTS)}")
+    name, port = split_host(host)
+    return MailServer(name, port or _PORTS[security], cast(Security, security), user, password, sender=sender)
+
+
+def split_host(host: str) -> tuple[str, int]:
+    """Give a name and a port; 0 where none is named.
+
+    Examples
+    --------
+    >>> split_host("mail.example.org:2525"), split_host("mail.example.org")
+    (('mail.example.org', 2525), ('mail.example.org', 0))
+    """
+    name, _, port = host.partition(":")
+    if port and not port.isdecimal():
+        raise ValueError(f"{host!r} is no mail server; give a name, or a name and a port")
+    return name, int(port or 0)
 
 
 def _mail_server(table: Settings) -> MailServer:
@@ -207,6 +238,7 @@ def _trust(table: Settings) -> Trust:
         table.texts("deny"),
         table.number("per_organiser", 0, 1000, Trust.per_organiser),
         table.number("per_domain", 0, 1000, Trust.per_domain),
+        table.number("shadow_days", 0, 365, SHADOW_DAYS),
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import mailbox
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR, Refused
@@ -15,6 +16,15 @@ from kinfolk_assistant.reading.mail import MAX_MAIL_BYTES, MailedObject, read_ma
 CALENDARS = (".ics", ".ical", ".ifb", ".icalendar")
 MAILS = (".eml",)
 MAILBOXES = (".mbox", ".mbx")
+
+
+class Stored(Protocol):
+    """An object of a calendar, as its server keeps it."""
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        ...
 
 
 class Handed(NamedTuple):
@@ -67,6 +77,15 @@ def read_history(path: str | Path) -> Handed:
             except Refused as refusal:
                 handed.skipped.append(str(refusal))
     return handed
+
+
+def read_objects(stored: Iterable[Stored]) -> list[CalendarObject | MailedObject]:
+    """Read what a calendar server has given; what cannot be read is left out."""
+    found: list[CalendarObject | MailedObject] = []
+    for one in stored:
+        with suppress(Refused):
+            found += read_calendar(one.text.encode(errors="replace"), bounds=WHOLE_CALENDAR)
+    return found
 
 
 def _read(path: Path, skipped: list[str]) -> Iterator[CalendarObject | MailedObject]:

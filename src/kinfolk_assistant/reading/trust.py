@@ -68,6 +68,8 @@ class Trust:
         Addresses or domains: organisers who count as met, and organisers who are never answered automatically.
     per_organiser, per_domain : int
         So many automatic answers a day go to one organiser, and to all of one domain, for each user.
+    shadow_days : int
+        So many days nothing is sent automatically for somebody who is new, whatever they have set.
     """
 
     servers: Collection[str] = ()
@@ -78,6 +80,7 @@ class Trust:
     deny: Collection[str] = ()
     per_organiser: int = 5
     per_domain: int = 10
+    shadow_days: int = 0
 
     def is_inside(self, address: str, user: str) -> bool:
         """Whether an address is of the user's own organisation.

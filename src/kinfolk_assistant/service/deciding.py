@@ -26,7 +26,7 @@ from kinfolk_assistant.ledger.users import find_user, lock_user
 from kinfolk_assistant.reading.reply import make_reply
 from kinfolk_assistant.reading.trust import Trust
 from kinfolk_assistant.service.models import InUse, Models, model_id_of
-from kinfolk_assistant.service.operating import halted
+from kinfolk_assistant.service.operating import halted, in_shadow
 from kinfolk_assistant.service.rules import Ruled, decide_by, facts_of, rules_of, vetoed
 from kinfolk_assistant.service.standing import meeting_of, past_of
 from kinfolk_assistant.service.strangers import forged, is_stranger, over_cap
@@ -162,7 +162,7 @@ def _held_back(
     """Why an answer is not given automatically; "" where nothing speaks against it."""
     if not user.automation:
         return "automation is off"
-    if halt := halted(session, user):
+    if halt := halted(session, user) or in_shadow(user, trust, now):
         return halt
     meeting = meeting_of(request)
     if meeting is None or not meeting.answer_of(user.address):

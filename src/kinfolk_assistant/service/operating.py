@@ -12,6 +12,7 @@ from kinfolk_assistant.ledger.deeds import ask_for_training, tell
 from kinfolk_assistant.ledger.tables import Deed, Entry, Model, Reply, Request, Switch, User
 from kinfolk_assistant.ledger.tables import Session as Signed
 from kinfolk_assistant.ledger.users import lock_user
+from kinfolk_assistant.reading.trust import Trust
 
 STOPPED = "the administrator has stopped all automatic answers"
 DISABLED = "the administrator has shut your account"
@@ -76,6 +77,23 @@ def halted(session: Session, user: User) -> str:
     if user.disabled_at is not None:
         return DISABLED
     return STOPPED if is_stopped(session) else ""
+
+
+def in_shadow(user: User, trust: Trust, now: datetime) -> str:
+    """Why nothing is sent automatically for somebody who is new; "" where they are not.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> new = User(address="ann@example.org", made_at=datetime(2026, 3, 1, tzinfo=UTC))
+    >>> in_shadow(new, Trust(shadow_days=14), datetime(2026, 3, 5, 12, tzinfo=UTC))
+    'in the first 14 days it only shows what it would do: 10 days more'
+    """
+    left = user.made_at + timedelta(days=trust.shadow_days) - now
+    if left <= timedelta(0):
+        return ""
+    days = max(1, -(-left // timedelta(days=1)))
+    return f"in the first {trust.shadow_days} days it only shows what it would do: {days} days more"
 
 
 def disable(session: Session, address: str, now: datetime) -> None:

@@ -78,10 +78,14 @@ def _is_held(lease: Lease, now: datetime) -> bool:
     return bool(lease.holder) and lease.until is not None and lease.until > now
 
 
-def make_lessons(session: Session) -> list[Lesson]:
-    """Give what is to be learnt, from one moment's rows; nothing where nobody has answered anything."""
+def make_lessons(session: Session, before: datetime | None = None) -> list[Lesson]:
+    """Give what is to be learnt, from one moment's rows; nothing where nobody has answered anything.
+
+    With ``before``, only of what had come by then.
+    """
     agreed = set(session.scalars(select(User.address).where(User.agreed_at.is_not(None))))
     query = select(Request.user, Request.features, Request.label, Request.source).where(Request.features.is_not(None))
+    query = query if before is None else query.where(Request.received_at < before)
     one_sided = one_sided_pasts(session)
     rows: dict[str, list[dict[str, Any]]] = {}
     for user, features, label, source in session.execute(query.order_by(Request.user, Request.received_at, Request.id)):

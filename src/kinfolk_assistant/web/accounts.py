@@ -19,11 +19,9 @@ from kinfolk_assistant.delivery.trouble import ServerTrouble
 from kinfolk_assistant.features.people import People
 from kinfolk_assistant.importing.history import import_history
 from kinfolk_assistant.importing.report import ImportReport
-from kinfolk_assistant.importing.sources import read_history
+from kinfolk_assistant.importing.sources import read_history, read_objects
 from kinfolk_assistant.ledger.tables import Account
 from kinfolk_assistant.meeting import CalendarObject
-from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR, Refused
-from kinfolk_assistant.reading.calendars import read_calendar
 from kinfolk_assistant.reading.mail import MailedObject
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.web.forms import Text
@@ -100,16 +98,10 @@ def import_calendar(request: Request, assistant: Served, visitor: Poster) -> Res
     """Learn from what stands in the user's calendar account."""
     accounts: Accounts | None = request.app.state.accounts
     account = None if accounts is None else accounts.calendar(visitor.address)
-    objects: list[CalendarObject | MailedObject] = []
     try:
         if account is None:
             raise ValueError("You have no calendar account here.")
-        for one in account.events():
-            try:
-                objects += read_calendar(one.text.encode(errors="replace"), bounds=WHOLE_CALENDAR)
-            except Refused:
-                continue
-        report = _import(assistant, visitor, objects)
+        report = _import(assistant, visitor, read_objects(account.events()))
     except (ValueError, ServerTrouble) as error:
         return _page(request, assistant, visitor, wrong=str(error))
     return _page(request, assistant, visitor, report=report)

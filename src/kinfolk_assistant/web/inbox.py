@@ -25,6 +25,7 @@ from kinfolk_assistant.ledger.users import known_zone
 from kinfolk_assistant.service import kin
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.errors import NotNow
+from kinfolk_assistant.service.operating import in_shadow
 from kinfolk_assistant.service.rules import in_words
 from kinfolk_assistant.service.values import Detail, Prepared, Readiness
 from kinfolk_assistant.service.views import MOST_FOUND
@@ -279,7 +280,9 @@ def _waits(assistant: Assistant, user: User) -> list[str]:
     """Why yeses, or noes, or no answers at all, are sent for the user now."""
     own = assistant.own_answers(user.address)
     unread = cannot_decide(user, assistant.clock())
-    held = [f"{unread}; nothing is answered for you until it is read again"] if unread else []
+    shadow = in_shadow(user, assistant.trust, assistant.clock())
+    held = [shadow] if shadow else []
+    held += [f"{unread}; nothing is answered for you until it is read again"] if unread else []
     return held + [why for action in ANSWERS if (why := own.waits(action))]
 
 

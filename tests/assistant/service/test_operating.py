@@ -9,9 +9,11 @@ from sqlalchemy import func, select
 
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Asking, Deed, Request
+from kinfolk_assistant.ledger.users import lock_user
+from kinfolk_assistant.reading.trust import Trust
 from kinfolk_assistant.service import operating
 from kinfolk_assistant.service.assistant import Assistant
-from tests.assistant.service.world import ANN, MONDAY, Recorder, add_past, invitation, teach
+from tests.assistant.service.world import ANN, MONDAY, Clock, Recorder, add_past, automate, invitation, teach
 
 SLOT = MONDAY + timedelta(days=2)
 
@@ -92,3 +94,24 @@ def test_what_is_older_is_deleted_and_learnt_without(assistant: Assistant, ledge
         assert session.scalars(select(func.count()).select_from(Request)).one() == 0
         assert session.scalars(select(func.count()).select_from(Deed)).one() == 0
         assert "retention" in session.scalars(select(Asking.why)).all()
+
+
+def test_for_somebody_who_is_new_nothing_is_sent_whatever_they_have_set(
+    assistant: Assistant, ledger: Ledger, recorder: Recorder, clock: Clock
+) -> None:
+    assistant.trust = Trust(shadow_days=14)
+    teach(ledger, ANN)
+    automate(assistant, undo_minutes=0)
+    with ledger.begin() as session:
+        lock_user(session, ANN).made_at = MONDAY - timedelta(days=13)
+    assistant.take_in(ANN, [invitation("m1")], received_at=clock(), source="caldav")
+    assistant.work(ANN)
+    [shown] = assistant.inbox(ANN)
+    assert shown.action == "accept"
+    assert assistant.request(ANN, shown.id).why == "in the first 14 days it only shows what it would do: 1 days more"
+    assert recorder.sent == []
+    clock.pass_(days=1)
+    later = MONDAY + timedelta(days=4)
+    assistant.take_in(ANN, [invitation("m2", later)], received_at=clock(), source="caldav")
+    assistant.work(ANN)
+    assert recorder.answers() == [("m2", "ACCEPTED")]

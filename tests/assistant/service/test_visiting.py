@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from threading import Event
 
 import pytest
 
@@ -84,3 +85,25 @@ def test_the_calendar_is_known_when_the_invitation_is_judged(
     visits(assistant, monkeypatch, {ANN: [invitation("other"), invitation("kept", method="")], BOB: []}).visit_all()
     assistant.work()
     assert assistant.request(ANN, 1).features["conflict"] == "yes"
+
+
+def test_a_server_that_does_not_answer_holds_up_no_other_and_is_not_asked_twice_at_once(
+    assistant: Assistant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, asked = Event(), []
+
+    def collect(account: CalDAVAccount, seen: Seen = NOTHING, *, now: datetime) -> Collected:
+        asked.append(account.username)
+        if account.username == ANN:
+            slow.wait(30)
+        return Collected([Invitation(invitation(attendee=BOB), now, "/i")], [], [], NOTHING)
+
+    monkeypatch.setattr(visiting, "collect", collect)
+    monkeypatch.setattr(visiting, "PATIENCE", 0.5)
+    rounds = Visits(assistant, lambda: ACCOUNTS)
+    rounds.visit_all()
+    rounds.visit_all()
+    assert summaries(assistant, BOB) == ["Plans"]
+    assert (asked.count(ANN), asked.count(BOB)) == (1, 2)
+    slow.set()
+    rounds._visitors.shutdown()
