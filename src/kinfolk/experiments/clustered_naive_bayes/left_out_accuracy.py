@@ -52,7 +52,8 @@ def draw(by_task: pl.DataFrame) -> Figure:
     ax.set_ylim(0, 1)
     style.quieten(ax)
     style.name_axes(ax, "user", "share of right answers, each request left out")
-    ax.legend(frameon=False, fontsize=8, ncols=4, loc="lower right")
+    # Above the axes, where no bar stands.
+    ax.legend(frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     return figure
 
 
