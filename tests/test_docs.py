@@ -120,27 +120,41 @@ def test_every_equation_has_a_function_whose_module_cites_it(entry):
     assert not entry.references or re.search(NAMES[entry.paper], text)
 
 
-def blocks_of(page: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+class Block(NamedTuple):
+    """A block of Python, and what stands below it as what it prints; None where nothing does."""
+
+    code: str
+    printed: str | None
+
+
+def blocks_of(page: Path) -> list[Block]:
+    found = re.findall(
+        r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", page.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    return [Block(code, printed or None) for code, printed in found]
 
 
 WRITTEN = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)]
 # Every block of these stands for itself; the blocks of other pages follow from each other.
 SINGLE = (ROOT / "README.md", ROOT / "docs" / "guide.md")
 EXAMPLES = [
-    *(pytest.param(block, id=f"{page.name}-{at}") for page in SINGLE for at, block in enumerate(blocks_of(page))),
-    *(
-        pytest.param("\n".join(blocks_of(page)), id=page.stem)
-        for page in WRITTEN
-        if page not in SINGLE and blocks_of(page)
-    ),
+    *(pytest.param([block], id=f"{page.name}-{at}") for page in SINGLE for at, block in enumerate(blocks_of(page))),
+    *(pytest.param(blocks_of(page), id=page.stem) for page in WRITTEN if page not in SINGLE and blocks_of(page)),
 ]
 
 
-@pytest.mark.parametrize("block", EXAMPLES)
-def test_the_documentations_python_runs(block, tmp_path, monkeypatch):
+@pytest.mark.parametrize("blocks", EXAMPLES)
+def test_the_documentations_python_runs_and_prints_what_stands_below_it(blocks, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    exec(compile(block, "example", "exec"), {})
+    names = {}
+    for block in blocks:
+        capsys.readouterr()
+        exec(compile(block.code, "example", "exec"), names)
+        printed = capsys.readouterr().out
+        if block.printed is not None:
+            # Long lines are broken in the documentation, and "..." stands for the rest.
+            wanted, got = " ".join(block.printed.split()), " ".join(printed.split())
+            assert got == wanted or (wanted.endswith("...") and got.startswith(wanted[:-3])), printed
 
 
 def test_the_readme_names_the_two_commands_and_its_picture_is_there():
