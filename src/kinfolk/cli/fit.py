@@ -75,7 +75,7 @@ class RunOptions:
         Model,
         typer.Option(
             help="Share among kin tasks, among none, among all, or with a prototype; or average these four by how well "
-            "each predicts rows held out; or learn a Bayes net a task."
+            "each predicts rows held out; or learn a Bayesian network for each task."
         ),
     ] = Model.clustered
     bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8
