@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,14 @@ class Experiment:
         from kinfolk.experiments.publishing import publish
 
         module = self._module()
-        outcome = publish(Path(output), self.name, self.title, module.ABOUT, module.study(quick=quick, seed=seed))
+        options: dict[str, Any] = {"quick": quick, "seed": seed}
+        # A study that takes hours keeps what it has, and goes on from there if it was stopped.
+        kept = Path(output) / f"{self.name}.partial.jsonl"
+        if "kept" in signature(module.study).parameters:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            options["kept"] = kept
+        outcome = publish(Path(output), self.name, self.title, module.ABOUT, module.study(**options))
+        kept.unlink(missing_ok=True)
         if shown:
             from rich.console import Console
             from rich.markdown import Markdown
@@ -108,6 +116,11 @@ EXPERIMENTS: dict[str, Experiment] = {
             "lica-synthetic",
             "Zhang, Ghahramani and Yang (2005), section 2: whether the sources of made-up tasks are found",
             "kinfolk.experiments.lica.synthetic",
+        ),
+        Experiment(
+            "networks-accuracy",
+            "Structures of eight known networks, beside those that other packages find",
+            "kinfolk.experiments.networks.accuracy",
         ),
         Experiment(
             "networks-figure-1",

@@ -6,4 +6,5 @@
 - ``figure_7``, ``figure_8``: birds at other feeders, split as ``birds`` does
 - ``problems``: the tasks of section 4.1, and how far off a method comes out
 - ``drawing``: axes of penalties
+- ``accuracy``: structures of single tasks, beside other packages, which ``peers`` runs
 """

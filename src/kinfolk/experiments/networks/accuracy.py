@@ -1,0 +1,274 @@
+"""How near the truth structures of single tasks come, beside other packages, on networks of the public repository."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from kinfolk.datasets import load_network
+from kinfolk.experiments.measuring import mean_and_error
+from kinfolk.experiments.networks.peers import PEERS, is_installed, learn_within
+from kinfolk.experiments.networks.problems import plus_minus
+from kinfolk.experiments.publishing import About, Study
+from kinfolk.networks.estimators.bayes_nets import BayesNets
+from kinfolk.networks.model.equivalence import completed
+from kinfolk.networks.model.network import Adjacency, Network, parents_of
+from kinfolk.networks.model.parameters import learn_tables
+from kinfolk.plots import style
+from kinfolk.progress import progress_bar
+
+NETWORKS = ("alarm", "insurance", "child", "hepar2", "water", "andes", "munin1", "pigs")
+SIZES = (250, 1_000, 5_000)
+LIMIT = 600.0
+# A peer that takes longer than this gets fewer draws.
+SLOW, FEW_DRAWS = 60.0, 3
+N_HELD_OUT = 5_000
+DEFAULT = "kinfolk"
+OURS: dict[str, dict[str, Any]] = {
+    DEFAULT: {},
+    "kinfolk, uniform prior": {"structure_prior": "uniform"},
+    "kinfolk, plain climb": {"tabu": 0},
+}
+BOSS = PEERS[0].name
+MEASURES = ("shd", "f1", "log_likelihood", "seconds")
+
+ABOUT = About(
+    "B. Andrews, J. Ramsey, R. Sanchez-Romero, J. Camchong and E. Kummerfeld, “Fast Scalable and Accurate Discovery of "
+    "DAGs Using the Best Order Score Search and Grow-Shrink Trees”, NeurIPS 2023; and the packages by their names.",
+    "Learnt structures from rows of known networks, and counted what differs from the truth.",
+    "Rows are drawn from networks of the public repository, in `KINFOLK_DATA/bayesnets`.",
+    (
+        "Searches over orders of variables find structures that are nearer the truth than greedy climbs do.",
+        "They take longer than greedy climbs.",
+    ),
+)
+
+
+def study(
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    networks: Sequence[str] | None = None,
+    sizes: Sequence[int] | None = None,
+    n_draws: int | None = None,
+    peers: Sequence[str] | None = None,
+    limit: float = LIMIT,
+    kept: Path | None = None,
+) -> Study:
+    """Learn every network from every number of rows by every method, each on the same draws.
+
+    Parameters
+    ----------
+    quick, seed
+        As for every study.
+    networks, sizes, n_draws
+        Names of networks, numbers of rows, and how often rows are drawn.
+    peers : sequence of str, optional
+        Names of other packages' methods; all that are installed by default, none where ``quick``.
+    limit : float
+        Seconds that a peer may take, by the clock. One that timed out is not run on more rows of the same network.
+    kept : Path, optional
+        A file of results so far, which are not made again; results are added to it as they come.
+    """
+    networks = networks or (("asia",) if quick else NETWORKS)
+    sizes = sizes or (SIZES[:2] if quick else SIZES)
+    n_draws = n_draws or (2 if quick else 10)
+    if peers is None:
+        peers = [] if quick else [peer.name for peer in PEERS if is_installed(peer)]
+    done = _read(kept)
+    jobs = [
+        (name, n_rows, draw, method)
+        for name in networks
+        for n_rows in sizes
+        for method in (*OURS, *peers)
+        for draw in range(n_draws)
+    ]
+    with progress_bar("Learning networks by every method", len(jobs), True) as advance:
+        for name, n_rows, draw, method in jobs:
+            about = {"network": name, "rows": n_rows, "draw": draw, "method": method}
+            if not _is_done(done, about) and not _is_hopeless(done, about):
+                done.append(about | _measure(load_network(name), n_rows, draw, method, seed, limit))
+                if kept is not None:
+                    with kept.open("a") as file:
+                        file.write(json.dumps(done[-1]) + "\n")
+            advance(1)
+    scores = pl.DataFrame(done, infer_schema_length=None).sort("network", "rows", "method", "draw")
+    left_out = [peer.name for peer in PEERS if peer.name not in peers]
+    setting = (
+        f"{', '.join(networks)}; {', '.join(f'{n:,}' for n in sizes)} rows; {n_draws} draws, of a peer that took over "
+        f"{SLOW:g} s {FEW_DRAWS}; a peer is ended after {limit:g} s by the clock; seed {seed}; ± are standard errors "
+        f"over draws. Structural Hamming distance between completed graphs; F1 of the arcs without their directions; "
+        f"mean log likelihood of {N_HELD_OUT:,} rows held out, tables learnt by BDeu of the structure found; seconds "
+        f"of the processor. Not run: {', '.join(left_out) or 'none'}."
+    )
+    return Study(scores, _draw(scores), _compare(scores), setting, _details(scores))
+
+
+def _read(kept: Path | None) -> list[dict[str, Any]]:
+    if kept is None or not kept.exists():
+        return []
+    return [json.loads(line) for line in kept.read_text().splitlines()]
+
+
+def _is_done(done: Sequence[dict[str, Any]], about: dict[str, Any]) -> bool:
+    return any(about.items() <= one.items() for one in done)
+
+
+def _is_hopeless(done: Sequence[dict[str, Any]], about: dict[str, Any]) -> bool:
+    """Whether a method timed out on as few rows of the network or fewer, or is slow and has had its draws."""
+    same = [one for one in done if (one["network"], one["method"]) == (about["network"], about["method"])]
+    if any(one["shd"] is None and one["rows"] <= about["rows"] for one in same):
+        return True
+    here = [one["seconds"] for one in same if one["rows"] == about["rows"]]
+    return bool(about["draw"] >= FEW_DRAWS and here and max(here) > SLOW and about["method"] not in OURS)
+
+
+def _measure(network: Network, n_rows: int, draw: int, method: str, seed: int, limit: float) -> dict[str, Any]:
+    """Learn from one draw by one method; all measures are missing where it took too long."""
+    rng = np.random.default_rng([seed, draw, n_rows])
+    codes, held_out = network.sample(n_rows, rng), network.sample(N_HELD_OUT, rng)
+    if method in OURS:
+        table = pl.DataFrame(
+            {
+                name: pl.Series(codes[:, v]).cast(pl.String).cast(pl.Enum([str(x) for x in range(card)]))
+                for v, (name, card) in enumerate(zip(network.variables, network.cards, strict=True))
+            }
+        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="columns? .* same value in every row")
+            begun = process_time()
+            model = BayesNets(sharing="none", random_state=seed, n_jobs=1, **OURS[method]).fit(table, task=[0] * n_rows)
+            seconds = process_time() - begun
+        found = model.networks_[0].adjacency()
+    else:
+        answer = learn_within(method, codes, network.cards, limit)
+        if answer is None:
+            return dict.fromkeys(MEASURES)
+        found, seconds = answer
+    truth = completed(network.adjacency())
+    graph = found if (found & found.T).any() else completed(found)
+    member = extension(found)
+    tables = learn_tables(codes, parents_of(member), network.cards)
+    learnt = Network(network.variables, network.states, tuple(map(tuple, parents_of(member))), tables)
+    return {
+        "shd": int(np.triu((graph != truth) | (graph != truth).T).sum()),
+        "f1": _f1(truth | truth.T, graph | graph.T),
+        "log_likelihood": float(learnt.log_probability(held_out).mean()),
+        "seconds": seconds,
+    }
+
+
+def _f1(truth: Adjacency, found: Adjacency) -> float:
+    both = int((truth & found).sum())
+    return 2 * both / max(int(truth.sum() + found.sum()), 1)
+
+
+def extension(graph: NDArray[np.bool_]) -> Adjacency:
+    """A directed acyclic graph of the class that a graph with edges both ways stands for (Dor and Tarsi 1992).
+
+    Where there is none, what is left is directed from the first variables to the last.
+
+    Examples
+    --------
+    >>> extension(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=bool)).astype(int).tolist()
+    [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+    """
+    left, out = graph.copy(), graph & ~graph.T
+    waiting = list(range(len(graph)))
+    while waiting:
+        edges = left & left.T
+        adjacent = left | left.T
+        for v in waiting:
+            sink = not (left[v] & ~edges[v]).any()
+            its = np.flatnonzero(edges[v])
+            clique = all(adjacent[u, w] for u in its for w in np.flatnonzero(adjacent[v]) if u != w)
+            if sink and clique:
+                break
+        else:
+            out |= np.triu(edges)
+            break
+        out[its, v] = True
+        left[v] = left[:, v] = False
+        waiting.remove(v)
+    return np.asarray(out)
+
+
+def _draw(scores: pl.DataFrame) -> Figure:
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    sizes = sorted(scores["rows"].unique().to_list())
+    networks = scores["network"].unique(maintain_order=True).to_list()
+    methods = scores["method"].unique(maintain_order=True).to_list()
+    width = 0.8 / len(methods)
+    for ax, n_rows in zip(np.atleast_1d(figure.subplots(1, len(sizes))), sizes, strict=True):
+        for place, method in enumerate(methods):
+            its = scores.filter((pl.col("rows") == n_rows) & (pl.col("method") == method)).drop_nulls("shd")
+            means = its.group_by("network").agg(*mean_and_error(("shd",)))
+            x = [networks.index(name) + (place - (len(methods) - 1) / 2) * width for name in means["network"]]
+            ax.bar(x, means["shd"], width, yerr=means["shd_error"], color=style.PALETTE[place % 8], label=method)
+        ax.set_xticks(range(len(networks)), networks, fontsize=7)
+        ax.set_title(f"{n_rows:,} rows")
+    figure.axes[0].set_ylabel("structural Hamming distance")
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=7)
+    return figure
+
+
+def _compare(scores: pl.DataFrame) -> tuple[str, ...]:
+    return (
+        f"Default less plain climb, distance: {_differences(scores, 'kinfolk, plain climb')}. "
+        f"Default less BOSS with the same score: {_differences(scores, BOSS)}.",
+        f"Times the default's seconds: plain climb {_ratio(scores, 'kinfolk, plain climb')}, "
+        f"BOSS {_ratio(scores, BOSS)}.",
+    )
+
+
+def _paired(scores: pl.DataFrame, method: str, measure: str) -> pl.DataFrame:
+    keys = ["network", "rows", "draw"]
+    ours = scores.filter(pl.col("method") == DEFAULT).select(*keys, pl.col(measure).alias("ours"))
+    theirs = scores.filter(pl.col("method") == method).drop_nulls(measure)
+    return theirs.select(*keys, pl.col(measure).alias("theirs")).join(ours, on=keys).sort(keys)
+
+
+def _differences(scores: pl.DataFrame, method: str) -> str:
+    pairs = _paired(scores, method, "shd").with_columns(difference=pl.col("ours") - pl.col("theirs"))
+    parts = []
+    for (name, n_rows), its in pairs.group_by("network", "rows", maintain_order=True):
+        mean, error = its.select(*mean_and_error(("difference",))).row(0)
+        parts.append(f"{name} {n_rows:,} rows {plus_minus(mean, error, 1)}")
+    return "; ".join(parts) or "not run"
+
+
+def _ratio(scores: pl.DataFrame, method: str) -> str:
+    pairs = _paired(scores, method, "seconds")
+    if not len(pairs):
+        return "not run"
+    ratios = (pairs["theirs"] / pairs["ours"]).to_numpy()
+    return f"{np.median(ratios):.2g} (median; {ratios.min():.2g} to {ratios.max():.2g})"
+
+
+def _details(scores: pl.DataFrame) -> str:
+    lines = []
+    sizes = sorted(scores["rows"].unique().to_list())
+    for measured, digits in (("shd", 1), ("f1", 3), ("log_likelihood", 3), ("seconds", 2)):
+        lines += [f"{measured}:", "", f"| network, method | {' | '.join(f'{n:,}' for n in sizes)} |"]
+        lines += ["| --- " * (1 + len(sizes)) + "|"]
+        for (name, method), its in scores.group_by("network", "method", maintain_order=True):
+            cells = []
+            for n_rows in sizes:
+                here = its.filter(pl.col("rows") == n_rows)
+                known = here.drop_nulls(measured)
+                timed_out = "time limit" if len(here) else "not run"
+                mean, error = known.select(*mean_and_error((measured,))).row(0)
+                cells.append(plus_minus(mean, error, digits) if len(known) else timed_out)
+            lines.append(f"| {name}, {method} | {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines).rstrip()

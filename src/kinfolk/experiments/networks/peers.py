@@ -1,0 +1,155 @@
+"""Structure learning by other packages, each run in a process of its own that is ended when its time is up.
+
+None of them is a dependency: one that is not installed is left out by name. All get the same codes of complete rows,
+and all that take a score get BDeu with an equivalent sample size of one, or BIC where its name says so.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from time import process_time
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int32]
+
+
+class Answer(NamedTuple):
+    """A structure, or a graph of its class with edges both ways, and the processor time that it took."""
+
+    adjacency: NDArray[np.bool_]
+    seconds: float
+
+
+class Peer(NamedTuple):
+    """What a method is called, the package that has it, and the function that learns by it."""
+
+    name: str
+    package: str
+    learn: Callable[[Codes, NDArray[np.int64]], NDArray[np.bool_]]
+
+
+def _frame(codes: Codes, cards: NDArray[np.int64]) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            f"V{v}": pd.Categorical.from_codes(codes[:, v], [f"s{x}" for x in range(card)])
+            for v, card in enumerate(cards)
+        }
+    )
+
+
+def _from_names(arcs: Any, n: int) -> NDArray[np.bool_]:
+    adjacency = np.zeros((n, n), dtype=bool)
+    for parent, child in arcs:
+        adjacency[int(parent[1:]), int(child[1:])] = True
+    return adjacency
+
+
+def _from_causal_learn(graph: Any) -> NDArray[np.bool_]:
+    # −1 at the tail and 1 at the head of an arc, −1 at both ends of an edge without direction.
+    ends = graph.graph
+    return np.asarray((ends == -1) & ((ends.T == 1) | (ends.T == -1)))
+
+
+def _permutations(search: str, score: str) -> Callable[[Codes, NDArray[np.int64]], NDArray[np.bool_]]:
+    def learn(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
+        module = import_module(f"causallearn.search.PermutationBased.{search}")
+        return _from_causal_learn(getattr(module, search.lower())(codes.astype(float), score_func=score, verbose=False))
+
+    return learn
+
+
+def _causal_learn_ges(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
+    ges = import_module("causallearn.search.ScoreBased.GES").ges
+    return _from_causal_learn(ges(codes.astype(float), score_func="local_score_BDeu")["G"])
+
+
+def _pgmpy_climb(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
+    from pgmpy.estimators import BDeu, HillClimbSearch
+
+    frame = _frame(codes, cards)
+    found = HillClimbSearch(frame).estimate(scoring_method=BDeu(frame, equivalent_sample_size=1), show_progress=False)
+    return _from_names(found.edges(), len(cards))
+
+
+def _pybnesian_climb(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
+    import pybnesian
+
+    frame = _frame(codes, cards)
+    start = pybnesian.DiscreteBN(list(frame.columns))
+    found = pybnesian.GreedyHillClimbing().estimate(pybnesian.ArcOperatorSet(), pybnesian.BDe(frame, iss=1), start)
+    return _from_names(found.arcs(), len(cards))
+
+
+def _pyagrum_climb(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
+    import pyagrum
+
+    learner = pyagrum.BNLearner(_frame(codes, cards))
+    learner.useScoreBDeu()
+    learner.useLocalSearchWithTabuList()
+    learner.setNumberOfThreads(1)
+    found = learner.learnBN()
+    return _from_names([(found.variable(a).name(), found.variable(b).name()) for a, b in found.arcs()], len(cards))
+
+
+PEERS = (
+    Peer("causal-learn BOSS, BDeu", "causallearn", _permutations("BOSS", "local_score_BDeu")),
+    Peer("causal-learn BOSS, BIC", "causallearn", _permutations("BOSS", "local_score_BIC")),
+    Peer("causal-learn GRaSP, BDeu", "causallearn", _permutations("GRaSP", "local_score_BDeu")),
+    Peer("causal-learn GES, BDeu", "causallearn", _causal_learn_ges),
+    Peer("pgmpy climb, BDeu", "pgmpy", _pgmpy_climb),
+    Peer("PyBNesian climb, BDeu", "pybnesian", _pybnesian_climb),
+    Peer("pyAgrum tabu, BDeu", "pyagrum", _pyagrum_climb),
+)
+
+
+def is_installed(peer: Peer) -> bool:
+    """Whether a peer's package is there; it is not imported for that."""
+    return find_spec(peer.package) is not None
+
+
+def learn_within(peer: str, codes: Codes, cards: NDArray[np.int64], limit: float) -> Answer | None:
+    """Let a peer learn a structure in at most so many seconds by the clock; None where that was too short.
+
+    What the peer raises is raised here, by the peer's name.
+    """
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(peer, codes, cards, there), daemon=True)
+    process.start()
+    there.close()
+    try:
+        # Until it is ready, which is no part of its time.
+        here.recv()
+        if not here.poll(limit):
+            return None
+        answer = here.recv()
+    except EOFError:
+        raise RuntimeError(f"{peer} ended without an answer") from None
+    finally:
+        process.terminate()
+        process.join()
+    if isinstance(answer, str):
+        raise RuntimeError(f"{peer}: {answer}")
+    return Answer(*answer)
+
+
+def _answer(peer: str, codes: Codes, cards: NDArray[np.int64], to: Any) -> None:
+    one = next(one for one in PEERS if one.name == peer)
+    with suppress(Exception):  # only to import and to warm up: if it fails, the next one tells
+        one.learn(codes[:50, :3], cards[:3])
+    to.send("ready")
+    try:
+        begun = process_time()
+        found = one.learn(codes, cards)
+        to.send((found, process_time() - begun))
+    except Exception as error:  # whatever it is, it goes to the other process
+        to.send(f"{type(error).__name__}: {error}")

@@ -1,0 +1,96 @@
+"""The study of accuracy: what it measures, what it goes on from, and peers that are slow, broken or not there."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+from kinfolk.datasets import load_network, make_random_network
+from kinfolk.experiments.networks import accuracy, peers
+from kinfolk.experiments.networks.accuracy import DEFAULT, OURS, extension, study
+from kinfolk.experiments.networks.peers import Peer
+from kinfolk.experiments.registry import find
+from kinfolk.networks.model.distances import shd
+from kinfolk.networks.model.equivalence import completed, same_class
+
+SMALL = {"networks": ("asia",), "sizes": (100,), "n_draws": 2, "peers": ()}
+
+
+def test_the_truth_is_at_distance_zero_and_other_graphs_where_the_distance_of_structures_says(monkeypatch):
+    network = load_network("asia")
+    other = make_random_network(8, random_state=0).adjacency()
+    for found in (network.adjacency(), completed(network.adjacency()), other):
+        monkeypatch.setattr(accuracy, "learn_within", lambda *given, found=found: peers.Answer(found, 1.5))
+        measured = accuracy._measure(network, 50, 0, "someone", 0, 1.0)
+        truth = found is not other
+        assert measured["shd"] == (0 if truth else shd(network.adjacency(), other))
+        assert measured["f1"] == 1 if truth else measured["f1"] < 1
+        assert measured["seconds"] == 1.5
+
+
+def test_a_member_of_a_class_is_found_from_its_completed_graph():
+    for seed in range(10):
+        dag = make_random_network(9, random_state=seed).adjacency()
+        assert same_class(extension(completed(dag)), dag)
+        assert (extension(dag) == dag).all()
+
+
+def test_a_study_that_was_stopped_goes_on_from_what_it_kept(tmp_path, monkeypatch):
+    kept = tmp_path / "kept.jsonl"
+    whole = study(kept=kept, **SMALL)
+    lines = kept.read_text().splitlines()
+    assert len(lines) == 2 * len(OURS)
+    kept.write_text("\n".join(lines[:-1]) + "\n")
+    measured = []
+    real = accuracy._measure
+    monkeypatch.setattr(accuracy, "_measure", lambda *given: (measured.append(given), real(*given))[1])
+    again = study(kept=kept, **SMALL)
+    assert len(measured) == 1
+    assert again.table.drop("seconds").equals(whole.table.drop("seconds"))
+
+
+def test_what_is_kept_is_deleted_when_a_study_is_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(accuracy, "SIZES", (60, 80))
+    find("networks-accuracy").run(tmp_path, quick=True, shown=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"networks-accuracy.{kind}" for kind in ("csv", "md", "png")
+    ]
+
+
+def test_a_method_that_timed_out_is_not_run_on_more_rows_and_is_told_of(monkeypatch):
+    asked = []
+
+    def too_slow(peer, codes, cards, limit):
+        asked.append(len(codes))
+        return None
+
+    monkeypatch.setattr(accuracy, "learn_within", too_slow)
+    ours = study(networks=("asia",), sizes=(50, 100), n_draws=2, peers=("someone",))
+    assert asked == [50]
+    assert "| asia, someone | time limit | not run |" in ours.details
+    assert "Not run: causal-learn BOSS, BDeu" in ours.setting
+
+
+def test_a_peer_that_is_not_installed_is_known_without_importing_it():
+    assert not peers.is_installed(Peer("nobody", "a_package_that_nobody_wrote", lambda codes, cards: codes))
+    assert peers.is_installed(Peer("numpy", "numpy", lambda codes, cards: codes))
+
+
+def test_a_process_of_a_peer_is_ended_after_its_time_and_its_errors_come_with_its_name():
+    codes, cards = np.zeros((5, 2), dtype=np.int32), np.array([2, 2])
+    missing = [peer for peer in peers.PEERS if not peers.is_installed(peer)]
+    if not missing:
+        pytest.skip("all peers are installed")
+    begun = time.monotonic()
+    with pytest.raises(RuntimeError, match=f"^{missing[0].name}: ModuleNotFoundError"):
+        peers.learn_within(missing[0].name, codes, cards, 30.0)
+    assert time.monotonic() - begun < 120
+
+
+def test_results_are_kept_as_lines_of_json(tmp_path):
+    kept = tmp_path / "kept.jsonl"
+    study(kept=kept, **SMALL | {"n_draws": 1})
+    first = json.loads(kept.read_text().splitlines()[0])
+    assert first["method"] == DEFAULT
+    assert set(first) == {"network", "rows", "draw", "method", *accuracy.MEASURES}
