@@ -195,6 +195,15 @@ TABLES = {
     "truth values": (change(g=True), ALIKE),
     "whole numbers": (change(g=3), ALIKE),
     "dates": (change(g=pd.Timestamp("2026-01-01")), ALIKE),
+    "lists": (
+        lambda table: table.assign(g=[[1, 2]] * len(table)),
+        "holds lists or arrays: every cell must be one value",
+    ),
+    "text of 10,000 characters": (row_1("f", "x" * 10_000), ALIKE),
+    "markup, quotes and line breaks in text": (row_1("f", '<script>alert("kin")</script>\n\'--'), ALIKE),
+    "a formula as text": (row_1("f", "=1+1"), ALIKE),
+    "numbers near the largest float": (change(g=1.7e308), ALIKE),
+    "numbers near zero": (change(g=5e-324), ALIKE),
 }
 
 

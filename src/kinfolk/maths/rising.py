@@ -61,6 +61,8 @@ def risings(a: NDArray[np.float64] | float, n: NDArray[Any] | float) -> NDArray[
     >>> risings(np.array([2.0, 1e12]), np.array([3.0, 1.0])).round(9).tolist()
     [3.17805383, 27.631021116]
     """
+    if np.max(a, initial=0.0) < _LARGE:
+        return np.asarray(gammaln(a + n) - gammaln(a))
     small, large = np.minimum(a, _LARGE), np.maximum(a, _LARGE)
     by_series = (large - 0.5) * np.log1p(n / large) + n * (np.log(large + n) - 1.0)
     for sign, z in ((1.0, large + n), (-1.0, large)):

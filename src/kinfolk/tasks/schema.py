@@ -284,6 +284,18 @@ def _encode_numbers(values: NDArray[Any], known: NDArray[Any]) -> Codes:
     return np.where(ordered[place] == values, order[place], -1).astype(np.int32)
 
 
+def in_short(value: Any) -> str:
+    """A value as it stands in a sentence, which a long one would drown.
+
+    Examples
+    --------
+    >>> in_short("much"), in_short("x" * 1_000)
+    ("'much'", "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (1,002 characters)")
+    """
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:31]}…{text[-30:]} ({len(text):,} characters)"
+
+
 def as_numbers(values: NDArray[Any], label: str) -> NDArray[np.float64]:
     """A column as numbers, NaN where it is missing; numbers that are written as text are read, other text is refused.
 
@@ -296,7 +308,9 @@ def as_numbers(values: NDArray[Any], label: str) -> NDArray[np.float64]:
         return values.astype(np.float64, copy=False)
     for row, value in enumerate(values.tolist()):
         if value is not None and not is_number(value):
-            raise ValueError(f"{label}, row {row}: {value!r} is not a number, which is what the model was fitted to")
+            raise ValueError(
+                f"{label}, row {row}: {in_short(value)} is not a number, which is what the model was fitted to"
+            )
     numbers = np.array([np.nan if value is None else float(value) for value in values.tolist()], dtype=np.float64)
     check_finite(numbers, label)
     return numbers
@@ -336,13 +350,10 @@ def _finite(column: NDArray[Any], label: str) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         values = column.tolist()
         row = next(i for i, value in enumerate(values) if not is_number(value))
+        said = f"{label}, row {row}: {in_short(values[row])} is not a number"
         if not isinstance(values[row], str):
-            raise TypeError(
-                f"{label}, row {row}: {values[row]!r} is not a number; argument must be a string or a real number"
-            ) from None
-        raise ValueError(
-            f"{label}, row {row}: {values[row]!r} is not a number; turn categories into columns of 0 and 1 first"
-        ) from None
+            raise TypeError(f"{said}; argument must be a string or a real number") from None
+        raise ValueError(f"{said}; turn categories into columns of 0 and 1 first") from None
     wrong = ~np.isfinite(numbers)
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -349,6 +349,8 @@ def plain_column(column: NDArray[Any], label: str) -> NDArray[Any]:
     kinds = {type(value) for value in present.tolist()}
     if any(issubclass(each, _TIMES) for each in kinds):
         raise ValueError(f"{label} holds dates or times: turn it into numbers or categories first")
+    if any(issubclass(each, list | np.ndarray) for each in kinds):
+        raise ValueError(f"{label} holds lists or arrays: every cell must be one value")
     if kinds and all(issubclass(each, _NUMBERS) and each is not bool for each in kinds):
         whole = all(issubclass(each, _WHOLE_NUMBERS) for each in kinds)
         numbers = np.full(len(column), np.nan)

@@ -1,0 +1,1 @@
+"""Fuzzing of everything that reads other people's files: ``make fuzz``."""
