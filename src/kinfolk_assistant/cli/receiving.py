@@ -69,7 +69,7 @@ def _receive(source: Path, user: str, settings: Path | None, ledger: Path | None
     from datetime import UTC, datetime
 
     from kinfolk_assistant.cli.reading import read_messages
-    from kinfolk_assistant.ledger.users import NotYours, find_user, mail_address
+    from kinfolk_assistant.ledger.users import NotYours, find_user, mail_address, main_address
     from kinfolk_assistant.service.intake import take_in
 
     now = datetime.now(UTC)
@@ -83,6 +83,7 @@ def _receive(source: Path, user: str, settings: Path | None, ledger: Path | None
         except ValueError as error:
             raise _NotThere(str(error)) from None
         session = stack.enter_context(book.begin())
+        address = main_address(session, address)
         try:
             find_user(session, address)
         except NotYours:

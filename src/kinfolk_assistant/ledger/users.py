@@ -59,6 +59,12 @@ def aliases_of(session: Session, user: str) -> list[str]:
     return list(session.scalars(select(Alias.address).where(Alias.user == user).order_by(Alias.address)))
 
 
+def main_address(session: Session, address: str) -> str:
+    """Give the main address of the user whose other address this is; the address itself where it is nobody's."""
+    alias = session.get(Alias, address.lower())
+    return address if alias is None else alias.user
+
+
 def set_aliases(session: Session, user: str, addresses: Iterable[str]) -> None:
     """Give a user these other addresses, and no more.
 

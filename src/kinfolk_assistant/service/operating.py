@@ -90,7 +90,7 @@ def in_shadow(user: User, trust: Trust, now: datetime) -> str:
     'in the first 14 days it only shows what it would do: 10 days more'
     """
     left = user.made_at + timedelta(days=trust.shadow_days) - now
-    if left <= timedelta(0):
+    if not trust.shadow_days or left <= timedelta(0):
         return ""
     days = max(1, -(-left // timedelta(days=1)))
     return f"in the first {trust.shadow_days} days it only shows what it would do: {days} days more"

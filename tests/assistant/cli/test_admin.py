@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 import stat
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from kinfolk_assistant.delivery.accounts import Entered, keep_account
+from kinfolk_assistant.delivery.keys import read_keys
+from kinfolk_assistant.ledger.store import Ledger
+from kinfolk_assistant.ledger.tables import Account
 from tests.assistant.cli.conftest import refused, worked
 from tests.assistant.cli.files import calendar, event
 from tests.cli.conftest import Run
@@ -87,3 +92,34 @@ def test_a_mail_server_is_told_what_became_of_a_mail(
 ) -> None:
     ended = run("assistant", "receive", "-", "--pipe", "--user", user, "--ledger", ledger, given=text.encode())
     assert ended.exit_code == status, (ended.stdout, ended.stderr)
+
+
+def test_a_new_key_seals_every_password_and_the_old_one_is_gone(run: Run, team: Path) -> None:
+    key_file = team.with_suffix(".key")
+    before = read_keys(key_file)
+    ledger = Ledger(str(team))
+    with ledger.begin() as session:
+        entered = Entered("imap", "imaps://mail.example.org/INBOX", "abel", "secret")
+        keep_account(session, before, MEMBER, entered, datetime.now(UTC))
+    assert "1 passwords are sealed" in worked(run, "admin", "new-key", "--ledger", team)
+    with ledger.read() as session:
+        sealed = session.get_one(Account, (MEMBER, "imap")).sealed
+    ledger.close()
+    assert read_keys(key_file).unseal(f"{MEMBER} imap", sealed) == "secret"
+    with pytest.raises(ValueError, match="not in the key file"):
+        before.unseal(f"{MEMBER} imap", sealed)
+    assert len(key_file.read_text().split()) == 1
+
+
+def test_mail_to_another_address_of_a_users_is_theirs(run: Run, team: Path) -> None:
+    other = "abel.private@exercise.example"
+    worked(run, "user", MEMBER, "--also", other, "--ledger", team)
+    text = calendar(event("elsewhere", attendee=other)).encode()
+    told = worked(run, "receive", "-", "--user", other, "--ledger", team, given=text)
+    assert f"1 of 1 messages are about requests to {MEMBER}" in told
+    with sqlite3.connect(team) as book:
+        kept = book.execute("SELECT user, sent_to FROM requests WHERE uid = 'elsewhere'").fetchall()
+    assert kept == [(MEMBER, other)]
+    with sqlite3.connect(team) as book:
+        [(somebody,)] = book.execute("SELECT address FROM users WHERE address != ? LIMIT 1", (MEMBER,)).fetchall()
+    assert "is that of another user" in refused(run, "user", MEMBER, "--also", somebody, "--ledger", team)

@@ -12,6 +12,8 @@ import pytest
 from tests.assistant.web.serving import ARGUMENTS, CHROMIUM, served
 from tests.assistant.web.team import ANN, PASSWORD, invite, requests_of
 
+from kinfolk_assistant.delivery.accounts import Accounts
+from kinfolk_assistant.delivery.configuration import Configuration
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.web.app import make_app
 
@@ -282,3 +284,25 @@ def test_every_page_has_contrast_fits_its_width_and_labels_its_fields(
         assert page.locator("[aria-labelledby]").evaluate_all(
             "(all) => all.every((one) => document.getElementById(one.getAttribute('aria-labelledby')))"
         )
+
+
+@pytest.mark.skipif(not os.environ.get("KINFOLK_AXE"), reason="needs axe-core: KINFOLK_AXE names its axe.min.js")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_to_complain_of(browser: Any, assistant: Assistant, scheme: str) -> None:
+    source = Path(os.environ["KINFOLK_AXE"]).read_text(encoding="utf-8")
+    accounts = Accounts(Configuration("unused", hosts=("mail.example.org",), admins=frozenset([ANN])))
+    app = make_app(assistant, secure_cookies=False, accounts=accounts, sends_digests=True)
+    paths = ["/", f"/requests/{requests_of(assistant, ANN)[0]}", "/people", "/rules", "/score", "/ledger", "/about"]
+    with served(app) as address:
+        # The policy of the pages keeps foreign scripts out, which is just what this one is.
+        context = browser.new_context(base_url=address, viewport=NARROW, color_scheme=scheme, bypass_csp=True)
+        page = context.new_page()
+        page.goto("/")
+        sign_in(page)
+        for path in (*paths, "/settings", "/accounts", "/admin"):
+            page.goto(path)
+            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+            page.add_script_tag(content=source)
+            found = page.evaluate("axe.run()")["violations"]
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], path
+        context.close()
