@@ -26,10 +26,11 @@ import numpy as np
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
+from kinfolk.sequences.inference.cluster_moves import draw_states_of_tasks, score_pairs
 from kinfolk.sequences.inference.mean_field import NO_COUNT, ClusterFit, fit_locally, log_rising
 from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.emissions.emission import Codes, Densities, Emission, LogDensities
-from kinfolk.sequences.model.filtering import draw_states, filter_sequence, reordered, scaled, scratch_rows
+from kinfolk.sequences.model.filtering import reordered, scaled
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, count_transitions
 from kinfolk.sequences.model.sequences import Sequences
 
@@ -57,16 +58,12 @@ class Guide(NamedTuple):
 
     Attributes
     ----------
-    bounds, task_bounds : arrays
-        Where sequences and tasks begin and end.
     tables, counts : arrays of shape (L,) and (tasks, L + 1, L)
         m̂ and n̂.
     row_weights : array of shape (rows of the densities, L)
         How far each row is the state's.
     """
 
-    bounds: Codes
-    task_bounds: Codes
     tables: Floats
     counts: Floats
     row_weights: Floats
@@ -122,8 +119,8 @@ def reference_of(
     moves = counts + prior.alpha * (prior.gamma / n_states + tables) / (prior.gamma + tables.sum())
     moves[:, np.arange(1, n_states + 1), np.arange(n_states)] += prior.stickiness
     moves /= moves.sum(axis=2, keepdims=True)
-    guide = Guide(sequences.bounds, sequences.task_bounds, tables, counts, row_weights)
-    log_guided = float(log_likelihood_of_tasks(scaled(LogDensities(log_rows, row)), guide, moves))
+    guide = Guide(tables, counts, row_weights)
+    log_guided = _log_likelihood(scaled(LogDensities(log_rows, row)), sequences, moves)
     n_temperatures = min(
         max(sequences.n_steps // _STEPS_A_TEMPERATURE, _FEWEST), max(sequences.n_steps // _STEPS_OF_MANY, _USUAL), _MOST
     )
@@ -180,17 +177,17 @@ def annealed(
         log_moves = np.log(np.maximum(particle.transitions, _TINY))
         log_weight -= _log_sum(reference, rows, log_moves, now)
         densities, moves = _tempered(reference, rows, log_moves, following)
-        states, base_weights = np.zeros(n_steps, dtype=np.int64), particle.base_weights.copy()
-        n = 0 if following == way[-1] else n_tries
-        noise = _Noise(rng.random(n_steps), rng.random((n, 3)), rng.standard_normal(n))
-        log_sum, counts = _draw_states_and_weights(
-            guide, densities, moves, prior, following, noise, states, base_weights
-        )
-        log_weight += log_sum
+        states, uniforms = np.zeros(n_steps, dtype=np.int64), rng.random(n_steps)
+        log_weight += _draw_states(densities, reference.sequences, moves, uniforms, states)
         log_ratio = constant + _log_density_ratio(guide, rows, log_moves, particle.base_weights, prior)
         log_weight += (following - now) * log_ratio
         if following == way[-1]:
             break
+        base_weights = particle.base_weights.copy()
+        noise = _Noise(rng.random((n_tries, 3)), rng.standard_normal(n_tries))
+        visits = count_transitions(states, reference.sequences.bounds, reference.sequences.task_bounds, n_states)
+        _move_base_weights(base_weights, prior, guide, visits, following, noise)
+        counts = (1.0 - following) * guide.counts + following * visits
         transitions = draw_transitions(prior.alpha * base_weights, prior.stickiness, counts, rng)
         statistics = following * emission.statistics(observations, states, n_states)
         statistics += (1.0 - following) * reference.statistics
@@ -210,27 +207,33 @@ def _log_sum(reference: Reference, rows: Floats, log_moves: Floats, at: float) -
     if at == 0.0:
         return reference.log_guided
     densities, moves = _tempered(reference, rows, log_moves, at)
-    return float(log_likelihood_of_tasks(densities, reference.guide, moves))
+    return _log_likelihood(densities, reference.sequences, moves)
+
+
+def _log_likelihood(densities: Densities, sequences: Sequences, moves: Floats) -> float:
+    """Log likelihood of all sequences, each by the transitions of its task."""
+    scores = np.empty((len(moves), 1, 1))
+    score_pairs(_of_one_cluster(densities), sequences.layout, (0, len(moves)), moves[:, None, None], scores)
+    return float(scores.sum())
+
+
+def _draw_states(densities: Densities, sequences: Sequences, moves: Floats, uniforms: Floats, states: Codes) -> float:
+    """Draw the states of all steps into ``states``; the log likelihood of all sequences."""
+    slots, all_of_them = np.zeros(len(moves), dtype=np.int64), (0, sequences.n_sequences)
+    own = _of_one_cluster(densities)
+    return float(draw_states_of_tasks(own, sequences.layout, slots, moves, uniforms, states, all_of_them))
+
+
+def _of_one_cluster(densities: Densities) -> Densities:
+    """Densities as kernels read them that tasks of several clusters go through."""
+    return Densities(densities.likelihood[None], densities.log_scale[None], densities.row)
 
 
 class _Noise(NamedTuple):
-    """Random numbers of one temperature: uniform ones of the steps; of tries at β uniform (n, 3), normal (n,)."""
+    """Random numbers of tries at β: uniform (n, 3) and normal (n,) ones."""
 
-    of_steps: Floats
     of_tries: Floats
     normal: Floats
-
-
-@reordered
-def log_likelihood_of_tasks(densities, guide, transitions):  # type: ignore[no-untyped-def]
-    """Log likelihood of all sequences, each by the transitions of its task."""
-    total, n_states = 0.0, transitions.shape[2]
-    scratch, nothing = scratch_rows(2, n_states), np.empty((0, n_states))
-    for j in range(len(transitions)):
-        for i in range(guide.task_bounds[j], guide.task_bounds[j + 1]):
-            start, stop = guide.bounds[i], guide.bounds[i + 1]
-            total += filter_sequence(densities, start, stop, transitions[j], scratch, nothing)
-    return total
 
 
 @reordered
@@ -255,24 +258,6 @@ def _log_density_ratio(guide, rows, log_moves, base_weights, prior):  # type: ig
             if guide.row_weights[i, s] > 0.0:
                 value -= guide.row_weights[i, s] * rows[i, s]
     return value
-
-
-@reordered
-def _draw_states_and_weights(guide, densities, moves, prior, at, noise, states_out, base_weights):  # type: ignore[no-untyped-def]
-    """Draw states at a temperature, then β given them, in place; the log of the sum over states, and (1 − t)n̂ + t n."""
-    n_states, total = len(base_weights), 0.0
-    for j in range(len(moves)):
-        own = guide.bounds[guide.task_bounds[j] : guide.task_bounds[j + 1] + 1]
-        for log_likelihood in draw_states(densities, own, moves[j], noise.of_steps, states_out):
-            total += log_likelihood
-    counts = count_transitions(states_out, guide.bounds, guide.task_bounds, n_states)
-    _move_base_weights(base_weights, prior, guide, counts, at, noise)
-    known = np.empty(guide.counts.shape)
-    for j in range(len(known)):
-        for r in range(n_states + 1):
-            for s in range(n_states):
-                known[j, r, s] = (1.0 - at) * guide.counts[j, r, s] + at * counts[j, r, s]
-    return total, known
 
 
 @compiled

@@ -72,7 +72,7 @@ def score_pairs(densities, layout, pairs, proposals, scores):  # type: ignore[no
     R, L + 1, L).
     """
     n_clusters, n_picks, n_states = proposals.shape[1], proposals.shape[2], proposals.shape[4]
-    scratch, nothing = scratch_rows(2, n_states), np.empty((0, n_states))
+    scratch, nothing = scratch_rows(n_states), np.empty((0, n_states))
     for pair in range(pairs[0], pairs[1]):
         j, a = pair // n_clusters, pair % n_clusters
         own = Densities(densities.likelihood[a], densities.log_scale[a], densities.row)
@@ -122,13 +122,16 @@ def choose(scores, slots, sizes, share, share_of_empty, uniforms):  # type: igno
 
 @reordered
 def draw_states_of_tasks(densities, part, slots, transitions, uniforms, states_out, run):  # type: ignore[no-untyped-def]
-    """Draw the states of a run of sequences, each by the transitions and the cluster of its task."""
+    """Draw the states of a run of sequences, each by the transitions and cluster of its task; their log likelihood."""
+    total = 0.0
     for j in range(len(slots)):
         start, stop = max(part.task_bounds[j], run[0]), min(part.task_bounds[j + 1], run[1])
         if start < stop:
             a = slots[j]
             own = Densities(densities.likelihood[a], densities.log_scale[a], densities.row)
-            draw_states(own, part.bounds[start : stop + 1], transitions[j], uniforms, states_out)
+            for log_likelihood in draw_states(own, part.bounds[start : stop + 1], transitions[j], uniforms, states_out):
+                total += log_likelihood
+    return total
 
 
 def _score(

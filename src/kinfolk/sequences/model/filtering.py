@@ -55,14 +55,14 @@ def _largest_of_rows(rows, out):  # type: ignore[no-untyped-def]
 
 
 @reordered
-def scratch_rows(n_rows, n_states):  # type: ignore[no-untyped-def]
-    """Rows that are written at every step, 128 bytes from anything else on either side.
+def scratch_rows(n_states):  # type: ignore[no-untyped-def]
+    """Three rows that are written at every step, 128 bytes from anything else on either side.
 
     Threads that write to the same line of the cache take it from each other: filters were slowed down by half where
     the scratch of two threads came to lie side by side.
     """
     margin = 1 + 16 // n_states
-    return np.empty((n_rows + 2 * margin, n_states))[margin : margin + n_rows]
+    return np.empty((3 + 2 * margin, n_states))[margin : margin + 3]
 
 
 @reordered
@@ -147,7 +147,7 @@ def log_likelihoods(densities, bounds, transitions):  # type: ignore[no-untyped-
     """
     out = np.empty(len(bounds) - 1)
     n_states = transitions.shape[1]
-    scratch, nothing = scratch_rows(2, n_states), np.empty((0, n_states))
+    scratch, nothing = scratch_rows(n_states), np.empty((0, n_states))
     for i in range(len(bounds) - 1):
         out[i] = filter_sequence(densities, bounds[i], bounds[i + 1], transitions, scratch, nothing)
     return out
@@ -195,9 +195,8 @@ def draw_states(densities, bounds, transitions, uniforms, states_out):  # type: 
     """
     n_states = transitions.shape[1]
     out = np.empty(len(bounds) - 1)
-    filtered, scratch = np.empty((longest(bounds), n_states)), scratch_rows(2, n_states)
-    weights = scratch_rows(1, n_states)[0]
-    columns = np.empty((n_states, n_states))
+    filtered, scratch = np.empty((longest(bounds), n_states)), scratch_rows(n_states)
+    columns, weights = np.empty((n_states, n_states)), scratch[2]
     transpose_into(columns, transitions)
     for i in range(len(bounds) - 1):
         start, stop = bounds[i], bounds[i + 1]
@@ -217,7 +216,7 @@ def most_probable_states(densities, bounds, transitions):  # type: ignore[no-unt
     n_states = transitions.shape[1]
     out = np.empty(len(bounds) - 1)
     states = np.zeros(bounds[-1], dtype=np.int64)
-    best, extended = scratch_rows(1, n_states)[0], scratch_rows(1, n_states)[0]
+    best, extended = scratch_rows(n_states)[0], scratch_rows(n_states)[0]
     came_from = np.empty((longest(bounds), n_states), dtype=np.int64)
     log_transitions, log_likelihood = np.empty(transitions.shape), np.empty(likelihood.shape)
     for r in range(n_states + 1):
@@ -341,7 +340,7 @@ def _smooth_others(densities, layout, transitions, pairs, found):  # type: ignor
     """Smooth the sequences that go by themselves, vectors along the states, and add up what each task has."""
     likelihood, row, posteriors, bounds = densities.likelihood, densities.row, found.posteriors, layout.bounds
     n_states, n_rows = transitions.shape[2], longest(bounds)
-    filtered, scratch = np.empty((n_rows, n_states)), scratch_rows(3, n_states)
+    filtered, scratch = np.empty((n_rows, n_states)), scratch_rows(n_states)
     # ahead[t]: what the observations after step t say about the state after it; later: about its own.
     ahead, later = np.empty((n_rows, n_states)), scratch[2]
     columns = np.empty((n_states, n_states))
