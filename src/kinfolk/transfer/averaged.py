@@ -28,7 +28,7 @@ from kinfolk.transfer.averaging import Average
 from kinfolk.transfer.held_out import Folds, joined, quietly, rows_of_every_task
 from kinfolk.transfer.label_average import LabelAverage
 from kinfolk.transfer.members import NAIVE_BAYES, NAIVE_BAYES_KINDS, Chosen, default_members, own_members
-from kinfolk.transfer.models import Member
+from kinfolk.transfer.models import Member, codings_of
 from kinfolk.transfer.sizes import SizeWeights
 from kinfolk.transfer.weights import by_evidence, by_stacking
 
@@ -150,10 +150,11 @@ class AveragedNB(LabelAverage):
             member.check()
         n_fits = len(members) * (1 + (self.n_folds if self.weigh_by == "held-out" else 0))
         with all_or_nothing(self), progress_bar("Fitting models", n_fits, self.verbose) as advance:
+            codings = codings_of(members.values(), table)
             with warnings.catch_warnings(record=self.members is None) as caught:
                 if caught is not None:
                     warnings.simplefilter("always")
-                whole = self._learn_whole(members, table, advance)
+                whole = self._learn_whole(members, codings, advance)
             if caught is not None:
                 self._tell(caught, int(((table.labels.codes < 0) & table.arrival.counted).sum()))
             self._log_evidence: list[Evidence] = []

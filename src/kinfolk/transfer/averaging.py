@@ -25,7 +25,7 @@ from kinfolk.tasks.training import Labelled
 from kinfolk.tasks.whole_fits import all_or_nothing
 from kinfolk.transfer.held_out import Folds, believe, rows_of_every_task, tasks_held_out
 from kinfolk.transfer.members import Chosen
-from kinfolk.transfer.models import MODELS, Member
+from kinfolk.transfer.models import MODELS, Member, codings_of
 from kinfolk.transfer.predictor import classes_of, known_of, member_archives
 from kinfolk.transfer.scales import Scales, scales_of, unit_of
 from kinfolk.transfer.sizes import SizeWeights
@@ -100,23 +100,20 @@ class ModelAverage(BaseEstimator):
         with all_or_nothing(self), progress_bar("Fitting models", n_fits, self.verbose) as advance:
             folds = Folds.of(table, self.n_folds, np.random.default_rng(seed), tasks_held_out)
             believed = believe(chosen, folds, advance, self.n_jobs)
+            codings = codings_of(believed.members.values(), table)
             with warnings.catch_warnings():
                 if self.members is None:
                     # Nobody has made the default members, or can set them.
                     warnings.simplefilter("ignore")
-                whole = self._learn_whole(believed.members, table, advance)
+                whole = self._learn_whole(believed.members, codings, advance)
             n_rows, backend = rows_of_every_task(table), arrival.backend
             scales = None if unit is None else believed.scales._replace(unit=unit)
             self._keep(Average(arrival.known, classes, whole, believed.weights, n_rows, seed, backend, scales))
 
     def _learn_whole(
-        self, members: Mapping[str, Member], table: Labelled, advance: Callable[[int], None]
+        self, members: Mapping[str, Member], codings: Mapping[Any, Any], advance: Callable[[int], None]
     ) -> dict[str, Member]:
         """Members fitted to all rows."""
-        codings: dict[Any, Any] = {}
-        for member in members.values():
-            if member.coding() not in codings:
-                codings[member.coding()] = member.code(table)
 
         def learnt(member: Member) -> Member:
             found = member.learn(codings[member.coding()])

@@ -20,7 +20,7 @@ from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.training import Labelled
 from kinfolk.transfer.members import Chosen
-from kinfolk.transfer.models import Member
+from kinfolk.transfer.models import Member, codings_of
 from kinfolk.transfer.scales import Scales, learn_scales, no_scales
 from kinfolk.transfer.sizes import SizeWeights, choose_sizes, hats
 from kinfolk.transfer.weights import by_sizes, make_folds
@@ -158,11 +158,9 @@ class Folds(NamedTuple):
 
 def _learnt(members: Sequence[Member], table: Labelled, asked: Asked, advance: Callable[[int], None]) -> Iterator[Any]:
     """Members that have learnt from a table, one after another, with the rows that are asked as they code them."""
-    codings: dict[Any, Any] = {}
+    codings = codings_of(members, table)
     asked_as: dict[int, Any] = {}
     for member in members:
-        if member.coding() not in codings:
-            codings[member.coding()] = member.code(table)
         answers = member.brief().learn(codings[member.coding()]).answers()
         # Columns are those of the coding, which stays: no other has their address.
         if id(answers.columns) not in asked_as:

@@ -7,7 +7,7 @@ answers are made of. Nothing else of an average knows one kind from another.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -81,6 +81,14 @@ class Member(Protocol):
 
     def partition(self) -> NDArray[np.int64] | None:
         """Cluster of each task; None where the model has no clusters."""
+
+
+def codings_of(members: Iterable[Member], table: Labelled) -> dict[Any, Any]:
+    """The table in each coding that members learn from, made once for all that share it."""
+    of_codings: dict[Any, Member] = {}
+    for member in members:
+        of_codings.setdefault(member.coding(), member)
+    return {coding: member.code(table) for coding, member in of_codings.items()}
 
 
 class NaiveBayesMember(NamedTuple):
