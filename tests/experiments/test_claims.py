@@ -120,6 +120,22 @@ def test_the_page_has_every_claim_and_what_is_not_run_is_said():
         assert verdict_on(claim, {})[0] == ("no measurement" if claim.study is None else "not run")
 
 
+def test_a_claim_that_does_not_hold_says_why_where_that_is_known():
+    claim = next(claim for claim in read_claims() if claim.because)
+    record = {"not_run": None, "ours": ["ours"] * claim.finding, "held": ["held"] * claim.finding}
+    assert verdict_on(claim, {claim.study: record}) == ("held", "ours")
+    record["held"][-1] = "not held"
+    assert verdict_on(claim, {claim.study: record}) == ("not held", f"ours {claim.because}")
+
+
+@pytest.mark.skipif(not RESULTS.is_dir(), reason="results are not part of this copy")
+def test_every_claim_that_did_not_hold_in_a_full_run_says_why():
+    known = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")}
+    full = {name: record for name, record in known.items() if not record["with"]["quick"]}
+    silent = [claim for claim in read_claims() if verdict_on(claim, full)[0] == "not held" and not claim.because]
+    assert silent == []
+
+
 def test_a_claim_shows_its_own_finding_with_its_verdict():
     claim = next(claim for claim in read_claims() if claim.study == "ijcai-figure-4" and claim.finding == 2)
     record = {"not_run": None, "ours": ["first", "second"], "held": ["held", "partly"]}

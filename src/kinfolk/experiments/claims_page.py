@@ -15,7 +15,10 @@ Record = Mapping[str, Any]
 
 
 class Claim(NamedTuple):
-    """What a paper says at a place, and the finding of a study that measures it; or why none does."""
+    """What a paper says at a place, and the finding of a study that measures it; or why none does.
+
+    ``because`` is why it does not hold here, or not wholly.
+    """
 
     paper: str
     place: str
@@ -23,13 +26,14 @@ class Claim(NamedTuple):
     study: str | None
     finding: int
     why: str
+    because: str = ""
 
 
 def read_claims() -> list[Claim]:
     """All claims of ``claims.toml``, in its order."""
     text = files("kinfolk.experiments").joinpath("claims.toml").read_text("utf-8")
     return [
-        Claim(paper, one["place"], one["says"], one.get("study"), one.get("finding", 0), one.get("why", ""))
+        Claim(paper, **({"study": None, "finding": 0, "why": ""} | one))
         for paper, of_paper in tomllib.loads(text).items()
         for one in of_paper["claims"]
     ]
@@ -103,7 +107,8 @@ def verdict_on(claim: Claim, known: Mapping[str, Record]) -> tuple[str, str]:
     if claim.finding > len(record["ours"]):
         return "not run", "The study\u2019s record is older than this claim."
     held = record.get("held") or []
-    return (held[claim.finding - 1] if held else "in words"), record["ours"][claim.finding - 1]
+    verdict, ours = (held[claim.finding - 1] if held else "in words"), record["ours"][claim.finding - 1]
+    return verdict, f"{ours} {claim.because}".rstrip() if verdict in ("partly", "not held") else ours
 
 
 def _paper(number: int, paper: str, claims: list[Claim], known: Mapping[str, Record]) -> Section:
