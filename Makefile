@@ -72,8 +72,9 @@ fuzz: ## Fuzz all that reads other people's files, FUZZ_SECONDS each; inputs and
 	.venv-fuzz/bin/python -m pip install --quiet --disable-pip-version-check atheris || echo "atheris does not install here: seeds are changed at random"
 	for target in load bif icalendar csv parquet sound; do .venv-fuzz/bin/python -m scripts.fuzz $$target $(FUZZ_SECONDS) || exit 1; done
 
-bench: $(BENCH_READY) ## Compare speed with named peers; writes bench/RESULTS.md
+bench: $(BENCH_READY) ## Compare speed with named peers (bench/RESULTS.md), and ten minutes of few rows a task (bench/FEWSHOT.md)
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench fewshot --minutes 10
 
 docs: $(DOCS_READY) ## Build the documentation in docs/_build/html; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

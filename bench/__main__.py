@@ -1,4 +1,7 @@
-"""Run every benchmark, print the table, and write it to ``bench/RESULTS.md``; with names, run and print just those."""
+"""Run every benchmark, print the table, and write it to ``bench/RESULTS.md``; with names, run and print just those.
+
+``python -m bench fewshot`` compares what is predicted, not how fast; it has options of its own (``--help``).
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,9 @@ def report(results: list[Comparison]) -> str:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["fewshot"]:
+        import_module("bench.fewshot.__main__").main(sys.argv[2:])
+        return
     # One thread each, for us and for the peers; libraries read these when they are first imported.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[variable] = "1"

@@ -1,0 +1,34 @@
+"""How good answers are: probabilities of two labels, or numbers with a spread."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+Numbers = NDArray[np.float64]
+LEAST = 1e-6  # probability that any label keeps: a model that is certain and wrong loses 14 nats, not infinitely many
+BINS = 10
+Z90 = 1.6448536  # a normal number is that many deviations from its mean at most in nine cases of ten
+
+CLASSIFICATION = ("log_loss", "auc", "brier", "calibration")
+REGRESSION = ("squared_error", "coverage")
+
+
+def of_probabilities(y: Numbers, probability: Numbers) -> dict[str, float]:
+    """Log loss, AUC, Brier score, and the mean gap between probability and rate in ten bins of as many rows each."""
+    p = np.clip(probability, LEAST, 1.0 - LEAST)
+    bins = np.array_split(np.argsort(p, kind="stable"), BINS)
+    gaps = [len(rows) * abs(p[rows].mean() - y[rows].mean()) for rows in bins if len(rows)]
+    return {
+        "log_loss": float(-np.mean(y * np.log(p) + (1.0 - y) * np.log1p(-p))),
+        "auc": float(roc_auc_score(y, p)) if 0.0 < y.mean() < 1.0 else float("nan"),
+        "brier": float(np.mean((y - p) ** 2)),
+        "calibration": float(sum(gaps) / len(y)),
+    }
+
+
+def of_numbers(y: Numbers, mean: Numbers, spread: Numbers | None) -> dict[str, float]:
+    """Mean squared error, and how many targets lie in intervals meant for nine in ten."""
+    covered = float("nan") if spread is None else float(np.mean(np.abs(y - mean) <= Z90 * spread))
+    return {"squared_error": float(np.mean((y - mean) ** 2)), "coverage": covered}

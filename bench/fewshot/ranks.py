@@ -1,0 +1,65 @@
+"""Models compared over sets: mean ranks with critical differences, and differences paired over splits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.stats import rankdata, studentized_range
+
+ENOUGH = 0.9  # of the cells of the best-covered model that a model must have to be ranked
+
+
+class Ranking(NamedTuple):
+    """Mean ranks (1 is best) over sets, their number, and Nemenyi's critical difference at 5 %."""
+
+    ranks: dict[str, float]
+    n_sets: int
+    critical: float
+    n_cells: int
+
+
+def rank(results: pl.DataFrame, measure: str) -> Ranking | None:
+    """Rank models by a measure, less being better, within each set and size, then average over sizes and over sets.
+
+    Sizes of one set are not independent of each other, so that sets are what the critical difference counts. Models
+    that lack more than a tenth of the cells are left out, and cells that one of the others lacks.
+    """
+    cells = results.filter(pl.col(measure).is_not_null()).group_by("set", "size", "model").agg(pl.col(measure).mean())
+    if cells.is_empty():
+        return None
+    counts = cells.group_by("model").len().sort("model")
+    most = int(counts["len"].max())  # type: ignore[arg-type]
+    kept = counts.filter(pl.col("len") >= ENOUGH * most)["model"].to_list()
+    wide = cells.filter(pl.col("model").is_in(kept)).pivot("model", index=["set", "size"], values=measure).drop_nulls()
+    models = sorted(kept)
+    if len(models) < 2 or wide.is_empty():
+        return None
+    ranks = np.apply_along_axis(rankdata, 1, wide.select(models).to_numpy())
+    by_set = pl.DataFrame(ranks, schema=models).with_columns(wide["set"]).group_by("set").mean()
+    n_sets, k = len(by_set), len(models)
+    critical = float(studentized_range.ppf(0.95, k, np.inf)) / np.sqrt(2.0) * np.sqrt(k * (k + 1) / (6.0 * n_sets))
+    means = {model: float(by_set[model].mean()) for model in models}
+    return Ranking(dict(sorted(means.items(), key=lambda item: item[1])), n_sets, float(critical), len(wide))
+
+
+def against(results: pl.DataFrame, measure: str, ours: str, peers: list[str]) -> pl.DataFrame:
+    """One of ours less the peer that is best on the set, averaged over sizes, its standard error paired over splits.
+
+    Columns ``set``, ``peer``, ``difference`` and ``error`` (none from one split); negative is better for ours.
+    """
+    rows = []
+    known = results.filter(pl.col(measure).is_not_null())
+    for (name,), of_set in known.group_by("set", maintain_order=True):
+        wide = of_set.pivot("model", index=["size", "split"], values=measure)
+        here = [peer for peer in peers if peer in wide.columns and wide[peer].null_count() == 0]
+        if ours not in wide.columns or wide[ours].null_count() or not here:
+            continue
+        best = min(here, key=lambda peer: float(wide[peer].mean()))  # type: ignore[arg-type]
+        gaps = wide.with_columns(gap=pl.col(ours) - pl.col(best)).group_by("split").agg(pl.col("gap").mean())["gap"]
+        error = float(gaps.std()) / len(gaps) ** 0.5 if len(gaps) > 1 else None  # type: ignore[arg-type]
+        rows.append({"set": name, "peer": best, "difference": float(gaps.mean()), "error": error})  # type: ignore[arg-type]
+    return pl.DataFrame(
+        rows, schema={"set": pl.String, "peer": pl.String, "difference": pl.Float64, "error": pl.Float64}
+    )

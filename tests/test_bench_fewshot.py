@@ -1,0 +1,89 @@
+"""The few-shot benchmark: splits, results that resume, ranks with critical differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from bench.fewshot import cells
+from bench.fewshot.measures import of_numbers, of_probabilities
+from bench.fewshot.models import Model
+from bench.fewshot.ranks import against, rank
+from bench.fewshot.sets import Rows, listed
+from bench.fewshot.splits import draw
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    task = np.repeat([f"t{k}" for k in range(12)], 15)
+    return Rows(pl.DataFrame({"x": rng.normal(size=180)}), (rng.random(180) < 0.5).astype(float), task)
+
+
+def test_a_split_learns_from_as_many_rows_of_each_task_and_judges_others(rows):
+    split = draw(rows, "made up", 4, 0)
+    known = rows.task[split.train]
+    assert set(np.unique(known, return_counts=True)[1].tolist()) == {4}
+    assert set(rows.task[split.test]) == set(known)
+    assert not set(rows.task[split.new]) & set(known)
+    assert not set(split.train) & set(split.test)
+    assert all(np.array_equal(a, b) for a, b in zip(split, draw(rows, "made up", 4, 0), strict=True))
+    assert draw(rows, "made up", 14, 0) is None
+
+
+def test_results_resume_after_a_line_that_was_cut_off(tmp_path, rows):
+    path = tmp_path / "results.csv"
+    models = {"half": Model("classification", lambda train, seed: lambda judged: (np.full(len(judged.y), 0.5), None))}
+    order = list(cells.in_order({"made, up": {"kind": "classification"}}, [2, 4], 2, models))
+    for cell in order[:2]:
+        cells.add(path, cells.run(cell, models["half"], rows, draw(rows, cell.set, cell.size, cell.split)))
+    with path.open("a") as file:
+        file.write("made up,4,1")
+    assert cells.read_done(path) == set(order[:2])
+    assert path.read_bytes().endswith(b"\n")
+    assert pl.read_csv(path)["log_loss"].to_list() == pytest.approx([np.log(2.0)] * 4, rel=1e-5)
+
+
+def test_a_model_that_fails_leaves_a_row_with_the_error(rows):
+    def fit(train, seed):
+        raise RuntimeError("no luck")
+
+    (row,) = cells.run(cells.Cell("s", 4, 0, "m"), Model("classification", fit), rows, draw(rows, "s", 4, 0))
+    assert row["error"] == "RuntimeError: no luck"
+    assert "log_loss" not in row
+
+
+def test_measures_of_a_few_rows():
+    y, p = np.array([1.0, 0.0, 1.0, 0.0]), np.array([0.8, 0.4, 0.6, 0.2])
+    found = of_probabilities(y, p)
+    assert found["log_loss"] == pytest.approx(-np.log([0.8, 0.6, 0.6, 0.8]).mean())
+    assert found["brier"] == pytest.approx((0.04 + 0.16 + 0.16 + 0.04) / 4)
+    assert found["auc"] == 1.0
+    assert found["calibration"] == pytest.approx((0.2 + 0.4 + 0.4 + 0.2) / 4)  # a row a bin
+    assert of_numbers(y, y + 1.0, np.ones(4)) == {"squared_error": 1.0, "coverage": 1.0}
+
+
+def test_ranks_are_averaged_over_sets_with_nemenyis_critical_difference():
+    losses = {"a": (0.1, 0.2, 0.1), "b": (0.2, 0.1, 0.2), "c": (0.3, 0.3, 0.3)}
+    table = pl.DataFrame(
+        [
+            {"set": f"s{i}", "size": 8.0, "split": split, "model": name, "loss": value + 0.01 * split}
+            for name, values in losses.items()
+            for i, value in enumerate(values)
+            for split in (0.0, 1.0)
+        ]
+    )
+    found = rank(table, "loss")
+    assert found.ranks == pytest.approx({"a": 4 / 3, "b": 5 / 3, "c": 3.0})
+    # q of three models at 5 % is 2.343 (Demšar 2006, table 5).
+    assert found.critical == pytest.approx(2.343 * np.sqrt(3 * 4 / (6 * 3)), abs=2e-3)
+    gaps = against(table, "loss", "a", ["b", "c"])
+    assert gaps["peer"].to_list() == ["b", "b", "b"]
+    assert gaps["difference"].to_list() == pytest.approx([-0.1, 0.1, -0.1])
+    assert gaps["error"].to_list() == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)
+
+
+def test_every_set_of_the_list_says_what_it_needs():
+    for entry in listed().values():
+        assert entry["kind"] in ("classification", "regression")
+        assert "dataset" in entry or {"file", "task", "label"} <= set(entry)
