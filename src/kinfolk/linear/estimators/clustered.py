@@ -33,8 +33,9 @@ class ClusteredClassifier(HierarchicalClassifier):
     slopes : {"auto", "all", "none"} or list of columns, default="auto"
         Columns whose weights differ between clusters; "auto" takes the 24 columns of the design matrix in which tasks
         differ most, all where there are fewer. The others have common weights.
-    own_intercepts : bool, default=False
-        Whether each task has an intercept of its own, outside its cluster's weights.
+    own_intercepts : bool, default=True
+        Whether each task has an intercept of its own beside its cluster's. Without, predictions are a little better where
+        clusters are clear and rows many, and worse with few rows a task.
     concentration : float or "learn", default="learn"
         How ready tasks are to start new clusters; drawn with the partitions by default.
     categorical_features, max_iter, tol, task_column, new_tasks, unlabelled
@@ -83,7 +84,7 @@ class ClusteredClassifier(HierarchicalClassifier):
         self,
         *,
         slopes: str | Sequence[Any] = "auto",
-        own_intercepts: bool = False,
+        own_intercepts: bool = True,
         concentration: float | str = "learn",
         categorical_features: str | Sequence[Any] = "auto",
         max_iter: int = 100,

@@ -35,10 +35,8 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.partition.concentration import GammaPrior, draw_concentration
 from kinfolk.partition.crp import joining_weights
 
-# Times that sites are taken, the first at the partially pooled fit.
-_ROUNDS = 2
 # Of the spread of tasks' intercepts, the share of the variance that lies between clusters where tasks have their own.
-_BETWEEN = 0.1
+_BETWEEN = 0.5
 
 
 class Sampling(NamedTuple):
@@ -81,10 +79,10 @@ def infer(
     base, intercepts = _base(hypers, fits, Groups(rows[0].own_group), sampling.own_intercepts)
     weights = [fit.weights for fit in fits]
     common = [found.common for found in weights]
-    for _ in range(_ROUNDS):
+    for drawing in (_shorter(sampling), sampling):
         precision, shift = _sites_of_tasks(rows, weights, n_own)
         sites = without_intercepts(precision, shift, intercepts)
-        seats, concentrations, log_joint = _chains(sites, base, sampling, rng)
+        seats, concentrations, log_joint = _chains(sites, base, drawing, rng)
         mean, covariance, new_mean, new_covariance, own_share = _averaged(
             sites, base, seats, concentrations, intercepts
         )
@@ -94,6 +92,11 @@ def infer(
         ]
     draws = ClusterDraws(seats, concentrations, log_joint, base.scale, new_mean, new_covariance, own_share)
     return Clustered(tuple(weights), draws)
+
+
+def _shorter(sampling: Sampling) -> Sampling:
+    """A first look, which only tells where sites are to be taken anew."""
+    return sampling._replace(n_chains=1, n_burn_in=sampling.n_burn_in // 2, n_draws=(sampling.n_draws + 2) // 3)
 
 
 def _base(hypers: Sequence[Hyper], fits: Sequence[Fitted], groups: Groups, own_intercepts: bool) -> tuple[Base, Floats]:
