@@ -34,8 +34,8 @@ class ClusteredClassifier(HierarchicalClassifier):
         Columns whose weights differ between clusters; "auto" takes the 24 columns of the design matrix in which tasks
         differ most, all where there are fewer. The others have common weights.
     own_intercepts : bool, default=True
-        Whether each task has an intercept of its own beside its cluster's. Without, predictions are a little better where
-        clusters are clear and rows many, and worse with few rows a task.
+        Whether each task has an intercept of its own beside its cluster's. Without, predictions are a little better
+        where clusters are clear and rows many, and worse with few rows a task.
     concentration : float or "learn", default="learn"
         How ready tasks are to start new clusters; drawn with the partitions by default.
     categorical_features, max_iter, tol, task_column, new_tasks, unlabelled
