@@ -160,6 +160,53 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         """
         return self._learn(X, y, task, sample_weight, classes, getattr(self, "_result", None))
 
+    def forget(self, task: Any) -> Self:
+        """Take a task out of what was learnt, and infer anew from the others.
+
+        Statistics add up, so nobody's rows are needed for it; the model is then the one that the other tasks' rows give
+        with the same categories, bins and classes, which stay even where only this task had them.
+
+        Parameters
+        ----------
+        task : object
+            Id of the task.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        partial_fit : Learn from more rows.
+
+        Examples
+        --------
+        >>> from kinfolk import NoSharingNB
+        >>> model = NoSharingNB().fit([["red"], ["blue"]] * 4, [0, 1] * 4, task=["ann", "ann", "bob", "bob"] * 2)
+        >>> model.forget("ann").tasks_.tolist()
+        ['bob']
+        """
+        check_is_fitted(self)
+        before = self._result
+        tasks = before.known.tasks.tolist()
+        if task not in tasks:
+            raise ValueError(f"task {task!r} is not among those learnt from: {', '.join(map(repr, tasks[:20]))}")
+        if len(tasks) == 1:
+            raise ValueError(f"task {task!r} is the only one: nothing would be left to learn from")
+        gone = tasks.index(task)
+        kept = np.arange(len(tasks)) != gone
+        own = before.data.statistics
+        statistics = own._replace(
+            tasks=own.tasks[kept], feature_counts=own.feature_counts[kept], label_counts=own.label_counts[kept]
+        )
+        place = np.cumsum(kept) - 1
+        labelled, unlabelled = (
+            rows.take(rows.task != gone).moved(place) for rows in (before.rows, before.data.unlabelled)
+        )
+        known = before.known._replace(tasks=before.known.tasks[kept])
+        training = _training_before(before)._replace(known=known, statistics=statistics, rows=no_rows(own.layout))
+        return self._keep(self._infer(training, TrainingData(statistics, unlabelled), labelled))
+
     def _learn(self, X: Any, y: Any, task: Any, sample_weight: Any, classes: Any, before: NaiveBayesFit | None) -> Self:
         self._check_parameters()
         training = receive_training(
