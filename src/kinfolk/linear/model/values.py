@@ -64,7 +64,7 @@ class Options(NamedTuple):
     Scales that are not to be learnt stay as they were given.
     """
 
-    max_iter: int = 100
+    max_iter: int = 300
     tol: float = 1e-2
     learn_scales: bool = True
 
