@@ -167,3 +167,8 @@ def test_scores_are_accuracy_and_explained_variance():
     regression = fitted("numbers")
     residual = NUMBERS - regression.predict(X, task=TASK)
     assert regression.score(X, NUMBERS, task=TASK) == pytest.approx(1 - residual.var() / NUMBERS.var(), abs=1e-3)
+
+
+def test_notebooks_and_reports_tell_of_a_fitted_model(model):
+    assert type(model).__name__ in model._repr_html_()
+    assert model.report().html.startswith("<!doctype html>")

@@ -129,6 +129,10 @@ class HierarchicalRegressor(RegressorMixin, PartiallyPooled):
     def _keep_read(self, model: FittedModel) -> Self:
         return self._keep(model, HierarchicalRegressionPredictor(model))
 
+    def _predictor(self) -> HierarchicalRegressionPredictor:
+        found: HierarchicalRegressionPredictor = self._fitted_predictor()
+        return found
+
     def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
         """Expected targets.
 
@@ -148,7 +152,7 @@ class HierarchicalRegressor(RegressorMixin, PartiallyPooled):
         --------
         predict_quantiles : Intervals that hold what they promise where noise is uneven.
         """
-        return self._fitted_predictor().predict(X, task=task, return_std=return_std)
+        return self._predictor().predict(X, task=task, return_std=return_std)
 
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
         """Quantiles of each target, noise included.
@@ -169,8 +173,7 @@ class HierarchicalRegressor(RegressorMixin, PartiallyPooled):
         --------
         predict : Means and standard deviations.
         """
-        found: Floats = self._fitted_predictor().predict_quantiles(X, quantiles, task=task)
-        return found
+        return self._predictor().predict_quantiles(X, quantiles, task=task)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
         """Share of the targets' variance that is explained.
