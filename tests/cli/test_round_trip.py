@@ -288,6 +288,39 @@ def test_a_large_table_with_unlabelled_rows_is_read_where_the_model_learns_from_
     assert sum(task["unlabelled_rows"] for task in json.loads(result.stdout)["tasks"]) == 4
 
 
+def test_an_average_of_all_kinds_of_models_is_fitted_inspected_and_predicts_as_in_python(
+    run: Run, meetings: pd.DataFrame
+) -> None:
+    write(meetings, Path("train.csv"))
+    result = run("fit", "train.csv", *ROLES, "--model", "transfer", "-o", "team.kin", "--json")
+    assert result.exit_code == 0, result.stderr
+    X = meetings.drop(columns="answer")
+    fitted = kinfolk.TransferClassifier(task_column="who is it", random_state=0).fit(X, meetings["answer"])
+    assert json.loads(result.stdout)["weights"] == pytest.approx(fitted.weights_)
+    found = printed(run("predict", "team.kin", "train.csv").stdout)
+    np.testing.assert_allclose(found.iloc[:, 2:], fitted.predict_proba(X), rtol=1e-9)
+    for arguments in ((), ("--json",), ("--task", meetings["who is it"].iloc[0])):
+        shown = run("inspect", "team.kin", *arguments)
+        assert shown.exit_code == 0, shown.stderr
+    assert "new task" in run("inspect", "team.kin").stdout
+
+
+def test_numbers_are_fitted_inspected_and_predicted_with_what_they_lie_between(
+    run: Run, meetings: pd.DataFrame
+) -> None:
+    write(meetings, Path("train.csv"))
+    roles = ("--task", "who is it", "--label", "hours", "--model", "transfer-regressor", "-o", "team.kin")
+    result = run("fit", "train.csv", *roles)
+    assert result.exit_code == 0, result.stderr
+    assert "believed" in run("inspect", "team.kin").stdout
+    found = printed(run("predict", "team.kin", "train.csv").stdout)
+    assert found.columns.tolist()[1:] == ["predicted", "standard_deviation", "quantile_0.05", "quantile_0.95"]
+    assert (found["quantile_0.05"] < found["quantile_0.95"]).all()
+    refused = run("fit", "train.csv", *ROLES, "--model", "transfer-regressor", "-o", "team.kin")
+    assert refused.exit_code == 2
+    assert "column 'answer' holds String, not numbers" in refused.stderr
+
+
 def test_an_average_is_fitted_inspected_and_predicts_as_in_python(run: Run, meetings: pd.DataFrame) -> None:
     write(meetings, Path("train.csv"))
     result = run("fit", "train.csv", *ROLES, "--model", "averaged", "-o", "team.kin", "--json")

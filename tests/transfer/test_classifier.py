@@ -8,9 +8,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.special import expit
+from sklearn.base import clone
 
 import kinfolk
-from kinfolk import AveragedNB, ClusteredNB, LICAClassifier, NoSharingNB, TransferClassifier
+from kinfolk import AveragedNB, ClusteredNB, HierarchicalClassifier, LICAClassifier, NoSharingNB, TransferClassifier
 from kinfolk.tasks.design import learn_design
 from kinfolk.tasks.table import read_table
 from kinfolk.transfer.held_out import HeldOut, ruled_out
@@ -48,10 +49,17 @@ def model(data):
     return TransferClassifier(random_state=0).fit(X, y, task=task)
 
 
-@pytest.mark.parametrize("name", ["no sharing", "clustered"])
-def test_where_all_members_but_one_are_excluded_the_average_is_that_naive_bayes_model(name, data):
+@pytest.mark.parametrize(
+    ("name", "alone"),
+    [
+        ("no sharing", NoSharingNB(random_state=0)),
+        ("clustered", ClusteredNB(random_state=0)),
+        ("partly pooled", HierarchicalClassifier()),
+    ],
+)
+def test_where_all_members_but_one_are_excluded_the_average_is_that_model(name, alone, data):
     X, y, task = data
-    alone = {"no sharing": NoSharingNB, "clustered": ClusteredNB}[name](random_state=0).fit(X, y, task=task)
+    alone = clone(alone).fit(X, y, task=task)
     average = TransferClassifier([name], random_state=0).fit(X, y, task=task)
     assert list(average.weights_.values()) == [1.0]
     assert np.allclose(average.predict_proba(X, task=task), alone.predict_proba(X, task=task), atol=1e-12)

@@ -7,7 +7,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 import kinfolk
-from kinfolk import LICARegressor, TransferRegressor
+from kinfolk import HierarchicalRegressor, LICARegressor, TransferRegressor
 from kinfolk.tasks.design import learn_design
 from kinfolk.tasks.table import read_table
 from kinfolk.transfer.scales import WIDTHS, Mixture, learn_scales
@@ -45,6 +45,13 @@ def test_where_all_members_but_one_are_excluded_the_average_has_that_models_mean
     alone = LICARegressor(2, random_state=0).fit(matrix, (y - y.mean()) / y.std(), task=task)
     expected = y.mean() + y.std() * alone.predict(matrix, task=task)
     assert np.allclose(average.predict(X, task=task), expected, atol=1e-9)
+
+
+def test_where_all_members_but_partial_pooling_are_excluded_the_average_has_its_means(data):
+    X, y, task = data
+    average = TransferRegressor(["partly pooled"], random_state=0).fit(X, y, task=task)
+    alone = HierarchicalRegressor().fit(X, y, task=task)
+    assert np.allclose(average.predict(X, task=task), alone.predict(X, task=task), atol=1e-6)
 
 
 def test_the_mean_is_the_members_means_averaged_by_the_weights_of_a_tasks_size(data, model):
@@ -136,6 +143,12 @@ def test_rows_without_a_number_are_left_out(data):
     gaps = TransferRegressor(["sources"], random_state=0).fit(X, some, task=task)
     alone = TransferRegressor(["sources"], random_state=0).fit(X[kept], y[kept], task=task[kept])
     assert np.allclose(gaps.predict(X, task=task), alone.predict(X, task=task))
+
+
+def test_quantiles_are_taken_by_their_place(data, model):
+    X, _, task = data
+    found = model.predict_quantiles(X[:5], [0.25, 0.75], task=task[:5])
+    assert np.array_equal(found, model.predict_quantiles(X[:5], quantiles=[0.25, 0.75], task=task[:5]))
 
 
 def test_text_for_a_number_is_refused(data):

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from kinfolk.transfer.comparison import Comparison
 
 EXAMPLE = """\b
-Models of labels: clustered, prototype, averaged and lica share between tasks; alone, pooled and
-task-feature are naive Bayes without sharing, logistic-alone, logistic-pooled and
-logistic-task-feature are logistic regression without. Models of numbers: lica, ridge-alone,
-ridge-pooled and ridge-task-feature.
+Models of labels: transfer, clustered, prototype, averaged and lica share between tasks; alone,
+pooled and task-feature are naive Bayes without sharing, logistic-alone, logistic-pooled and
+logistic-task-feature are logistic regression without. Models of numbers: transfer, lica,
+ridge-alone, ridge-pooled and ridge-task-feature.
 
 \b
 Example:

@@ -40,6 +40,8 @@ class Model(StrEnum):
     complete_sharing = "complete-sharing"
     prototype = "prototype"
     averaged = "averaged"
+    transfer = "transfer"
+    transfer_regressor = "transfer-regressor"
     bayesnets = "bayesnets"
 
 
@@ -62,6 +64,8 @@ MODELS: dict[Model, Kind] = {
     Model.complete_sharing: Kind("CompleteSharingNB", "naive_bayes", _ALONE | {"numeric", "share_labels"}),
     Model.prototype: Kind("PrototypeNB", "naive_bayes", _SAMPLED),
     Model.averaged: Kind("AveragedNB", "naive_bayes", _LABELLED | {"numeric"}),
+    Model.transfer: Kind("TransferClassifier", "transfer", _LABELLED),
+    Model.transfer_regressor: Kind("TransferRegressor", "transfer", _LABELLED - {"unlabelled"}),
     Model.bayesnets: Kind("BayesNets", "networks", _NETWORKS),
 }
 
@@ -75,7 +79,8 @@ class RunOptions:
         Model,
         typer.Option(
             help="Share among kin tasks, among none, among all, or with a prototype; or average these four by how well "
-            "each predicts rows held out; or learn a Bayesian network for each task."
+            "each predicts rows held out; or average all kinds of models, linear ones and trees too (transfer; for "
+            "numbers transfer-regressor); or learn a Bayesian network for each task."
         ),
     ] = Model.clustered
     bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8
@@ -111,7 +116,8 @@ def fit(table: TableOptions, run: RunOptions, **families: Any) -> None:
     check_target(run.output)
     kind = MODELS[run.model]
     family = import_module(f"kinfolk.cli.fit_{kind.family}")
-    learnt: Learnt = family.learn(kind.estimator, table, run, families[kind.family])
+    # Tables with labels have the same options, whatever learns from them.
+    learnt: Learnt = family.learn(kind.estimator, table, run, families.get(kind.family, families["naive_bayes"]))
     learnt.estimator.set_params(verbose=False)
     save(learnt.estimator, run.output)
     if run.as_json:

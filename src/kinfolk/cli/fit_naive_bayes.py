@@ -201,15 +201,15 @@ def _fit_rows(build: Build, table: TableOptions, label: str, options: NaiveBayes
     """Fit to a table that is read whole."""
     source, roles = open_training(table, label, options.weight)
     frame = source.whole()
-    labels = _whole(frame[label])
-    mark = _mark(options.unlabelled, label, labels.dtype)
+    labels = whole_labels(frame[label])
+    mark = mark_of(options.unlabelled, label, labels.dtype)
     weights = None if roles.weight is None else frame[roles.weight]
     estimator = build(unlabelled=mark).fit(frame.select(roles.learnt), labels, sample_weight=weights)
     n_unlabelled = labels.null_count() + (0 if mark is None else int((labels == mark).sum()))
     return _Fit(estimator, frame.height, n_unlabelled)
 
 
-def _whole(labels: pl.Series) -> pl.Series:
+def whole_labels(labels: pl.Series) -> pl.Series:
     """Labels that are whole numbers with gaps, floats in many a file, as whole numbers."""
     import polars as pl
 
@@ -218,7 +218,7 @@ def _whole(labels: pl.Series) -> pl.Series:
     return labels.cast(pl.String) if labels.dtype in (pl.Categorical, pl.Enum) else labels
 
 
-def _mark(given: str | None, label: str, kind: pl.DataType) -> Any:
+def mark_of(given: str | None, label: str, kind: pl.DataType) -> Any:
     """The mark of rows without a label, in the type of the labels."""
     from kinfolk.tasks.streaming.scanning import check_mark
 
@@ -238,7 +238,7 @@ def _fit_counts(build: Build, table: TableOptions, bins: int, label: str, option
     from kinfolk.tasks.streaming.counting import count_rows
 
     source, roles = open_training(table, label, options.weight)
-    mark = _mark(options.unlabelled, label, _whole(pl.Series(label, dtype=source.schema[label])).dtype)
+    mark = mark_of(options.unlabelled, label, whole_labels(pl.Series(label, dtype=source.schema[label])).dtype)
     with opened(table.table, options.engine, options.scheduler, source) as rows:
         counts = count_rows(
             rows,

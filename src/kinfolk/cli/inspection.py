@@ -40,6 +40,7 @@ def inspect(
     """
     import kinfolk
     from kinfolk.cli.description import believed_most, describe
+    from kinfolk.cli.fit_transfer import TRANSFER
 
     estimator = kinfolk.load(model, estimator=True)
     if hasattr(estimator, "networks_"):
@@ -47,6 +48,9 @@ def inspect(
         if given is not None and given.name == "COMMANDLINE":  # be it with its default
             raise ValueError(f"--features was given, but {model} holds Bayes nets, which have no labels to tell apart")
         typer.echo(_networks(estimator, task, as_json), nl=False)
+        return
+    if type(estimator).__name__ in TRANSFER:
+        typer.echo(_transfer(estimator, task, as_json), nl=False)
         return
     if not hasattr(believed_most(estimator), "log_ratios"):
         load = f"kinfolk.load({str(model)!r}, estimator=True)"
@@ -63,6 +67,17 @@ def inspect(
         document = _one(estimator, member, about, named(task, estimator.tasks_.tolist(), "task"), features)
         text = _one_text
     typer.echo(json_text(document) if as_json else text(document), nl=False)
+
+
+def _transfer(estimator: Any, task: str | None, as_json: bool) -> str:
+    """What an average of all kinds of models believes, or of one task."""
+    from kinfolk.cli.fit_transfer import describe, describe_task, facts_of, task_text, weights_text
+
+    if task is None:
+        about = describe(estimator)
+        return json_text(about) if as_json else f"{fact_lines(facts_of(about))}\n{weights_text(about)}"
+    document = describe_task(estimator, named(task, estimator.tasks_.tolist(), "task"))
+    return json_text(document) if as_json else task_text(document, _LEAST_SIMILARITY)
 
 
 def _networks(estimator: BayesNets, task: str | None, as_json: bool) -> str:

@@ -33,9 +33,10 @@ def predict(asked: AskOptions) -> None:
     """Predict the label of every row of a table; with Bayes nets, tell how probable it is.
 
     Gives a table with the task, the most probable label, and the probability of each label, in the order of the rows;
-    with Bayes nets, with the task and the natural log of the row's probability. Columns that the model does not know
-    are left aside; its own must stand in the order of the table that it was fitted to. A task never seen before is
-    predicted as a new one, from what is known of all others.
+    of numbers, with their mean, standard deviation and the quantiles 0.05 and 0.95; with Bayes nets, with the task and
+    the natural log of the row's probability. Columns that the model does not know are left aside; its own must stand in
+    the order of the table that it was fitted to. A task never seen before is predicted as a new one, from what is known
+    of all others.
     """
     check_table_target(asked.output, asked.as_json)
     predictor = asked.load()
@@ -44,10 +45,22 @@ def predict(asked: AskOptions) -> None:
         columns = {"log_probability": predictor.score_samples(rows.table, **rows.told).tolist()}
         write_rows(as_table(rows, columns), {}, asked.output, asked.as_json, asked.no_escape)
         return
+    if hasattr(predictor, "predict_quantiles"):
+        rows = read_rows(predictor, asked)
+        write_rows(as_table(rows, _numbers(predictor, rows)), {}, asked.output, asked.as_json, asked.no_escape)
+        return
     rows, classes, probabilities = ask(predictor, asked)
     best = [classes[place] for place in probabilities.argmax(axis=1)]
     answers = as_table(rows, {"predicted": best}, classes, probabilities)
     write_rows(answers, {"labels": classes}, asked.output, asked.as_json, asked.no_escape)
+
+
+def _numbers(predictor: Any, rows: Rows) -> dict[str, list[Any]]:
+    """Numbers that are expected, their standard deviations, and what nine in ten lie between."""
+    expected, deviation = predictor.predict(rows.table, **rows.told, return_std=True)
+    low, high = predictor.predict_quantiles(rows.table, (0.05, 0.95), **rows.told).T
+    columns = {"predicted": expected, "standard_deviation": deviation, "quantile_0.05": low, "quantile_0.95": high}
+    return {name: values.tolist() for name, values in columns.items()}
 
 
 class Rows(NamedTuple):

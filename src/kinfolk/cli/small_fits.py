@@ -83,6 +83,8 @@ GROUPS: dict[str, tuple[Fit, ...]] = {
         Fit("NoSharingNB", _NUMBERS | _FEW, "some labels"),
         Fit("CompleteSharingNB", {"share_labels": False}),
         Fit("AveragedNB", {"random_state": 0, "n_folds": 2}),
+        Fit("TransferClassifier", {"random_state": 0, "n_folds": 2}),
+        Fit("TransferRegressor", {"random_state": 0, "n_folds": 2}, "targets"),
     ),
     "LICA, sparse tables": (
         Fit("LICAClassifier", {"n_sources": 1, **_SHORT}, "sparse"),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kinfolk.lica.answers.predictor import LICAPredictor
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.answers.predictor import CodedRows, NaiveBayesPredictor
-from kinfolk.posterior import Archive, design_about, design_from, schema_about
+from kinfolk.posterior import Archive, design_about, design_from, predictor_from, schema_about
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.design import Design, design_rows
 from kinfolk.transfer.trees.forest import Forest, forest_from
@@ -156,4 +156,44 @@ def log_labels(score: Floats, kind: str) -> Floats:
     return np.asarray(every - np.logaddexp.reduce(every, axis=1, keepdims=True))
 
 
-ANSWERS: dict[str, Any] = {"naive_bayes": NaiveBayesAnswers, "designed lica": LICAAnswers, "trees": TreesAnswers}
+class HierarchicalAnswers(NamedTuple):
+    """A partially pooled linear model, of labels or of numbers."""
+
+    predictor: Any
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> HierarchicalAnswers:
+        """Rebuild from plain data."""
+        return cls(predictor_from(archive))
+
+    @property
+    def columns(self) -> Any:
+        """The design, with the order of columns that is the model's own."""
+        return self.predictor._model
+
+    def about_columns(self) -> Any:
+        """The design and the order as plain data."""
+        return design_about(self.predictor._model.design), self.predictor._model.order.tolist()
+
+    def code(self, asked: Asked) -> Any:
+        """Rows of the design matrix."""
+        return self.predictor.code(asked)
+
+    def log_predictive(self, coded: Any) -> Floats:
+        """Log probability of each label."""
+        found: Floats = self.predictor.log_predictive(coded)
+        return found
+
+    def moments(self, coded: Any) -> tuple[Floats, Floats]:
+        """Mean and deviation of each number."""
+        mean, deviation = self.predictor.moments(coded)
+        return mean, deviation
+
+
+ANSWERS: dict[str, Any] = {
+    "naive_bayes": NaiveBayesAnswers,
+    "linear": HierarchicalAnswers,
+    "linear_regression": HierarchicalAnswers,
+    "designed lica": LICAAnswers,
+    "trees": TreesAnswers,
+}

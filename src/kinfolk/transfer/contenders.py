@@ -23,6 +23,8 @@ from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
 from kinfolk.transfer.averaged import AveragedNB
+from kinfolk.transfer.classifier import TransferClassifier
+from kinfolk.transfer.regressor import TransferRegressor
 
 _MOST_INDICATORS = 5_000
 _PENALTIES = (0.1, 1.0, 10.0, 100.0, 1_000.0)
@@ -111,6 +113,15 @@ class Indicators(NamedTuple):
             for name, own in self.categories.items()
         ]
         return np.hstack(parts)
+
+
+def _transfer(build: Callable[..., Any], train: Part, n_classes: int, seed: int) -> Answer:
+    """All kinds of models, each believed as far as it predicts, of labels or of numbers."""
+    told = {"unlabelled": -1} if n_classes else {}
+    model = build(random_state=seed, new_tasks="expected", **told).fit(train.columns, train.target, task=train.task)
+    if not n_classes:
+        return lambda part: np.asarray(model.predict(part.columns, task=part.task))
+    return lambda part: _spread(model.predict_proba(part.columns, task=part.task), model.classes_, n_classes)
 
 
 def _lica(train: Part, n_classes: int, seed: int) -> Answer:
@@ -210,6 +221,7 @@ def own_contender(estimator: Any, classes: NDArray[Any] | None) -> Contender:
 CLASSIFIERS: dict[str, Contender] = {
     "clustered": Contender("sharing", partial(_naive_bayes, ClusteredNB, True)),
     "prototype": Contender("sharing", partial(_naive_bayes, PrototypeNB, True)),
+    "transfer": Contender("sharing", partial(_transfer, TransferClassifier)),
     "averaged": Contender("sharing", partial(_naive_bayes, AveragedNB, True)),
     "lica": Contender("sharing", _lica),
     "alone": Contender("alone", partial(_naive_bayes, NoSharingNB, True)),
@@ -220,6 +232,7 @@ CLASSIFIERS: dict[str, Contender] = {
     "logistic-task-feature": Contender("task as a feature", partial(_linear_pooled, True)),
 }
 REGRESSORS: dict[str, Contender] = {
+    "transfer": Contender("sharing", partial(_transfer, TransferRegressor)),
     "lica": Contender("sharing", _lica),
     "ridge-alone": Contender("alone", _linear_alone),
     "ridge-pooled": Contender("pooled", partial(_linear_pooled, False)),

@@ -23,7 +23,14 @@ from kinfolk.posterior import Archive, design_about, design_from, estimator_from
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.design import Design, learn_design
 from kinfolk.tasks.training import Columns, Labelled, Training
-from kinfolk.transfer.answers import Answers, LICAAnswers, NaiveBayesAnswers, TreesAnswers, some_column
+from kinfolk.transfer.answers import (
+    Answers,
+    HierarchicalAnswers,
+    LICAAnswers,
+    NaiveBayesAnswers,
+    TreesAnswers,
+    some_column,
+)
 from kinfolk.transfer.trees.forest import Forest, forest_arrays, forest_from
 from kinfolk.transfer.trees.learning import learn_forest
 
@@ -358,4 +365,65 @@ class TreesMember(NamedTuple):
         """No clusters."""
 
 
-MODELS: dict[str, Any] = {"naive_bayes": NaiveBayesMember, "designed lica": SourcesMember, "trees": TreesMember}
+class HierarchicalMember(NamedTuple):
+    """A partially pooled linear model, of labels or of numbers."""
+
+    fitted: Any
+
+    def check(self) -> None:
+        """Refuse wrong parameters."""
+        self.fitted._check_parameters()
+
+    def brief(self) -> HierarchicalMember:
+        """The same."""
+        return self
+
+    def coding(self) -> Hashable:
+        """It reads the table itself, since which columns tasks differ in hangs on the targets."""
+        return "table"
+
+    def code(self, table: Labelled) -> Labelled:
+        """Rows that have a target."""
+        known = table.labels.codes >= 0
+        return table if known.all() else table.take(known)
+
+    def learn(self, coded: Labelled) -> HierarchicalMember:
+        """A copy that has learnt from rows."""
+        return HierarchicalMember(clone(self.fitted)._learn_table(coded))
+
+    def answers(self) -> HierarchicalAnswers:
+        """What answers for it."""
+        return HierarchicalAnswers(self.fitted._fitted_predictor())
+
+    def archive(self) -> Archive:
+        """As the model is saved alone."""
+        found: Archive = self.fitted._to_archive()
+        return found
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> HierarchicalMember:
+        """Rebuild from plain data."""
+        return cls(estimator_from(archive))
+
+    def explain(self, asked: Asked) -> Parts:
+        """As the model explains itself."""
+        predictor = self.fitted._predictor()
+        found = predictor.explain_rows(predictor.code(asked))
+        nothing = np.zeros_like(found.label_part)
+        shares = found.own, found.kin, found.everybody, found.prior
+        return Parts(found.label_part, found.feature_part, nothing, *shares)
+
+    def similarity(self, tasks: NDArray[Any] | None) -> None:
+        """Tasks resemble each other by degrees here; there is no probability that they share."""
+
+    def partition(self) -> None:
+        """No clusters."""
+
+
+MODELS: dict[str, Any] = {
+    "naive_bayes": NaiveBayesMember,
+    "linear": HierarchicalMember,
+    "linear_regression": HierarchicalMember,
+    "designed lica": SourcesMember,
+    "trees": TreesMember,
+}

@@ -141,7 +141,6 @@ class AveragedRegressionPredictor(_AverageAnswers, Predictor):
         mixture = self._mixture(X, task)
         return (mixture.expected(), mixture.standard_deviation()) if return_std else mixture.expected()
 
-    @task_by_keyword
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
         """Quantiles of each number, noise included.
 

@@ -157,7 +157,6 @@ class TransferRegressor(TaskRouting, RegressorMixin, ModelAverage):
         """
         return self._predictor().predict(X, task=task, return_std=return_std)
 
-    @task_by_keyword
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
         """Quantiles of each number, noise included: between 0.05 and 0.95 lie nine in ten.
 

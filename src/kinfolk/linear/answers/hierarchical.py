@@ -16,7 +16,7 @@ from kinfolk.linear.model.predictive import quantiles as quantiles_of
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive
 from kinfolk.predictor import LabelPredictor, Predictor
-from kinfolk.tasks.answering import receive_rows
+from kinfolk.tasks.answering import Asked, receive_rows
 from kinfolk.tasks.design import design_rows
 from kinfolk.tasks.table import Table
 
@@ -52,7 +52,10 @@ class _HierarchicalAnswers:
         return cls(read(archive))
 
     def _receive(self, X: Any, task: Any) -> _Rows:
-        asked = receive_rows(X, self.known, task=task)
+        return self.code(receive_rows(X, self.known, task=task))
+
+    def code(self, asked: Asked) -> _Rows:
+        """Rows that have come through the door, as the model knows them."""
         assert asked.place is not None
         matrix = design_rows(asked.table, self._model.design)[:, self._model.order]
         return _Rows(asked.table, np.column_stack([np.ones(len(matrix)), matrix]), asked.place)
@@ -73,9 +76,10 @@ class HierarchicalPredictor(_HierarchicalAnswers, LabelPredictor):
         self.classes_ = model.classes
 
     def _log_proba(self, X: Any, task: Any) -> Floats:
-        return self._of_rows(self._receive(X, task))
+        return self.log_predictive(self._receive(X, task))
 
-    def _of_rows(self, rows: _Rows) -> Floats:
+    def log_predictive(self, rows: _Rows) -> Floats:
+        """Log probability of each label (rows, labels)."""
         if len(self.classes_) == 1:
             return np.zeros((len(rows.place), 1))
         rates = [average_rate(*weights.linear_predictors(rows.X, rows.place)) for weights in self._weights]
@@ -95,13 +99,17 @@ class HierarchicalPredictor(_HierarchicalAnswers, LabelPredictor):
         -------
         Explanation
         """
-        rows, model = self._receive(X, task), self._model
+        return self.explain_rows(self._receive(X, task))
+
+    def explain_rows(self, rows: _Rows) -> Explanation:
+        """The same of rows that are coded."""
+        model = self._model
         spreads = [hyper.spread(model.groups) for hyper in model.hypers]
         own_share = None
         if model.clusters is not None:
             spreads, own_share = list(model.clusters.base_scale), model.clusters.own_share
         shares = Shares(self._weights, spreads, [hyper.scale(rows.X.shape[1]) for hyper in model.hypers], own_share)
-        log_proba = self._of_rows(rows)
+        log_proba = self.log_predictive(rows)
         words = model.design, model.order, self.classes_, model.backend
         return linear_explanation(rows.table, rows.X, rows.place, shares, log_proba, *words)
 
@@ -134,12 +142,14 @@ class HierarchicalRegressionPredictor(_HierarchicalAnswers, Predictor):
         --------
         predict_quantiles : Intervals that hold what they promise where noise is uneven.
         """
+        expected, deviation = self.moments(self._receive(X, task))
+        return (expected, deviation) if return_std else expected
+
+    def moments(self, rows: _Rows) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of each target, noise included."""
         model = self._model
-        mean, variance, shape, rate = self._moments(self._receive(X, task))
-        expected = model.centre + model.unit * mean
-        if not return_std:
-            return expected
-        return expected, model.unit * np.sqrt(variance + noise_variance(shape, rate))
+        mean, variance, shape, rate = self._moments(rows)
+        return model.centre + model.unit * mean, model.unit * np.sqrt(variance + noise_variance(shape, rate))
 
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
         """Quantiles of each target, noise included.

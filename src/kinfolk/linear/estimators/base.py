@@ -22,7 +22,6 @@ from kinfolk.parameters import check_whole
 from kinfolk.posterior import Archive, unplain
 from kinfolk.tasks.design import Design, learn_design
 from kinfolk.tasks.frames import make_frame
-from kinfolk.tasks.table import declared_categories
 from kinfolk.tasks.training import Arrival
 
 
@@ -62,7 +61,7 @@ class PartiallyPooled(TaskRouting, BaseEstimator):
         if not (isinstance(self.tol, int | float | np.number) and 0 < self.tol < np.inf):
             raise ValueError(f"tol={self.tol!r}: a positive number is needed")
 
-    def _prepare(self, X: Any, arrival: Arrival, has_target: NDArray[np.bool_], targets: Floats) -> Prepared:
+    def _prepare(self, arrival: Arrival, has_target: NDArray[np.bool_], targets: Floats) -> Prepared:
         """Learn the design of a table, and keep the rows that have a target and count."""
         kept = arrival.counted & has_target
         left_out = int((arrival.counted & ~has_target).sum())
@@ -71,7 +70,7 @@ class PartiallyPooled(TaskRouting, BaseEstimator):
             warnings.warn(f"{left_out:,} row{plural} left out, without a target", UserWarning, stacklevel=4)
         table = arrival.table.rows(kept)
         weights = None if arrival.weights is None else arrival.weights[kept]
-        design = learn_design(table, weights, self.categorical_features, declared_categories(X))
+        design = learn_design(table, weights, self.categorical_features, arrival.declared)
         matrix, place, n_tasks = design.encode(table), arrival.place[kept], len(arrival.known.tasks)
         # What one task has of its own is what all have in common.
         may = self._may_have_slopes(arrival, design) & (n_tasks > 1)

@@ -15,7 +15,7 @@ from kinfolk.linear.answers.hierarchical import HierarchicalPredictor
 from kinfolk.linear.estimators.base import PartiallyPooled
 from kinfolk.linear.inference.hierarchical import infer
 from kinfolk.tasks.keywords import task_by_keyword
-from kinfolk.tasks.training import receive_labelled
+from kinfolk.tasks.training import Labelled, receive_labelled
 
 
 class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
@@ -133,16 +133,21 @@ class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
             unlabelled=self.unlabelled,
             new_tasks=self.new_tasks,
         )
-        arrival, (classes, codes) = labelled.arrival, labelled.labels
-        prepared = self._prepare(X, arrival, codes >= 0, codes.astype(np.float64))
+        return self._learn_table(labelled)
+
+    def _learn_table(self, table: Labelled) -> Self:
+        """Learn from a table that has come through the door."""
+        arrival, (classes, codes) = table.arrival, table.labels
+        known = arrival.known._replace(model=type(self).__name__)
+        prepared = self._prepare(arrival, codes >= 0, codes.astype(np.float64))
         kept = codes[arrival.counted & (codes >= 0)]
         own_labels = range(len(classes)) if len(classes) > 2 else [len(classes) - 1]
         rows = [prepared.rows((kept == label).astype(np.float64)) for label in own_labels]
         hypers, fits = zip(*(infer(its, None, self._options()) for its in rows), strict=True)
         fits, clusters = self._learn(rows, hypers, fits)
         design, order, groups = prepared.design, prepared.order, prepared.groups
-        known, backend = arrival.known, arrival.backend
-        self._keep_read(FittedModel(known, design, order, groups, hypers, fits, classes, 0.0, 1.0, backend, clusters))
+        words = classes, 0.0, 1.0, arrival.backend, clusters
+        self._keep_read(FittedModel(known, design, order, groups, hypers, fits, *words))
         self._tell_of_convergence()
         return self
 

@@ -14,7 +14,7 @@ from kinfolk.linear.answers.hierarchical import HierarchicalRegressionPredictor
 from kinfolk.linear.estimators.base import PartiallyPooled
 from kinfolk.linear.inference.hierarchical_regression import infer
 from kinfolk.maths.arrays import Floats
-from kinfolk.tasks.training import check_weights, receive_numbers, receive_table
+from kinfolk.tasks.training import Labelled, check_weights, receive_measured, receive_numbers
 
 
 class HierarchicalRegressor(RegressorMixin, PartiallyPooled):
@@ -104,24 +104,21 @@ class HierarchicalRegressor(RegressorMixin, PartiallyPooled):
         kinfolk.save : Keep what was learnt in a file.
         """
         self._check_parameters()
-        arrival = receive_table(
-            X,
-            model=type(self).__name__,
-            task=task,
-            task_column=self.task_column,
-            sample_weight=sample_weight,
-            new_tasks=self.new_tasks,
-        )
-        n_rows = arrival.table.n_rows
-        targets = receive_numbers(X, y, n_rows, model=type(self).__name__, counted=arrival.counted)
-        has_target = ~np.isnan(targets)
-        prepared = self._prepare(X, arrival, has_target, targets)
+        told = {"task_column": self.task_column, "sample_weight": sample_weight, "new_tasks": self.new_tasks}
+        return self._learn_table(receive_measured(X, y, model=type(self).__name__, task=task, **told))
+
+    def _learn_table(self, table: Labelled) -> Self:
+        """Learn from a table that has come through the door."""
+        arrival, targets = table.arrival, table.numbers
+        assert targets is not None
+        known, has_target = arrival.known._replace(model=type(self).__name__), ~np.isnan(targets)
+        prepared = self._prepare(arrival, has_target, targets)
         kept = targets[arrival.counted & has_target]
         centre, unit = _units(kept, prepared.weights)
         hyper, fitted = infer(prepared.rows((kept - centre) / unit), None, self._options())
         words = None, centre, unit, arrival.backend
         self._keep_read(
-            FittedModel(arrival.known, prepared.design, prepared.order, prepared.groups, (hyper,), (fitted,), *words)
+            FittedModel(known, prepared.design, prepared.order, prepared.groups, (hyper,), (fitted,), *words)
         )
         self._tell_of_convergence()
         return self
