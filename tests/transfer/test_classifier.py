@@ -11,7 +11,15 @@ from scipy.special import expit
 from sklearn.base import clone
 
 import kinfolk
-from kinfolk import AveragedNB, ClusteredNB, HierarchicalClassifier, LICAClassifier, NoSharingNB, TransferClassifier
+from kinfolk import (
+    AveragedNB,
+    ClusteredClassifier,
+    ClusteredNB,
+    HierarchicalClassifier,
+    LICAClassifier,
+    NoSharingNB,
+    TransferClassifier,
+)
 from kinfolk.tasks.design import learn_design
 from kinfolk.tasks.table import read_table
 from kinfolk.transfer.held_out import HeldOut, ruled_out
@@ -72,6 +80,18 @@ def test_where_all_members_but_one_are_excluded_the_average_is_that_linear_model
     matrix = design.encode(read_table(X))
     alone = LICAClassifier(2, random_state=0).fit(matrix, y, task=task)
     assert np.allclose(average.predict_proba(X, task=task), alone.predict_proba(matrix, task=task), atol=1e-10)
+
+
+def test_clusters_of_linear_models_are_those_of_the_average(tmp_path):
+    rng = np.random.default_rng(5)
+    X, task = rng.normal(size=(240, 2)), np.repeat(["a", "b", "c", "d"], 60)
+    y = np.where(np.repeat([2.0, 2.0, -2.0, -2.0], 60) * X[:, 0] + rng.logistic(size=240) > 0, "yes", "no")
+    own = ClusteredClassifier(n_chains=1, random_state=0)
+    model = TransferClassifier({"kin": own}, random_state=0).fit(X, y, task=task)
+    assert model.partition_.tolist() == [0, 0, 1, 1]
+    assert model.similarity(["a", "d"]).shape == (2, 2)
+    kinfolk.save(model, tmp_path / "model.kin")
+    assert kinfolk.load(tmp_path / "model.kin", estimator=True).partition_.tolist() == [0, 0, 1, 1]
 
 
 def test_of_naive_bayes_alone_and_of_one_size_it_is_close_to_the_average_of_naive_bayes(data):

@@ -152,7 +152,7 @@ def test_numbers_are_predicted_by_linear_models():
     found = evaluate(X, y, task=task, n_folds=2)
     assert set(found.losses) == set(REGRESSORS)
     assert (found.measure, found.quality) == ("mean squared error", "R²")
-    assert found.best == "lica"
+    assert found.best in ("lica", "transfer")
     assert found.losses["ridge-alone"].mean() < found.losses["ridge-pooled"].mean()
     whole = evaluate(X, np.round(y), task=task, target="number", models=["ridge-pooled"], n_folds=2)
     assert set(whole.losses) == {"ridge-pooled"}

@@ -22,6 +22,8 @@ from kinfolk.naive_bayes.estimators.base import SharingNB
 from kinfolk.posterior import Archive, design_about, design_from, estimator_from
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.design import Design, learn_design
+from kinfolk.tasks.schema import encode
+from kinfolk.tasks.table import as_column
 from kinfolk.tasks.training import Columns, Labelled, Training
 from kinfolk.transfer.answers import (
     Answers,
@@ -366,7 +368,7 @@ class TreesMember(NamedTuple):
 
 
 class HierarchicalMember(NamedTuple):
-    """A partially pooled linear model, of labels or of numbers."""
+    """A linear model of any table, of labels or of numbers: partially pooled, or clustered."""
 
     fitted: Any
 
@@ -413,11 +415,21 @@ class HierarchicalMember(NamedTuple):
         shares = found.own, found.kin, found.everybody, found.prior
         return Parts(found.label_part, found.feature_part, nothing, *shares)
 
-    def similarity(self, tasks: NDArray[Any] | None) -> None:
-        """Tasks resemble each other by degrees here; there is no probability that they share."""
+    def similarity(self, tasks: NDArray[Any] | None) -> Floats | None:
+        """Probability that two tasks share their weights, where they are clustered."""
+        every: Floats | None = getattr(self.fitted, "similarity_", None)
+        if every is None or tasks is None:
+            return every
+        asked = as_column(tasks, "tasks")
+        place = encode(asked, self.fitted.tasks_.tolist()).astype(np.int64)
+        if (place < 0).any():
+            raise ValueError(f"task {asked[np.argmax(place < 0)]!r} was not in the training data")
+        return every[place][:, place]
 
-    def partition(self) -> None:
-        """No clusters."""
+    def partition(self) -> NDArray[np.int64] | None:
+        """Cluster of each task, where they are clustered."""
+        found: NDArray[np.int64] | None = getattr(self.fitted, "partition_", None)
+        return found
 
 
 MODELS: dict[str, Any] = {
