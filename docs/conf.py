@@ -47,6 +47,7 @@ if RESULTS.is_dir():
         shutil.copy(made, EXTRA)
     html_extra_path.append("_build/extra")
 html_math_renderer = "mathml"
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
