@@ -95,8 +95,8 @@ def by_chance(target: str, seconds: int, seed: int) -> None:
             path.write_bytes(bytes(data))
             print(f"{path}: {fault}", flush=True)
         n_runs += 1
-        if n_runs % 1_000 == 0:
-            print("executions 1000", flush=True)
+        if n_runs % 100 == 0:
+            print("executions 100", flush=True)
 
 
 def main() -> None:
