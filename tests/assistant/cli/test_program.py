@@ -12,7 +12,7 @@ from kinfolk_assistant.cli.options import EXTRA
 from tests.assistant.cli.conftest import refused, worked
 from tests.cli.conftest import Run
 
-COMMANDS = ("demo", "serve", "user", "import", "receive", "train", "decide", "export", "doctor", "admin")
+COMMANDS = ("demo", "setup", "serve", "user", "import", "receive", "train", "decide", "export", "doctor", "admin")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
