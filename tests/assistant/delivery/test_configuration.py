@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kinfolk_assistant.delivery.configuration import Configuration, read_configuration
+from kinfolk_assistant.delivery.configuration import SHADOW_DAYS, Configuration, read_configuration
 from kinfolk_assistant.delivery.smtp import MailServer
+from kinfolk_assistant.reading.trust import Trust
 
 _USER = """
 [[users]]
@@ -62,7 +63,8 @@ def test_everything_that_is_set_is_read(tmp_path: Path) -> None:
 
 
 def test_little_need_be_set(tmp_path: Path) -> None:
-    assert read(tmp_path, 'ledger = "a.db"') == Configuration(str(tmp_path / "a.db"))
+    expected = Configuration(str(tmp_path / "a.db"), trust=Trust(shadow_days=SHADOW_DAYS), key_file=tmp_path / "a.key")
+    assert read(tmp_path, 'ledger = "a.db"') == expected
 
 
 @pytest.mark.parametrize(("security", "port"), [("starttls", 587), ("tls", 465), ("none", 25)])
