@@ -25,7 +25,7 @@ from kinfolk.lica.model.factors import SourceKind
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE
 
 _ITERATIONS = 8  # after which all starts but one are abandoned
-_CLEAR = 0.005  # nats a row by which another start must predict better than the first
+_CLEAR = 3.0  # nats by which another start must predict the rows held out better than the first
 _PILOT = 4  # sources at most with which they are compared, where their number is chosen afterwards
 
 
@@ -109,6 +109,5 @@ def choose_start(
             **settings,
         )
         scores.append(log_probability(folds[0], begun, link))
-    counted = sum(float(weights.sum()) for weights in folds[0].judged.weights)
     best = int(np.argmax(scores))
-    return tried[best if scores[best] - scores[0] > _CLEAR * counted else 0]
+    return tried[best if scores[best] - scores[0] > _CLEAR else 0]
