@@ -84,7 +84,7 @@ def draw(ranked: Sequence[tuple[str, Ranking]], ours: Sequence[str]) -> Figure:
         ax.axvspan(best, best + found.critical, color=style.PALETTE[0], alpha=0.08, linewidth=0)
         ax.set_yticks(range(len(names)), names, fontsize=8)
         ax.tick_params(axis="x", labelsize=8)
-        ax.set_xlabel(f"mean rank over {found.n_sets} sets; shaded: not told apart from the best", fontsize=8)
+        ax.set_xlabel(f"mean rank over {found.n_sets} sets; shaded: as good as the best", fontsize=8)
         style.write_title(ax, title)
     for ax in axes[len(ranked) :]:
         ax.set_axis_off()
