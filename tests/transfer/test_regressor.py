@@ -65,7 +65,9 @@ def test_the_mean_is_the_members_means_averaged_by_the_weights_of_a_tasks_size(d
 
 
 @pytest.mark.parametrize(
-    "noise", [None, lambda rng, n: rng.standard_t(3, n), lambda rng, n: rng.exponential(2.0, n)], ids=str
+    "noise",
+    [None, lambda rng, n: rng.standard_t(3, n), lambda rng, n: rng.exponential(2.0, n)],
+    ids=["normal", "heavy tails", "skewed"],
 )
 def test_nine_in_ten_numbers_lie_between_the_quantiles_that_say_so(noise):
     X, y, task = any_table(1, n_tasks=40, n_rows=40, noise=noise)
