@@ -30,6 +30,9 @@ from kinfolk.transfer.predictor import classes_of, known_of, member_archives
 from kinfolk.transfer.scales import Scales, scales_of, unit_of
 from kinfolk.transfer.sizes import SizeWeights
 
+# Weights below this are not told in a summary.
+_TOLD = 0.005
+
 
 class Average(NamedTuple):
     """All that a fit leaves behind.
@@ -192,6 +195,42 @@ class ModelAverage(BaseEstimator):
             "weight": weights.ravel().tolist(),
         }
         return make_frame(columns, self._average.backend)
+
+    def summary(self) -> str:
+        """What was found, in a few sentences: which members are believed by how many rows a task has, and who is kin.
+
+        Returns
+        -------
+        str
+
+        See Also
+        --------
+        weights_by_rows_ : The weights as a table.
+        report : A page about all that was found.
+
+        Examples
+        --------
+        >>> from kinfolk import TransferClassifier
+        >>> X, y, task = [["red"], ["blue"]] * 30, ["stop", "go"] * 30, ["ann"] * 20 + ["bob"] * 40
+        >>> print(TransferClassifier(["no sharing"], random_state=0).fit(X, y, task=task).summary())
+        TransferClassifier of 2 tasks and 60 rows.
+        Tasks of any number of rows: no sharing 100%.
+        Kin: 2 clusters, the largest of 1 task.
+        """
+        check_is_fitted(self)
+        average, sizes = self._average, self._average.weights.sizes
+        lines = [f"{type(self).__name__} of {len(self.tasks_):,} tasks and {average.n_rows.sum():,.0f} rows."]
+        for size, weights in zip(sizes, average.weights.weights, strict=True):
+            of = f"Tasks of {size:,.0f} rows" if size else "New tasks"
+            of = of if len(sizes) > 1 else "Tasks of any number of rows"
+            believed = sorted(zip(average.members, weights.tolist(), strict=True), key=lambda item: -item[1])
+            told = [f"{name} {weight:.0%}" for name, weight in believed if weight >= _TOLD]
+            lines.append(f"{of}: {', '.join(told)}.")
+        if any(member.partition() is not None for member in average.members.values()):
+            n_tasks = np.bincount(self.partition_)
+            largest = f"{n_tasks.max():,} task{'s' if n_tasks.max() > 1 else ''}"
+            lines.append(f"Kin: {len(n_tasks):,} cluster{'s' if len(n_tasks) > 1 else ''}, the largest of {largest}.")
+        return "\n".join(lines)
 
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
