@@ -1,4 +1,4 @@
-"""What every estimator of kinfolk is to scikit-learn: who routes tasks, what a classifier answers, how it is scored.
+"""What every estimator of kinfolk is to scikit-learn: who routes tasks, what answers, and how answers are scored.
 
 An estimator answers through a predictor, ``_predictor()``: the very object that :func:`kinfolk.load` gives.
 """
@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from kinfolk.predictor import LabelAnswers
+from kinfolk.predictor import LabelAnswers, NumberAnswers
 from kinfolk.tasks.answering import Known, divided_tables, expect_new
 from kinfolk.tasks.schema import encode
-from kinfolk.tasks.training import check_labels, check_weights, flat_labels
+from kinfolk.tasks.training import check_labels, check_weights, flat_labels, receive_numbers
 
 _ROUTED = ("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function", "score")
 _PASSED_ON = ("task", "lengths")
@@ -213,6 +213,48 @@ class TaskClassifier(TaskRouting, LabelAnswers):
         """
         predicted = self.predict(X, task=task)
         return label_accuracy(self.classes_, predicted, y, self.unlabelled, sample_weight)
+
+
+class TaskRegressor(TaskRouting, NumberAnswers):
+    """A regression, whose answers are its predictor's, and its score."""
+
+    def _predictor(self) -> Any:
+        """The object that answers; an error where the estimator is not fitted."""
+        raise NotImplementedError  # abstract
+
+    def _expected(self, X: Any, task: Any) -> Any:
+        return self._predictor()._expected(X, task)
+
+    def _quantiles(self, X: Any, task: Any, levels: NDArray[np.float64]) -> Any:
+        return self._predictor()._quantiles(X, task, levels)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """Share of the numbers' variance that is explained.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            The numbers; rows without one are left out.
+        sample_weight : array-like of shape (n_rows,), optional
+            How much each row counts.
+        task : array-like of shape (n_rows,), optional
+            The task of each row.
+
+        Returns
+        -------
+        float
+
+        See Also
+        --------
+        predict : What is compared with ``y``.
+        """
+        predicted = self.predict(X, task=task)
+        truth = receive_numbers(None, y, len(predicted), model=type(self).__name__)
+        weights, known = check_weights(sample_weight, len(predicted)), ~np.isnan(truth)
+        return float(
+            r2_score(truth[known], predicted[known], sample_weight=None if weights is None else weights[known])
+        )
 
 
 def label_accuracy(

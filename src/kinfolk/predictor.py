@@ -1,4 +1,6 @@
-"""What all loaded models are, and what a classifier answers from log probabilities of labels; with numpy alone."""
+"""What all loaded models are, what a classifier answers from log probabilities of labels, and a regression from a
+predictive distribution; with numpy alone.
+"""
 
 from __future__ import annotations
 
@@ -100,3 +102,68 @@ class LabelAnswers:
 
 class LabelPredictor(LabelAnswers, Predictor):
     """Base class of loaded classifiers."""
+
+
+class NumberAnswers:
+    """What a regression with a predictive distribution answers, loaded or not.
+
+    A subclass gives means and standard deviations by ``_expected``, and quantiles at levels by ``_quantiles``.
+    """
+
+    def _expected(self, X: Any, task: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        raise NotImplementedError  # abstract
+
+    def _quantiles(self, X: Any, task: Any, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+        raise NotImplementedError  # abstract
+
+    @task_by_keyword
+    def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
+        """Expected numbers.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; a task never seen gets the prediction for a new one.
+        return_std : bool, default=False
+            Whether to give the standard deviation of each number, noise included, as well.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or a pair of them
+
+        See Also
+        --------
+        predict_quantiles : Intervals, which hold what they promise where noise is uneven too.
+        """
+        expected, deviation = self._expected(X, task)
+        return (expected, deviation) if return_std else expected
+
+    @task_by_keyword
+    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> NDArray[np.float64]:
+        """Quantiles of each number, noise included: between 0.05 and 0.95 lie nine in ten.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+            Each between 0 and 1.
+        task : array-like of shape (n_rows,), optional
+            The task of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_quantiles)
+
+        See Also
+        --------
+        predict : Means and standard deviations.
+        """
+        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+        if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
+            raise ValueError(f"quantiles={quantiles!r}: numbers between 0 and 1 are needed")
+        return self._quantiles(X, task, levels)
+
+
+class NumberPredictor(NumberAnswers, Predictor):
+    """Base class of loaded regressions with a predictive distribution."""

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive, known_from, names_from
-from kinfolk.predictor import LabelPredictor, Predictor
+from kinfolk.predictor import LabelPredictor, NumberPredictor
 from kinfolk.tasks.answering import Asked, Known, receive_rows
 from kinfolk.tasks.columns import as_ids
-from kinfolk.tasks.keywords import task_by_keyword
 from kinfolk.transfer.answers import ANSWERS, Answers
 from kinfolk.transfer.scales import Mixture, Scales, mix, scales_of
 from kinfolk.transfer.sizes import SizeWeights
@@ -84,7 +83,7 @@ class AveragedPredictor(_AverageAnswers, LabelPredictor):
         return np.asarray(np.logaddexp.reduce(log_p + log_weights.T[:, :, None], axis=0))
 
 
-class AveragedRegressionPredictor(_AverageAnswers, Predictor):
+class AveragedRegressionPredictor(_AverageAnswers, NumberPredictor):
     """A fitted average of regressions reduced to what prediction needs; made by :func:`kinfolk.load` and by every fit.
 
     Attributes
@@ -118,51 +117,11 @@ class AveragedRegressionPredictor(_AverageAnswers, Predictor):
         mean, deviation = (np.column_stack(each) for each in zip(*moments, strict=True))
         return mix(self.weights_of(asked.place), self._scales, mean, deviation, self._n_rows[asked.place] > 0.0)
 
-    @task_by_keyword
-    def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
-        """Expected numbers.
-
-        Parameters
-        ----------
-        X : frame, array or mapping from columns to values
-        task : array-like of shape (n_rows,), optional
-            The task of each row; a task never seen gets the prediction for a new one.
-        return_std : bool, default=False
-            Whether to give the standard deviation of each number, noise included, as well.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), or a pair of them
-
-        See Also
-        --------
-        predict_quantiles : Intervals.
-        """
+    def _expected(self, X: Any, task: Any) -> tuple[Floats, Floats]:
         mixture = self._mixture(X, task)
-        return (mixture.expected(), mixture.standard_deviation()) if return_std else mixture.expected()
+        return mixture.expected(), mixture.standard_deviation()
 
-    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
-        """Quantiles of each number, noise included.
-
-        Parameters
-        ----------
-        X : frame, array or mapping from columns to values
-        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
-            Each between 0 and 1.
-        task : array-like of shape (n_rows,), optional
-            The task of each row.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_quantiles)
-
-        See Also
-        --------
-        predict : Means and standard deviations.
-        """
-        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-        if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
-            raise ValueError(f"quantiles={quantiles!r}: numbers between 0 and 1 are needed")
+    def _quantiles(self, X: Any, task: Any, levels: Floats) -> Floats:
         mixture = self._mixture(X, task)
         return np.column_stack([mixture.quantile(float(level)) for level in levels])
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 
-from kinfolk.estimator import TaskRouting
-from kinfolk.maths.arrays import Floats
-from kinfolk.tasks.keywords import task_by_keyword
-from kinfolk.tasks.training import check_weights, receive_measured, receive_numbers
+from kinfolk.estimator import TaskRegressor
+from kinfolk.tasks.training import receive_measured
 from kinfolk.transfer.averaging import Average, ModelAverage
 from kinfolk.transfer.members import REGRESSOR_KINDS, REGRESSORS, Chosen, chosen_members
 from kinfolk.transfer.predictor import AveragedRegressionPredictor
 
 
-class TransferRegressor(TaskRouting, RegressorMixin, ModelAverage):
+class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
     """The regression to take if you do not know which: several kinds of model, each believed as far as it predicts.
 
     Linear models that share in several ways, and boosted trees, learn from any table. They are weighed by the density
@@ -135,73 +131,6 @@ class TransferRegressor(TaskRouting, RegressorMixin, ModelAverage):
         members = [member.answers() for member in average.members.values()]
         return AveragedRegressionPredictor(members, average.weights, average.n_rows, average.known, average.scales)
 
-    @task_by_keyword
-    def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
-        """Expected numbers.
-
-        Parameters
-        ----------
-        X : frame, array or mapping from columns to values
-        task : array-like of shape (n_rows,), optional
-            The task of each row; a task never seen gets the prediction for a new one.
-        return_std : bool, default=False
-            Whether to give the standard deviation of each number, noise included, as well.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), or a pair of them
-
-        See Also
-        --------
-        predict_quantiles : Intervals.
-        """
-        return self._predictor().predict(X, task=task, return_std=return_std)
-
-    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
-        """Quantiles of each number, noise included: between 0.05 and 0.95 lie nine in ten.
-
-        Parameters
-        ----------
-        X : frame, array or mapping from columns to values
-        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
-            Each between 0 and 1.
-        task : array-like of shape (n_rows,), optional
-            The task of each row.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_quantiles)
-
-        See Also
-        --------
-        predict : Means and standard deviations.
-        """
-        found: Floats = self._predictor().predict_quantiles(X, quantiles, task=task)
+    def _predictor(self) -> AveragedRegressionPredictor:
+        found: AveragedRegressionPredictor = ModelAverage._predictor(self)
         return found
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
-        """Share of the numbers' variance that is explained.
-
-        Parameters
-        ----------
-        X : frame, array or mapping from columns to values
-        y : array-like of shape (n_rows,)
-            The numbers; rows without one are left out.
-        sample_weight : array-like of shape (n_rows,), optional
-        task : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        float
-
-        See Also
-        --------
-        predict : What is compared with ``y``.
-        """
-        predicted = self.predict(X, task=task)
-        truth = receive_numbers(None, y, len(predicted), model=type(self).__name__)
-        weights = check_weights(sample_weight, len(predicted))
-        known = ~np.isnan(truth)
-        return float(
-            r2_score(truth[known], predicted[known], sample_weight=None if weights is None else weights[known])
-        )

@@ -15,7 +15,7 @@ from kinfolk.linear.model.predictive import noise_variance
 from kinfolk.linear.model.predictive import quantiles as quantiles_of
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive
-from kinfolk.predictor import LabelPredictor, Predictor
+from kinfolk.predictor import LabelPredictor, NumberPredictor
 from kinfolk.tasks.answering import Asked, receive_rows
 from kinfolk.tasks.design import design_rows
 from kinfolk.tasks.table import Table
@@ -114,7 +114,7 @@ class HierarchicalPredictor(_HierarchicalAnswers, LabelPredictor):
         return linear_explanation(rows.table, rows.X, rows.place, shares, log_proba, *words)
 
 
-class HierarchicalRegressionPredictor(_HierarchicalAnswers, Predictor):
+class HierarchicalRegressionPredictor(_HierarchicalAnswers, NumberPredictor):
     """A partially pooled regression reduced to what prediction needs.
 
     Attributes
@@ -123,27 +123,8 @@ class HierarchicalRegressionPredictor(_HierarchicalAnswers, Predictor):
         Ids of the tasks.
     """
 
-    def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
-        """Expected targets.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; a task never seen gets what tasks have in common, less surely.
-        return_std : bool, default=False
-            Whether to give the standard deviation of each target, noise included, as well.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), or a pair of them
-
-        See Also
-        --------
-        predict_quantiles : Intervals that hold what they promise where noise is uneven.
-        """
-        expected, deviation = self.moments(self._receive(X, task))
-        return (expected, deviation) if return_std else expected
+    def _expected(self, X: Any, task: Any) -> tuple[Floats, Floats]:
+        return self.moments(self._receive(X, task))
 
     def moments(self, rows: _Rows) -> tuple[Floats, Floats]:
         """Mean and standard deviation of each target, noise included."""
@@ -151,28 +132,7 @@ class HierarchicalRegressionPredictor(_HierarchicalAnswers, Predictor):
         mean, variance, shape, rate = self._moments(rows)
         return model.centre + model.unit * mean, model.unit * np.sqrt(variance + noise_variance(shape, rate))
 
-    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
-        """Quantiles of each target, noise included.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
-            Each between 0 and 1.
-        task : array-like of shape (n_rows,), optional
-            The task of each row.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_quantiles)
-
-        See Also
-        --------
-        predict : Means and standard deviations.
-        """
-        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-        if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
-            raise ValueError(f"quantiles={quantiles!r}: numbers between 0 and 1 are needed")
+    def _quantiles(self, X: Any, task: Any, levels: Floats) -> Floats:
         model = self._model
         found = quantiles_of(*self._moments(self._receive(X, task)), levels)
         return np.asarray(model.centre + model.unit * found)

@@ -7,17 +7,17 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 
+from kinfolk.estimator import TaskRegressor
 from kinfolk.linear.answers.archive import FittedModel
 from kinfolk.linear.answers.hierarchical import HierarchicalRegressionPredictor
 from kinfolk.linear.estimators.base import PartiallyPooled
 from kinfolk.linear.inference.hierarchical_regression import infer
 from kinfolk.maths.arrays import Floats
-from kinfolk.tasks.training import Labelled, check_weights, receive_measured, receive_numbers
+from kinfolk.tasks.training import Labelled, receive_measured
 
 
-class HierarchicalRegressor(RegressorMixin, PartiallyPooled):
+class HierarchicalRegressor(TaskRegressor, RegressorMixin, PartiallyPooled):
     """Linear regression whose intercepts, slopes and noise differ between tasks as far as the data say so.
 
     A task's weights are drawn from a Gaussian around common ones, the variance of its noise from a distribution of
@@ -129,74 +129,6 @@ class HierarchicalRegressor(RegressorMixin, PartiallyPooled):
     def _predictor(self) -> HierarchicalRegressionPredictor:
         found: HierarchicalRegressionPredictor = self._fitted_predictor()
         return found
-
-    def predict(self, X: Any, *, task: Any = None, return_std: bool = False) -> Any:
-        """Expected targets.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        task : array-like of shape (n_rows,), optional
-            The task of each row; a task never seen gets what tasks have in common, less surely.
-        return_std : bool, default=False
-            Whether to give the standard deviation of each target, noise included, as well.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), or a pair of them
-
-        See Also
-        --------
-        predict_quantiles : Intervals that hold what they promise where noise is uneven.
-        """
-        return self._predictor().predict(X, task=task, return_std=return_std)
-
-    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> Floats:
-        """Quantiles of each target, noise included.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
-            Each between 0 and 1.
-        task : array-like of shape (n_rows,), optional
-            The task of each row.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_quantiles)
-
-        See Also
-        --------
-        predict : Means and standard deviations.
-        """
-        return self._predictor().predict_quantiles(X, quantiles, task=task)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
-        """Share of the targets' variance that is explained.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            The targets; those that are unknown do not count.
-        sample_weight : array-like of shape (n_rows,), optional
-        task : array-like of shape (n_rows,), optional
-
-        Returns
-        -------
-        float
-
-        See Also
-        --------
-        predict : What is compared with ``y``.
-        """
-        predicted = self.predict(X, task=task)
-        truth = receive_numbers(None, y, len(predicted), model=type(self).__name__)
-        weights, known = check_weights(sample_weight, len(predicted)), ~np.isnan(truth)
-        return float(
-            r2_score(truth[known], predicted[known], sample_weight=None if weights is None else weights[known])
-        )
 
 
 def _units(targets: Floats, weights: Floats | None) -> tuple[float, float]:
