@@ -244,11 +244,14 @@ def test_a_sparse_table_is_refused(kind):
     assert_refused(lambda: NoSharingNB().fit(kind(np.eye(4)), Y), "sparse", "X.toarray()", error=TypeError)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [[["a"], ["b"], ["a"], ["b"]], [{"a": 1}] * 4, [{1}, {2}, {1}, {2}]],
-    ids=["lists", "dicts", "sets"],
-)
+def test_lists_in_cells_are_refused_by_column_in_training_and_later():
+    rows = X.assign(tags=pd.Series([["a"], ["b"], ["a"], ["b"]], dtype=object))
+    model = NoSharingNB().fit(X.assign(tags=["a", "b", "a", "b"]), Y)
+    for call in (lambda: NoSharingNB().fit(rows, Y), lambda: model.predict_proba(rows)):
+        assert_refused(call, "column 'tags'", "every cell must be one value")
+
+
+@pytest.mark.parametrize("values", [[{"a": 1}] * 4, [{1}, {2}, {1}, {2}]], ids=["dicts", "sets"])
 def test_nested_values_are_refused_by_column(values):
     rows = X.assign(tags=pd.Series(values, dtype=object))
     assert_refused(lambda: NoSharingNB().fit(rows, Y), "column 'tags'", "cannot be a category", error=TypeError)

@@ -122,7 +122,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(fitted):
         ([96.5, 95.5], "a whole number for each sequence is needed"),
         (["long"], "a whole number for each sequence is needed"),
         ([np.nan, 192], "a whole number for each sequence is needed"),
-        ([[96, 96]], "a whole number for each sequence is needed"),
+        ([[96, 96]], "lengths holds lists or arrays"),
         ([], "lengths"),
         (192, "lengths"),
     ],

@@ -93,6 +93,7 @@ GROUPS: dict[str, tuple[Fit, ...]] = {
         Fit("LICARegressor", {"n_sources": 2, "inference": "map", **_SHORT}, "targets"),
         Fit("LICAClassifier", {"sharing": "hierarchical", **_SHORT}, "numbers"),
         Fit("LICARegressor", {"sharing": "pooled", **_SHORT}, "targets"),
+        Fit("HierarchicalRegressor", {}, "targets"),
     ),
     "single sequences": (
         Fit("SingleIHMM", _STATES, "symbols"),

@@ -47,7 +47,7 @@ all that hangs on it is missing, but for an overlap with a meeting that was acce
 
 A feature is computed without all such engagements and with all of them, where they are now. If both give the same
 value, that is it; if not, it is missing, for the reasons quoted. Each feature moves one way only as engagements are
-added, so that no selection of them gives yet another value.
+added: no selection of them gives yet another value.
 
 What cannot be seen: where a moved event stood before, unless it is an occurrence of a series, whose old time the series
 tells; occurrences struck from a series (EXDATE) after the request came; events deleted before the calendar was first

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -24,8 +25,9 @@ pytestmark = pytest.mark.skipif(DOVECOT is None, reason="needs Dovecot: apt-get 
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with running_dovecot(tmp_path / "dovecot") as one:
+def server() -> Iterator[Server]:
+    # A folder of a short name: paths of sockets may have about a hundred letters.
+    with TemporaryDirectory(prefix="dovecot-") as folder, running_dovecot(Path(folder)) as one:
         yield one
 
 
