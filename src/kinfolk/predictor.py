@@ -139,7 +139,6 @@ class NumberAnswers:
         expected, deviation = self._expected(X, task)
         return (expected, deviation) if return_std else expected
 
-    @task_by_keyword
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> NDArray[np.float64]:
         """Quantiles of each number, noise included: between 0.05 and 0.95 lie nine in ten.
 

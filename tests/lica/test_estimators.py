@@ -143,8 +143,8 @@ def test_balanced_classes_weigh_the_same_in_every_task():
         its = MADE.task == k
         rate = y[its].mean()
         weights[its] = np.where(y[its] == 1, 0.5 / rate, 0.5 / (1 - rate))
-    balanced = LICAClassifier(n_sources=2, class_weight="balanced").fit(MADE.X, y, task=MADE.task)
-    by_rows = LICAClassifier(n_sources=2).fit(MADE.X, y, task=MADE.task, sample_weight=weights)
+    balanced = LICAClassifier(n_sources=2, class_weight="balanced", random_state=0).fit(MADE.X, y, task=MADE.task)
+    by_rows = LICAClassifier(n_sources=2, random_state=0).fit(MADE.X, y, task=MADE.task, sample_weight=weights)
     np.testing.assert_allclose(balanced.coef_, by_rows.coef_, atol=1e-9)
 
 

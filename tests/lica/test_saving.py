@@ -21,7 +21,7 @@ GAUSSIAN = make_lica_tasks(6, 10, 15, 1, link="gaussian", random_state=2)
 THIN = sparse.csr_matrix(np.where(np.abs(MADE.X) > 1.2, MADE.X, 0.0))
 MATRIX = np.where(np.random.default_rng(0).random((120, 4)) < 0.1, np.nan, (MADE.X[:, :4] > 0).astype(float))
 FITS = {
-    "eb": (LICAClassifier(n_sources=2), MADE.X, MADE.y, MADE.task),
+    "eb": (LICAClassifier(n_sources=2, random_state=0), MADE.X, MADE.y, MADE.task),
     "probit": (LICAClassifier(n_sources=2, link="probit", weight_variances=True), MADE.X, MADE.y, MADE.task),
     "more rows than features": (LICAClassifier(n_sources=1), LOW.X, np.array(["no", "yes"])[LOW.y], LOW.task),
     "sparse": (LICAClassifier(n_sources=2, class_weight={0: 2.0}), THIN, MADE.y, MADE.task),
