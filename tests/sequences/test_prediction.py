@@ -22,11 +22,13 @@ from kinfolk.sequences.answers.prediction import (
 )
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.categorical import Categorical
+from kinfolk.sequences.model.emissions.emission import Asked, with_past
 from kinfolk.sequences.model.emissions.families import side_by_side
 from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
 from kinfolk.sequences.model.emissions.poisson import Poisson
 from kinfolk.sequences.model.sequences import Sequences
+from tests.sequences.emissions.families import example
 
 N_STATES, N_CODES = 3, 4
 EMISSION = Categorical(N_CODES, 0.5)
@@ -323,13 +325,16 @@ FAMILIES = {
     "constant": GaussianDiagonal(np.array([1.0, 5.0]), np.array([0.0, 2.0]), 1.0),
     "joint numbers": NUMBERS["full"],
     "counts": Poisson(3.0, 1.0),
+    "autoregressive numbers": example("ar").emission,
 }
+# Lengths that differ, in groups of a new task and of both known ones.
+BOUNDS = np.cumsum([0, 7, 1, 12, 3, 1, 2, 9, 1, 5, 4, 1, 14])
 
 
 def from_a_file(family):
     """The family as it comes back from JSON."""
-    n_codes = family.n_codes if isinstance(family, Categorical) else None
-    return type(family).from_plain(json.loads(json.dumps(family.plain())), 2, n_codes, family.strength)
+    asked = Asked("x", family.n_codes if isinstance(family, Categorical) else None, getattr(family, "order", 0))
+    return type(family).from_plain(json.loads(json.dumps(family.plain())), 2, asked, family.strength)
 
 
 def steps_of(kind, rng, n=60):
@@ -339,7 +344,7 @@ def steps_of(kind, rng, n=60):
         return rng.integers(-1, 12, n)
     numbers = rng.normal([10.0, -2.0], [3.0, 0.5], (n, 2))
     numbers[rng.random((n, 2)) < 0.2] = np.nan
-    return numbers
+    return with_past(numbers, np.diff(BOUNDS), 1) if kind.startswith("autoregressive") else numbers
 
 
 @pytest.mark.parametrize("kind", [*FAMILIES, "all together"])
@@ -350,9 +355,7 @@ def test_plain_sums_agree_with_compiled_ones(kind):
     emission = side_by_side(families)
     draws = [random_draw(rng, emission=emission) for _ in range(3)]
     observations = tuple(steps_of(name, rng) for name in kinds)
-    # Lengths that differ, in groups of a new task and of both known ones.
-    bounds = np.cumsum([0, 7, 1, 12, 3, 1, 2, 9, 1, 5, 4, 1, 14])
-    sequences = Sequences(observations, bounds, np.array([0, 3, 9, 12]))
+    sequences = Sequences(observations, BOUNDS, np.array([0, 3, 9, 12]))
     compiled = keep(draws, emission, 3)
     read = side_by_side([from_a_file(family) for family in families])
     plain = compiled._replace(emission=read, filters=PlainFilters(read))

@@ -33,6 +33,7 @@ FITS = {
     "shared": (SharedIHMM(symbols=range(9), stickiness="learn", **QUICK), np.searchsorted(list("abcd"), SYMBOLS)),
     "single": (SingleIHMM(emission="gaussian", **QUICK), NUMBERS[:, 0]),
     "joint numbers": (NestedIHMM(n_clusters=2, emission=JOINT, **QUICK), NUMBERS),
+    "autoregressive": (SharedIHMM(emission="ar-2", **QUICK), NUMBERS),
     "all kinds": (NestedIHMM(n_clusters=2, emission=KINDS, **QUICK), TABLE),
 }
 ASKED = [*TASK[:-1], "somebody new"]

@@ -6,14 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kinfolk.sequences.model.emissions.autoregressive import Autoregressive
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.emissions.channels import Channels
-from kinfolk.sequences.model.emissions.emission import Emission, Observations
+from kinfolk.sequences.model.emissions.emission import Emission, Observations, with_past
 from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
 from kinfolk.sequences.model.emissions.poisson import Poisson
 
-NAMES = ("categorical", "diagonal", "full", "poisson", "channels")
+NAMES = ("categorical", "diagonal", "full", "poisson", "ar", "channels")
 
 
 class Example(NamedTuple):
@@ -32,7 +33,18 @@ def example(name: str, n_steps: int = 14, seed: int = 0) -> Example:
     diagonal = GaussianDiagonal(np.array([11.0, 14.0]), np.array([2.0, 5.0]), 0.7)
     mixing = np.array([[0.5, 0.1], [-0.2, 0.3]])
     volume = -float(np.log(np.linalg.det(mixing)))
+    ar = Autoregressive(
+        np.array([11.0, 14.0]),
+        np.array([10.0, 15.0]),
+        np.array([[0.4, 0.0], [0.1, 0.2]]),
+        np.array([[0.6, 0.2], [0.0, -0.5]]),
+        mixing,
+        np.linalg.inv(mixing),
+        volume,
+        0.7,
+    )
     return {
+        "ar": Example(ar, (with_past(numbers, np.array([n_steps]), 1),)),
         "categorical": Example(Categorical(4, 0.4), (codes,)),
         "diagonal": Example(diagonal, (numbers,)),
         "full": Example(GaussianFull(np.array([11.0, 14.0]), mixing, np.linalg.inv(mixing), volume, 0.7), (numbers,)),

@@ -161,7 +161,7 @@ def test_rows_of_densities_are_scaled_to_one_and_their_scale_is_kept(name):
 
 def test_a_state_in_which_a_step_is_all_but_impossible_keeps_a_density_above_zero(name):
     emission, observations = example(name)
-    certain = of_one_state(emission, taken(observations, [0])) * 1e9
+    certain = of_one_state(emission, taken(observations, [1])) * 1e9
     statistics = np.concatenate([certain, np.zeros_like(certain)])
     densities = scaled(emission.with_strength(1e-3).expected_log_densities(statistics, observations))
     assert densities.likelihood.min() < 1e-100

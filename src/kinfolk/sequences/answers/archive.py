@@ -17,8 +17,8 @@ from kinfolk.sequences.answers.layout import Channel, Layout
 from kinfolk.sequences.answers.new_tasks import Empty
 from kinfolk.sequences.answers.prediction import Filters, Kept
 from kinfolk.sequences.model.draw import Draw, HyperParameters
-from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.emissions.families import FAMILIES, side_by_side
+from kinfolk.sequences.model.emissions.emission import Asked, Emission
+from kinfolk.sequences.model.emissions.families import kind_named, side_by_side
 
 if TYPE_CHECKING:
     from kinfolk.sequences.model.fitted import Fitted
@@ -88,7 +88,8 @@ def layout_from(archive: Archive) -> Layout:
         raise ValueError("the names of its columns are not text, or not one for each")
     channels = []
     for kind, columns, symbols in about["channels"]:
-        if kind not in FAMILIES or (symbols is None) != (FAMILIES[kind].reads != "symbols"):
+        named = kind_named(kind)
+        if named is None or (symbols is None) != (named.family.reads != "symbols"):
             raise ValueError(f"its channel of kind {kind!r} is not one that this version knows")
         known = None if symbols is None else tuple(names_from(symbols, "symbols"))
         channels.append(Channel(kind, tuple(int(column) for column in columns), known))
@@ -134,8 +135,11 @@ def _emission_from(archive: Archive) -> Emission:
     strength = float(archive.about["strength"])
     families = []
     for channel, about in zip(layout_from(archive).channels, archive.about["emissions"], strict=True):
+        kind = kind_named(channel.kind)
+        assert kind is not None  # layout_from has seen to it
         n_codes = None if channel.symbols is None else len(channel.symbols)
-        families.append(FAMILIES[channel.kind].from_plain(about, len(channel.columns), n_codes, strength))
+        asked = Asked(channel.kind, n_codes, kind.order)
+        families.append(kind.family.from_plain(about, len(channel.columns), asked, strength))
     return side_by_side(families)
 
 

@@ -114,7 +114,7 @@ def simulate(model: Model, emission: Emission, n_sequences: int, length: int, rn
         drawn = (rng.random(n_sequences)[:, None] >= cumulative[leaving]).sum(axis=1)
         states[:, t] = np.minimum(drawn, n_states - 1)
         leaving = states[:, t] + 1
-    return emission.draw_observations(model.parameters, states.ravel(), rng)
+    return emission.draw_observations(model.parameters, states, rng)
 
 
 def similarities(distance: Floats, variance: float | None = None) -> Floats:

@@ -17,7 +17,7 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.answers.new_tasks import Empty, draw_rows, joining_weights, pseudo_counts
 from kinfolk.sequences.answers.prediction import Kept, groups_of
 from kinfolk.sequences.model.draw import Draw
-from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.emissions.emission import Emission, Past
 from kinfolk.sequences.model.sequences import Sequences
 
 # The likeliest symbols that a forecast shows of itself.
@@ -95,14 +95,16 @@ def look_ahead(kept: Kept, sequences: Sequences, n_steps: int, n_paths: int, rng
     moments: list[list[Moments]] = []
     paths: list[tuple[NDArray[Any], ...]] = []
     for group in groups_of(sequences):
-        ways = _ways(kept, group, sequences.between(group, group + 1))
+        some = sequences.between(group, group + 1)
+        past = emission.past(some.observations, some.bounds)
+        ways = _ways(kept, group, some)
         log_weights = np.array([way.log_weight for way in ways])
         weights = np.exp(log_weights - log_weights.max(axis=0))
         weights /= weights.sum(axis=0)
-        moments.append(_moments(emission, ways, weights, n_steps))
+        moments.append(_moments(emission, ways, weights, n_steps, past))
         # Nothing drawn, for the right shape where there are no sequences.
         paths.append(emission.draw_observations(ways[0].parameters, np.empty(0, dtype=np.int64), rng))
-        paths += _paths(emission, ways, weights, n_steps, n_paths, rng)
+        paths += _paths(emission, ways, weights, n_steps, n_paths, past, rng)
     by_channel = [
         Moments(
             np.concatenate([part.mean for part in parts]),
@@ -131,21 +133,18 @@ def _ways(kept: Kept, group: int, sequences: Sequences) -> list[_Ahead]:
     return ways
 
 
-def _moments(emission: Emission, ways: Sequence[_Ahead], weights: Floats, n_steps: int) -> list[Moments]:
+def _moments(emission: Emission, ways: Sequence[_Ahead], weights: Floats, n_steps: int, past: Past) -> list[Moments]:
     """Means and deviations, by the law of total variance, of every channel."""
-    n_sequences, n_channels = weights.shape[1], len(emission.channels)
+    n_channels = len(emission.channels)
     first: list[Any] = [0.0] * n_channels
     second: list[Any] = [None] * n_channels
     for way, weight in zip(ways, weights, strict=True):
-        states, ahead = way.states, np.empty((n_sequences, n_steps, way.states.shape[1]))
-        for step in range(n_steps):
-            states = ahead[:, step] = states @ way.transitions[1:]
-        means, squares = emission.means(way.parameters), emission.mean_squares(way.parameters)
-        for channel, (mean, square) in enumerate(zip(means, squares, strict=True)):
-            first[channel] = first[channel] + weight[:, None, None] * (ahead @ mean)
+        ahead = emission.moments_ahead(way.parameters, way.transitions[1:], way.states, n_steps, past)
+        for channel, (mean, square) in enumerate(ahead):
+            first[channel] = first[channel] + weight[:, None, None] * mean
             if square is not None:
                 before = 0.0 if second[channel] is None else second[channel]
-                second[channel] = before + weight[:, None, None] * (ahead @ square)
+                second[channel] = before + weight[:, None, None] * square
     return [
         Moments(mean, None if square is None else np.sqrt(np.maximum(square - mean**2, 0.0)))
         for mean, square in zip(first, second, strict=True)
@@ -153,18 +152,25 @@ def _moments(emission: Emission, ways: Sequence[_Ahead], weights: Floats, n_step
 
 
 def _paths(
-    emission: Emission, ways: Sequence[_Ahead], weights: Floats, n_steps: int, n_paths: int, rng: np.random.Generator
+    emission: Emission,
+    ways: Sequence[_Ahead],
+    weights: Floats,
+    n_steps: int,
+    n_paths: int,
+    past: Past,
+    rng: np.random.Generator,
 ) -> list[tuple[NDArray[Any], ...]]:
     """Draw futures of each sequence: a way for the task to be, then states, then what they show."""
     drawn = []
     for sequence in range(weights.shape[1]):
         chosen = rng.choice(len(ways), size=n_paths, p=weights[:, sequence])
+        own = tuple(None if steps is None else steps[sequence] for steps in past)
         futures = []
         for which in chosen.tolist():
             way = ways[which]
             here = _pick(way.states[sequence], rng)
             states = draw_path(way.transitions, n_steps, rng, after=here)
-            futures.append(emission.draw_observations(way.parameters, states, rng))
+            futures.append(emission.draw_observations(way.parameters, states, rng, own))
         drawn.append(tuple(np.concatenate(parts) for parts in zip(*futures, strict=True)))
     return drawn
 

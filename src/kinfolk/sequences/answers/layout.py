@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.sequences.model.emissions.families import FAMILIES
+from kinfolk.sequences.model.emissions.families import family_named, with_pasts
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.tasks.answering import tell_of_unseen
 from kinfolk.tasks.columns import as_ids
-from kinfolk.tasks.schema import Column, as_numbers, encode_column, is_count
+from kinfolk.tasks.schema import Column, as_numbers, encode_column
 from kinfolk.tasks.table import Table, is_missing
 
 
@@ -29,7 +29,7 @@ class Channel(NamedTuple):
     @property
     def reads(self) -> str:
         """What its columns hold: symbols, counts or numbers."""
-        return FAMILIES[self.kind].reads
+        return family_named(self.kind).reads
 
 
 class Layout(NamedTuple):
@@ -43,12 +43,14 @@ class Layout(NamedTuple):
     is_flat: bool
     channels: tuple[Channel, ...]
 
-    def observations(self, table: Table) -> tuple[NDArray[Any], ...]:
+    def observations(self, table: Table, lengths: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Every channel's steps: numbers, NaN where missing; or counts or codes, −1 where missing.
 
-        A symbol that is not known has the code past the last.
+        A symbol that is not known has the code past the last. Channels that look back have the steps before, of
+        sequences of these lengths, beside each step.
         """
-        return tuple(_channel_steps(table, channel) for channel in self.channels)
+        steps = tuple(_channel_steps(table, channel) for channel in self.channels)
+        return with_pasts(steps, [channel.kind for channel in self.channels], lengths)
 
     def values(self, observations: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Coded steps as the user's own: (steps,) where the model was fitted to one flat column, else a table."""
@@ -88,22 +90,17 @@ def _channel_steps(table: Table, channel: Channel) -> NDArray[Any]:
     values = table.columns[index]
     if channel.reads == "counts":
         counts = as_numbers(values, table.labels[index])
-        check_counts(counts, table.labels[index])
+        family_named(channel.kind).check(counts, table.labels[index])
         return np.where(np.isnan(counts), -1, counts).astype(np.int64)
     if channel.symbols is None:
-        return np.column_stack([as_numbers(table.columns[i], table.labels[i]) for i in channel.columns])
+        numbers = [as_numbers(table.columns[i], table.labels[i]) for i in channel.columns]
+        for i, column in zip(channel.columns, numbers, strict=True):
+            family_named(channel.kind).check(column, table.labels[i])
+        return np.column_stack(numbers)
     codes = encode_column(Column("", channel.symbols, None), values, table.coded[index]).astype(np.int64)
     strange = (codes < 0) & ~is_missing(values)
     tell_of_unseen(values, codes < 0, channel.symbols, table.labels[index])
     return np.where(strange, len(channel.symbols), codes)
-
-
-def check_counts(numbers: NDArray[np.float64], label: str) -> None:
-    """Refuse a number that is not a count."""
-    wrong = ~(is_count(numbers) | np.isnan(numbers))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"{label}, row {row}: {numbers[row]:g} is not a count, which is a whole number from 0")
 
 
 def arrange(

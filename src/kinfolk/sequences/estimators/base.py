@@ -115,7 +115,7 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
             layout, tasks = learn_layout(arrival, is_flat(X), self.emission, self.symbols), arrival.known.tasks
             assert arrival.lengths is not None
             sequences = arrange(
-                layout.observations(arrival.table), arrival.lengths, arrival.place, len(tasks)
+                layout.observations(arrival.table, arrival.lengths), arrival.lengths, arrival.place, len(tasks)
             ).sequences
             emission = choose_emission(
                 sequences.observations,

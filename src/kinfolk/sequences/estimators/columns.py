@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kinfolk.sequences.answers.layout import Channel, Layout, check_counts
-from kinfolk.sequences.model.emissions.families import FAMILIES
+from kinfolk.sequences.answers.layout import Channel, Layout
+from kinfolk.sequences.model.emissions.families import FAMILIES, family_named, kind_named
 from kinfolk.tasks.columns import distinct, learn_schema, used_categories
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.table import Table, is_missing
@@ -28,8 +28,8 @@ def learn_layout(arrival: Arrival, flat: bool, emission: Any, symbols: Any = Non
     flat : bool
         Whether its one column came without a table around it.
     emission : str or sequence of str
-        "auto", one kind for all columns, or a kind for each: "categorical", "gaussian", "gaussian-full", "poisson".
-        Gaussian columns of the same kind make one channel, every column of symbols or counts one of its own.
+        "auto", one kind for all columns, or a kind for each, of those in `families`. Columns of numbers of the same
+        kind make one channel, every column of symbols or counts one of its own.
     symbols : sequence, or mapping from columns to sequences, optional
         All symbols that there can be, where training may not have them all.
     """
@@ -41,12 +41,12 @@ def learn_layout(arrival: Arrival, flat: bool, emission: Any, symbols: Any = Non
         columns = [index for index, own in enumerate(kinds) if own == kind]
         for index in columns:
             _check_column(table, index, kind)
-        if FAMILIES[kind].reads == "symbols":
+        if family_named(kind).reads == "symbols":
             channels += [
                 Channel(kind, (index,), _symbols(table, index, given.get(index), declared.get(table.places[index])))
                 for index in columns
             ]
-        elif FAMILIES[kind].reads == "counts":
+        elif family_named(kind).reads == "counts":
             channels += [Channel(kind, (index,)) for index in columns]
         else:
             channels.append(Channel(kind, tuple(columns)))
@@ -62,7 +62,7 @@ def _kinds(table: Table, emission: Any, declared: Mapping[int, Any]) -> list[str
         return ["categorical" if column.number is None else "gaussian" for column in schema.columns]
     known = ", ".join(f'"{kind}"' for kind in FAMILIES)
     wanted = [emission] * n_columns if isinstance(emission, str) else emission
-    if not isinstance(wanted, list | tuple) or not all(isinstance(kind, str) and kind in FAMILIES for kind in wanted):
+    if not isinstance(wanted, list | tuple) or any(kind_named(kind) is None for kind in wanted):
         raise ValueError(f'emission={emission!r}: give "auto", one of {known}, or a list of these, one a column')
     if len(wanted) != n_columns:
         raise ValueError(f"emission names {len(wanted)} kinds for {n_columns} columns: one for each is needed")
@@ -74,13 +74,12 @@ def _check_column(table: Table, index: int, kind: str) -> None:
     missing = is_missing(values)
     if missing.all():
         raise ValueError(f"{label} has no value at all: leave it out, or give some")
-    if FAMILIES[kind].reads == "symbols":
+    if family_named(kind).reads == "symbols":
         return
     if values.dtype == object:
         row = int(np.argmax(~missing))
         raise ValueError(f"{label}, row {row}: {values[row]!r} is no number, which emission={kind!r} needs")
-    if FAMILIES[kind].reads == "counts":
-        check_counts(values.astype(np.float64), label)
+    family_named(kind).check(values.astype(np.float64), label)
 
 
 def _given_symbols(symbols: Any, table: Table, kinds: list[str]) -> dict[int, tuple[Any, ...]]:
@@ -92,9 +91,11 @@ def _given_symbols(symbols: Any, table: Table, kinds: list[str]) -> dict[int, tu
     elif isinstance(symbols, str) or not hasattr(symbols, "__iter__"):
         raise ValueError(f"symbols={symbols!r}: a list of symbols, or a mapping from columns to lists, is needed")
     else:
-        named = dict.fromkeys([i for i, kind in enumerate(kinds) if FAMILIES[kind].reads == "symbols"], tuple(symbols))
+        named = dict.fromkeys(
+            [i for i, kind in enumerate(kinds) if family_named(kind).reads == "symbols"], tuple(symbols)
+        )
     for index, values in named.items():
-        if FAMILIES[kinds[index]].reads != "symbols":
+        if family_named(kinds[index]).reads != "symbols":
             raise ValueError(f"symbols names {table.labels[index]}, which holds numbers of kind {kinds[index]!r}")
         if not values or len(set(values)) < len(values):
             raise ValueError(f"symbols of {table.labels[index]} must be different from each other, and at least one")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.sequences.model.emissions.emission import (
+    Asked,
     Codes,
     Family,
     LogDensities,
@@ -63,11 +64,13 @@ class Categorical(Family):
     reads: ClassVar[Literal["symbols"]] = "symbols"
 
     @classmethod
-    def made_for(cls, steps: NDArray[Any], strength: float, n_codes: int | None, name: str) -> Self:
+    def made_for(cls, steps: NDArray[Any], strength: float, asked: Asked) -> Self:
         """A codebook of so many codes, or of those seen."""
-        seen = int(steps.max(initial=0)) + 1
+        seen, n_codes = int(steps.max(initial=0)) + 1, asked.n_codes
         if n_codes is not None and seen > n_codes:
-            raise ValueError(f"{name} has the code {seen - 1}, but n_codes={n_codes} allows codes up to {n_codes - 1}.")
+            raise ValueError(
+                f"{asked.name} has the code {seen - 1}, but n_codes={n_codes} allows codes up to {n_codes - 1}."
+            )
         return cls(seen if n_codes is None else int(n_codes), strength)
 
     def plain(self) -> dict[str, Any]:
@@ -75,11 +78,11 @@ class Categorical(Family):
         return {"n_codes": self.n_codes}
 
     @classmethod
-    def from_plain(cls, about: Mapping[str, Any], width: int, n_codes: int | None, strength: float) -> Self:
+    def from_plain(cls, about: Mapping[str, Any], width: int, asked: Asked, strength: float) -> Self:
         """A codebook of all symbols."""
-        if n_codes is None:
+        if asked.n_codes is None:
             raise ValueError("a channel of symbols has none")
-        return cls(n_codes, strength)
+        return cls(asked.n_codes, strength)
 
     def __post_init__(self) -> None:
         check_strength(self.strength)
@@ -152,12 +155,12 @@ class Categorical(Family):
         """E_q Σ n log θ."""
         return np.asarray((statistics * self._expected_log_shares(statistics_of_q)).sum(axis=-1))
 
-    def draw_observations(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> Observations:
+    def draw_steps(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> NDArray[np.generic]:
         """Draw known codes, by inverting their cumulative shares."""
         reached = np.exp(parameters[:, : self.n_codes]).cumsum(axis=1)
         # The last code takes what rounding leaves of one.
         drawn = (rng.random(len(states))[:, None] >= reached[states, :-1]).sum(axis=1)
-        return (drawn.astype(np.int64),)
+        return np.asarray(drawn, dtype=np.int64)
 
     def means(self, parameters: Floats) -> tuple[Floats, ...]:
         """The shares of the codes."""

@@ -9,7 +9,15 @@ from typing import Self
 import numpy as np
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.sequences.model.emissions.emission import Codes, Emission, Family, LogDensities, Observations
+from kinfolk.sequences.model.emissions.emission import (
+    Codes,
+    Emission,
+    Family,
+    LogDensities,
+    MomentsAhead,
+    Observations,
+    Past,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +117,30 @@ class Channels(Emission):
         triples = zip(self.emissions, of_q, of_data, strict=True)
         return np.asarray(sum(emission.expected_log_likelihood(q, data) for emission, q, data in triples))
 
-    def draw_observations(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> Observations:
-        """Draw an observation of each channel."""
-        pairs = zip(self.emissions, self._parameters_of_channels(parameters), strict=True)
-        return tuple(array for emission, theta in pairs for array in emission.draw_observations(theta, states, rng))
+    def draw_observations(
+        self, parameters: Floats, states: Codes, rng: np.random.Generator, past: Past | None = None
+    ) -> Observations:
+        """Draw what each channel shows."""
+        pasts: list[Past | None] = [None] * len(self.emissions) if past is None else [(own,) for own in past]
+        each = zip(self.emissions, self._parameters_of_channels(parameters), pasts, strict=True)
+        return tuple(
+            array for emission, theta, own in each for array in emission.draw_observations(theta, states, rng, own)
+        )
+
+    def past(self, observations: Observations, bounds: Codes) -> Past:
+        """What each channel hangs on."""
+        return tuple(past for emission, own in self._split(observations) for past in emission.past(own, bounds))
+
+    def moments_ahead(
+        self, parameters: Floats, transitions: Floats, states: Floats, n_steps: int, past: Past
+    ) -> tuple[MomentsAhead, ...]:
+        """Moments of each channel."""
+        each = zip(self.emissions, self._parameters_of_channels(parameters), past, strict=True)
+        return tuple(
+            moments
+            for emission, theta, own in each
+            for moments in emission.moments_ahead(theta, transitions, states, n_steps, (own,))
+        )
 
     def means(self, parameters: Floats) -> tuple[Floats, ...]:
         """The mean observation of each channel."""

@@ -17,6 +17,8 @@ from kinfolk.maths.arrays import Floats
 Codes = NDArray[np.int64]
 # The arrays of a channel each.
 Observations = tuple[NDArray[np.generic], ...]
+# For each channel the last steps of each sequence (n_sequences, order, width), or None where steps have no memory.
+Past = tuple[Floats | None, ...]
 
 
 class Densities(NamedTuple):
@@ -44,6 +46,21 @@ class LogDensities(NamedTuple):
 
     rows: Floats
     row: Codes
+
+
+class MomentsAhead(NamedTuple):
+    """Of a channel's next observations, each (n_sequences, n_steps, width); symbols have shares and no squares."""
+
+    mean: Floats
+    mean_square: Floats | None
+
+
+class Asked(NamedTuple):
+    """What is known of a channel beside its data: its name for sentences, its symbols, and how far it looks back."""
+
+    name: str
+    n_codes: int | None = None
+    order: int = 0
 
 
 class Emission(ABC):
@@ -108,8 +125,18 @@ class Emission(ABC):
         """E_q log p(data) of the data behind ``statistics``, q the posterior given ``statistics_of_q``; each (…, S)."""
 
     @abstractmethod
-    def draw_observations(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> Observations:
-        """Draw an observation of each state named in ``states`` (n_steps,), given parameters (n_states, P)."""
+    def draw_observations(
+        self, parameters: Floats, states: Codes, rng: np.random.Generator, past: Past | None = None
+    ) -> Observations:
+        """Draw what the states of a sequence (n_steps,) show, given parameters (n_states, P).
+
+        Of several sequences (n_sequences, n_steps), steps come back end to end. They go on from the `past` of a
+        sequence, or begin.
+        """
+
+    @abstractmethod
+    def past(self, observations: Observations, bounds: Codes) -> Past:
+        """What comes after each sequence ``bounds[i]:bounds[i + 1]`` hangs on, beside its states."""
 
     @abstractmethod
     def means(self, parameters: Floats) -> tuple[Floats, ...]:
@@ -118,6 +145,16 @@ class Emission(ABC):
     @abstractmethod
     def mean_squares(self, parameters: Floats) -> tuple[Floats | None, ...]:
         """The mean square (…, width) of each channel's entries in the data's units; None of codes, which have none."""
+
+    @abstractmethod
+    def moments_ahead(
+        self, parameters: Floats, transitions: Floats, states: Floats, n_steps: int, past: Past
+    ) -> tuple[MomentsAhead, ...]:
+        """Means and mean squares of each channel after sequences whose last states have probabilities (n_sequences, L).
+
+        ``transitions`` (L, L) are those between states. Steps ahead of one another hang together, so this is asked of
+        the emission and not of its `means`.
+        """
 
     @property
     @abstractmethod
@@ -146,18 +183,26 @@ class Family(Emission):
     ----------
     reads : {"symbols", "counts", "numbers"}
         What its columns hold. Columns of numbers make one channel; each of the others makes one of its own.
+    looks_back : bool
+        Whether a step hangs on those before it: then its name may end in how many ("ar-2"), and an array of its
+        observations has these beside each step (`with_past`).
     usual_strength : float
         The strength with which learning starts, unless channels differ in it.
     """
 
     reads: ClassVar[Literal["symbols", "counts", "numbers"]]
+    looks_back: ClassVar[bool] = False
     # Much larger makes states of a wide codebook costly, so that too many are shared.
     usual_strength: ClassVar[float] = 0.3
 
     @classmethod
     @abstractmethod
-    def made_for(cls, steps: NDArray[Any], strength: float, n_codes: int | None, name: str) -> Self:
-        """The family with a prior in the units of a channel's data; ``name`` is the channel's, for sentences."""
+    def made_for(cls, steps: NDArray[Any], strength: float, asked: Asked) -> Self:
+        """The family with a prior in the units of a channel's data."""
+
+    @classmethod
+    def check(cls, numbers: Floats, label: str) -> None:
+        """Refuse a value of a column of numbers that it cannot show, in a sentence with the column's label."""
 
     @abstractmethod
     def plain(self) -> dict[str, Any]:
@@ -165,13 +210,55 @@ class Family(Emission):
 
     @classmethod
     @abstractmethod
-    def from_plain(cls, about: Mapping[str, Any], width: int, n_codes: int | None, strength: float) -> Self:
-        """The family of so many columns, or symbols, that `plain` gave; an error where it cannot be."""
+    def from_plain(cls, about: Mapping[str, Any], width: int, asked: Asked, strength: float) -> Self:
+        """The family of so many columns that `plain` gave; an error where it cannot be."""
 
     @property
     def channels(self) -> tuple[Family, ...]:
         """Itself alone."""
         return (self,)
+
+    def draw_observations(
+        self, parameters: Floats, states: Codes, rng: np.random.Generator, past: Past | None = None
+    ) -> Observations:
+        """Draw what states show, each step by itself."""
+        return (self.draw_steps(parameters, states.ravel(), rng),)
+
+    def draw_steps(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> NDArray[np.generic]:
+        """Draw an observation of each state, where steps have no memory."""
+        raise NotImplementedError
+
+    def past(self, observations: Observations, bounds: Codes) -> Past:
+        """Nothing, where steps have no memory."""
+        return (None,)
+
+    def moments_ahead(
+        self, parameters: Floats, transitions: Floats, states: Floats, n_steps: int, past: Past
+    ) -> tuple[MomentsAhead, ...]:
+        """The states' `means` and `mean_squares`, weighted by how probable each state is so far ahead."""
+        ahead = np.empty((len(states), n_steps, states.shape[1]))
+        for step in range(n_steps):
+            states = ahead[:, step] = states @ transitions
+        [mean], [square] = self.means(parameters), self.mean_squares(parameters)
+        return (MomentsAhead(ahead @ mean, None if square is None else ahead @ square),)
+
+
+def with_past(steps: Floats, lengths: Codes, order: int) -> Floats:
+    """Each step with the ``order`` steps of its sequence before it, the last one first; NaN where there are none.
+
+    Examples
+    --------
+    >>> with_past(np.array([[1.0], [2.0], [3.0], [9.0]]), np.array([3, 1]), order=1).tolist()
+    [[1.0, nan], [2.0, 1.0], [3.0, 2.0], [9.0, nan]]
+    """
+    n_steps, width = steps.shape
+    out = np.full((n_steps, (order + 1) * width), np.nan)
+    out[:, :width] = steps
+    place = np.arange(n_steps) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    for lag in range(1, order + 1):
+        late = np.flatnonzero(place >= lag)
+        out[late, lag * width : (lag + 1) * width] = steps[late - lag]
+    return out
 
 
 def numbers_of_shape(value: Any, shape: tuple[int, ...]) -> Floats:

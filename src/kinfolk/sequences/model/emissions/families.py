@@ -8,21 +8,24 @@ wide it is, of which many states' data say little that the prior, as weak as a f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.sequences.model.emissions.autoregressive import Autoregressive
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.emissions.channels import Channels
-from kinfolk.sequences.model.emissions.emission import Emission, Family, Observations
+from kinfolk.sequences.model.emissions.emission import Asked, Emission, Family, Observations, with_past
 from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
 from kinfolk.sequences.model.emissions.poisson import Poisson
 
 # A new family is one line here.
 FAMILIES: dict[str, type[Family]] = {
+    "ar": Autoregressive,
     "categorical": Categorical,
     "gaussian": GaussianDiagonal,
     "gaussian-full": GaussianFull,
@@ -30,6 +33,47 @@ FAMILIES: dict[str, type[Family]] = {
 }
 # As many values an integer column may have in the other models and still be one of categories.
 MOST_CODES = 64
+
+
+class Kind(NamedTuple):
+    """What a name of an emission says: its family, and how many steps that looks back."""
+
+    family: type[Family]
+    order: int
+
+
+def kind_named(name: Any) -> Kind | None:
+    """What an emission's name says; None where there is no such emission.
+
+    Examples
+    --------
+    >>> kind_named("ar"), kind_named("ar-3").order, kind_named("poisson-3")
+    (Kind(family=<class 'kinfolk.sequences.model.emissions.autoregressive.Autoregressive'>, order=1), 3, None)
+    """
+    if not isinstance(name, str):
+        return None
+    if name in FAMILIES:
+        return Kind(FAMILIES[name], int(FAMILIES[name].looks_back))
+    stem, _, order = name.rpartition("-")
+    if stem in FAMILIES and FAMILIES[stem].looks_back and re.fullmatch("[1-9][0-9]?", order):
+        return Kind(FAMILIES[stem], int(order))
+    return None
+
+
+def family_named(name: str) -> type[Family]:
+    """The family of an emission's name, which is known."""
+    kind = kind_named(name)
+    assert kind is not None
+    return kind.family
+
+
+def with_pasts(observations: Observations, kinds: Sequence[str], lengths: NDArray[np.int64]) -> Observations:
+    """The channels of sequences end to end, those that look back with the steps before beside each step."""
+    known = [kind_named(kind) for kind in kinds]
+    return tuple(
+        with_past(np.asarray(steps, dtype=np.float64), lengths, kind.order) if kind and kind.order else steps
+        for steps, kind in zip(observations, known, strict=True)
+    )
 
 
 def choose_emission(
@@ -44,13 +88,14 @@ def choose_emission(
     Parameters
     ----------
     observations : tuple of arrays
-        A channel each: int64 (n_steps,), −1 for missing, or float64 (n_steps, width), NaN for missing.
-    kind : {"auto", "categorical", "gaussian", "gaussian-full", "poisson"} or a sequence of these, one a channel
-        "auto" makes integers categorical if there are at most 64, and floats Gaussian with independent entries. Counts
-        are Poisson only if so named.
+        A channel each: int64 (n_steps,), −1 for missing, or float64 (n_steps, width), NaN for missing; with the steps
+        before beside each step where the kind looks back (`with_pasts`).
+    kind : str or a sequence of str, one a channel
+        "auto", or a name of ``FAMILIES``. "auto" makes integers categorical if there are at most 64, and floats
+        Gaussian with independent entries. Counts are Poisson only if so named.
     strength : float, optional
         The weight of every channel's prior, how many observations it counts for; 0.3 by default, but 1 where all
-        channels are "gaussian-full".
+        channels are "gaussian-full" or "ar".
     n_codes : int or sequence of int, optional
         The size of a categorical channel's codebook, if that is more than what its data shows.
 
@@ -69,13 +114,16 @@ def choose_emission(
     """
     kinds = _one_a_channel(kind, len(observations), "kind")
     sizes = _one_a_channel(n_codes, len(observations), "n_codes")
-    names = [f"Channel {i}" for i in range(len(observations))]
-    chosen = [_family(*given) for given in zip(observations, kinds, sizes, names, strict=True)]
+    channels = zip(observations, kinds, sizes, strict=True)
+    chosen = [_chosen(*given, f"Channel {i}") for i, given in enumerate(channels)]
     if strength is None:
-        usual = {family.usual_strength for family in chosen}
+        usual = {kind.family.usual_strength for kind, _ in chosen}
         strength = usual.pop() if len(usual) == 1 else Family.usual_strength
-    channels = zip(chosen, observations, sizes, names, strict=True)
-    return side_by_side([family.made_for(steps, float(strength), n, name) for family, steps, n, name in channels])
+    families = [
+        kind.family.made_for(steps, float(strength), asked)
+        for (kind, asked), steps in zip(chosen, observations, strict=True)
+    ]
+    return side_by_side(families)
 
 
 def side_by_side(families: Sequence[Family]) -> Emission:
@@ -91,19 +139,20 @@ def _one_a_channel(given: Any, n_channels: int, name: str) -> list[Any]:
     return list(given)
 
 
-def _family(array: NDArray[Any], kind: str, n_codes: int | None, name: str) -> type[Family]:
-    if kind != "auto" and kind not in FAMILIES:
-        known = ", ".join(map(repr, ("auto", *FAMILIES)))
-        raise ValueError(f"{name} is to be of kind {kind!r}, but a kind is one of {known}.")
+def _chosen(array: NDArray[Any], name: str, n_codes: int | None, channel: str) -> tuple[Kind, Asked]:
     is_whole = np.issubdtype(array.dtype, np.integer)
-    if kind == "auto":
-        kind = "categorical" if is_whole else "gaussian"
+    if name == "auto":
+        name = "categorical" if is_whole else "gaussian"
         if is_whole and n_codes is None and len(np.unique(array[array >= 0])) > MOST_CODES:
             raise ValueError(
-                f"{name} has more than {MOST_CODES} different integers: name its kind, 'categorical' or 'poisson', "
+                f"{channel} has more than {MOST_CODES} different integers: name its kind, 'categorical' or 'poisson', "
                 f"or give floats for 'gaussian'."
             )
-    if is_whole != (FAMILIES[kind].reads != "numbers"):
+    kind = kind_named(name)
+    if kind is None:
+        known = ", ".join(map(repr, ("auto", *FAMILIES)))
+        raise ValueError(f"{channel} is to be of kind {name!r}, but a kind is one of {known}.")
+    if is_whole != (kind.family.reads != "numbers"):
         have, need = ("integers", "floats") if is_whole else ("floats", "integers")
-        raise ValueError(f"{name} has {have}, but kind {kind!r} needs {need}.")
-    return FAMILIES[kind]
+        raise ValueError(f"{channel} has {have}, but kind {name!r} needs {need}.")
+    return kind, Asked(channel, n_codes, kind.order)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.model.emissions.emission import (
+    Asked,
     Codes,
     LogDensities,
     Observations,
@@ -82,7 +83,7 @@ class GaussianDiagonal(ExponentialFamily):
     reads: ClassVar[Literal["numbers"]] = "numbers"
 
     @classmethod
-    def made_for(cls, steps: NDArray[Any], strength: float, n_codes: int | None, name: str) -> Self:
+    def made_for(cls, steps: NDArray[Any], strength: float, asked: Asked) -> Self:
         """A prior with the mean and the spread of each column."""
         return cls(*centre_and_scale(np.asarray(steps, dtype=np.float64)), strength)
 
@@ -91,7 +92,7 @@ class GaussianDiagonal(ExponentialFamily):
         return {"centre": self.centre.tolist(), "scale": self.scale.tolist()}
 
     @classmethod
-    def from_plain(cls, about: Mapping[str, Any], width: int, n_codes: int | None, strength: float) -> Self:
+    def from_plain(cls, about: Mapping[str, Any], width: int, asked: Asked, strength: float) -> Self:
         """A prior with a saved centre and scale."""
         centre, scale = (numbers_of_shape(about[name], (width,)) for name in ("centre", "scale"))
         if (scale < 0.0).any():
@@ -175,11 +176,11 @@ class GaussianDiagonal(ExponentialFamily):
         grown -= lgamma(shape) - shape * log(rate) - 0.5 * log(self.strength)
         return np.asarray((grown - n * (0.5 * _LOG_2_PI + self._log_scale)).sum(axis=-1))
 
-    def draw_observations(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> Observations:
+    def draw_steps(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> NDArray[np.generic]:
         """Draw every entry of each step."""
         mean, precision = parameters[states, : self.width], parameters[states, self.width :]
         z = mean + rng.standard_normal(mean.shape) / np.sqrt(precision)
-        return (self.centre + self.scale * z,)
+        return np.asarray(self.centre + self.scale * z)
 
     def means(self, parameters: Floats) -> tuple[Floats, ...]:
         """The states' means."""

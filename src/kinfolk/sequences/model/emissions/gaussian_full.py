@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.model.emissions.emission import (
+    Asked,
     Codes,
     LogDensities,
     Observations,
@@ -82,29 +83,16 @@ class GaussianFull(ExponentialFamily):
     usual_strength: ClassVar[float] = 1.0
 
     @classmethod
-    def made_for(cls, steps: NDArray[Any], strength: float, n_codes: int | None, name: str) -> Self:
+    def made_for(cls, steps: NDArray[Any], strength: float, asked: Asked) -> Self:
         """Coordinates from the correlations of complete steps; directions without variance are left out."""
         numbers = np.asarray(steps, dtype=np.float64)
         known = ~np.isnan(numbers).all(axis=0)
         complete = numbers[~np.isnan(numbers[:, known]).any(axis=1)]
         if len(complete) == 0:
             raise ValueError(
-                f"{name} has no step without a missing entry, but kind 'gaussian-full' leaves all others out."
+                f"{asked.name} has no step without a missing entry, but kind 'gaussian-full' leaves all others out."
             )
-        centre, scale = centre_and_scale(complete)
-        varies = scale > 0.0
-        z = (complete[:, varies] - centre[varies]) / scale[varies]
-        correlation = z.T @ z / len(z)
-        if len(z) <= len(correlation):
-            # So few steps cannot tell columns that depend on each other from those that were not seen to differ.
-            correlation = 0.5 * (correlation + np.eye(len(correlation)))
-        variance, direction = np.linalg.eigh(correlation)
-        is_kept = variance > _COLLINEAR
-        root, direction = np.sqrt(variance[is_kept]), direction[:, is_kept]
-        whiten, colour = np.zeros((len(centre), len(root))), np.zeros((len(root), len(centre)))
-        whiten[varies] = direction / root / scale[varies, None]
-        colour[:, varies] = direction.T * root[:, None] * scale[varies]
-        return cls(centre, whiten, colour, float(np.log(root).sum() + np.log(scale[varies]).sum()), strength)
+        return cls(*coordinates_of(complete), strength)
 
     def plain(self) -> dict[str, Any]:
         """Centre, the ways to the coordinates and back, and their volume."""
@@ -112,7 +100,7 @@ class GaussianFull(ExponentialFamily):
         return {**arrays, "log_volume": float(self.log_volume)}
 
     @classmethod
-    def from_plain(cls, about: Mapping[str, Any], width: int, n_codes: int | None, strength: float) -> Self:
+    def from_plain(cls, about: Mapping[str, Any], width: int, asked: Asked, strength: float) -> Self:
         """Saved coordinates."""
         size = len(about["colour"])
         return cls(
@@ -222,14 +210,14 @@ class GaussianFull(ExponentialFamily):
         grown = grown - self._log_normaliser(self._posterior(np.zeros(self.n_statistics)))
         return np.asarray(grown - n * (self.log_volume + 0.5 * size * log(pi)))
 
-    def draw_observations(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> Observations:
+    def draw_steps(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> NDArray[np.generic]:
         """Draw all entries of each step."""
         mean, root = self._unpacked(parameters)
         # Columns of U⁻ᵀ times standard normal numbers have covariance (UUᵀ)⁻¹.
         spread = np.linalg.inv(np.swapaxes(root, -1, -2))
         noise = rng.standard_normal((len(states), self.n_coordinates))
         z = mean[states] + np.einsum("tij,tj->ti", spread[states], noise)
-        return (self.centre + z @ self.colour,)
+        return np.asarray(self.centre + z @ self.colour)
 
     def means(self, parameters: Floats) -> tuple[Floats, ...]:
         """The states' means."""
@@ -279,3 +267,24 @@ class GaussianFull(ExponentialFamily):
         """The upper triangle, where entries beside the diagonal stand for two."""
         rows, columns = np.triu_indices(self.n_coordinates)
         return np.asarray(matrix[..., rows, columns] * np.where(rows == columns, 1.0, 2.0))
+
+
+def coordinates_of(complete: Floats) -> tuple[Floats, Floats, Floats, float]:
+    """Centre, the way to coordinates in which steps have covariance I and back, and their log volume.
+
+    Directions in which steps do not vary are left out.
+    """
+    centre, scale = centre_and_scale(complete)
+    varies = scale > 0.0
+    z = (complete[:, varies] - centre[varies]) / scale[varies]
+    correlation = z.T @ z / len(z)
+    if len(z) <= len(correlation):
+        # So few steps cannot tell columns that depend on each other from those that were not seen to differ.
+        correlation = 0.5 * (correlation + np.eye(len(correlation)))
+    variance, direction = np.linalg.eigh(correlation)
+    is_kept = variance > _COLLINEAR
+    root, direction = np.sqrt(variance[is_kept]), direction[:, is_kept]
+    whiten, colour = np.zeros((len(centre), len(root))), np.zeros((len(root), len(centre)))
+    whiten[varies] = direction / root / scale[varies, None]
+    colour[:, varies] = direction.T * root[:, None] * scale[varies]
+    return centre, whiten, colour, float(np.log(root).sum() + np.log(scale[varies]).sum())

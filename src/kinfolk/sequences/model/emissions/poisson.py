@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.sequences.model.emissions.emission import (
+    Asked,
     Codes,
     LogDensities,
     Observations,
     check_strength,
 )
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
+from kinfolk.tasks.schema import is_count
 
 
 @dataclass(frozen=True)
@@ -51,18 +53,26 @@ class Poisson(ExponentialFamily):
     reads: ClassVar[Literal["counts"]] = "counts"
 
     @classmethod
-    def made_for(cls, steps: NDArray[Any], strength: float, n_codes: int | None, name: str) -> Self:
+    def made_for(cls, steps: NDArray[Any], strength: float, asked: Asked) -> Self:
         """A prior that expects the mean of the counts."""
         counts = steps[steps >= 0]
         # Were they all zero, a mean of zero would leave no room for any other count.
         return cls(max(float(counts.sum()), 1.0) / max(len(counts), 1), strength)
+
+    @classmethod
+    def check(cls, numbers: Floats, label: str) -> None:
+        """Refuse a number that is not a count."""
+        wrong = ~(is_count(numbers) | np.isnan(numbers))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f"{label}, row {row}: {numbers[row]:g} is not a count, which is a whole number from 0")
 
     def plain(self) -> dict[str, Any]:
         """The mean."""
         return {"mean": float(self.mean)}
 
     @classmethod
-    def from_plain(cls, about: Mapping[str, Any], width: int, n_codes: int | None, strength: float) -> Self:
+    def from_plain(cls, about: Mapping[str, Any], width: int, asked: Asked, strength: float) -> Self:
         """A prior with a saved mean."""
         return cls(float(about["mean"]), strength)
 
@@ -130,9 +140,9 @@ class Poisson(ExponentialFamily):
         grown = gammaln(shape) - gammaln(prior_shape) + prior_shape * np.log(prior_rate) - shape * np.log(rate)
         return np.asarray(grown - statistics[..., 2])
 
-    def draw_observations(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> Observations:
+    def draw_steps(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> NDArray[np.generic]:
         """Draw a count of each step."""
-        return (rng.poisson(np.exp(parameters[states, 0])).astype(np.int64),)
+        return np.asarray(rng.poisson(np.exp(parameters[states, 0])), dtype=np.int64)
 
     def means(self, parameters: Floats) -> tuple[Floats, ...]:
         """The rates."""

@@ -1,0 +1,438 @@
+"""Numbers that hang on the p steps before them, a vector autoregression in each state (matrix-normal–inverse-Wishart).
+
+As in the sticky HDP-AR-HMM and the beta-process HMM (E. Fox, E. Sudderth, M. Jordan and A. Willsky, IEEE Trans. Signal
+Processing 59, 2011; E. Fox, M. Hughes, E. Sudderth and M. Jordan, Ann. Appl. Statist. 8, 2014, section 2.1):
+
+    x_t = A_s (x_{t−1}, …, x_{t−p}) + b_s + noise of covariance Σ_s.
+
+The prior is in the data's own units. One regression of all training steps on the p before them gives x̂; what it leaves
+is measured in coordinates e = (x − x̂) whiten in which its covariance is I, and the steps before in coordinates w in
+which theirs is. With u = (1, w), h observations' worth of prior and δ² = ``LEAST_SPREAD``,
+
+    e | u ~ N(Bᵀu, Σ),   Σ ~ IW(ν₀ = D + 1 + h, Ψ₀ = (h + δ²) I),   B | Σ ~ MN(0, I/h, Σ):
+
+a state without data goes on as the data does on the whole. With p = 0 this is the prior of the full Gaussian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from math import log, pi
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinfolk.maths.arrays import Floats
+from kinfolk.sequences.model.emissions.emission import (
+    Asked,
+    Codes,
+    LogDensities,
+    MomentsAhead,
+    Observations,
+    Past,
+    check_strength,
+    numbers_of_shape,
+    with_past,
+)
+from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
+from kinfolk.sequences.model.emissions.gaussian_diagonal import LEAST_SPREAD
+from kinfolk.sequences.model.emissions.gaussian_full import coordinates_of
+
+_LOG_2_PI = log(2.0 * pi)
+# A state may be unstable; what it draws and expects far ahead stays a number that can be squared.
+_FARTHEST = 1e100
+
+
+class _Posterior(NamedTuple):
+    """Of B and Σ: the Cholesky factor F of u's precision FFᵀ, B's mean, ν, and the factor C of Ψ = CCᵀ with log |Ψ|."""
+
+    precision_factor: Floats
+    mean: Floats
+    freedom: Floats
+    factor: Floats
+    log_det: Floats
+
+
+class _Regression(NamedTuple):
+    """Each state's law in the data's units: x ~ N(constant + lags slope, covariance)."""
+
+    constant: Floats
+    slope: Floats
+    covariance: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Autoregressive(ExponentialFamily):
+    """Jointly Gaussian entries around what the state makes of the steps before ("ar", or "ar-2" for two of them).
+
+    Observations have the p steps before beside each step (`with_past`). A step that misses an entry of its own or of
+    these is left out whole; so are the first p of a sequence, on which the others are conditioned. Drawn sequences
+    begin as if the training data's mean had been there before.
+
+    Statistics are the upper triangle of Σvvᵀ, v = (u, e); parameters B and then a matrix U with precision UUᵀ (both row
+    by row); densities are those of x.
+
+    Parameters
+    ----------
+    centre : ndarray of shape (width,)
+        The data's mean.
+    lag_centre : ndarray of shape (p · width,)
+        The mean of the steps before.
+    lag_whiten : ndarray of shape (p · width, R − 1)
+        What makes their covariance I; directions without variance are left out.
+    trend : ndarray of shape (R − 1, width)
+        The regression of all: x̂ = centre + w trend.
+    whiten, colour : ndarrays of shape (width, D), (D, width)
+        What makes the covariance of x − x̂ I, and the way back.
+    log_volume : float
+        Logarithm of the volume in the data's units of a cube of size 1 in the coordinates e.
+    strength : float, default=1.0
+        h, how many observations the prior counts for.
+
+    Examples
+    --------
+    A state that turns back each time, and one that stays where it is:
+
+    >>> rng = np.random.default_rng(0)
+    >>> turning, x = np.arange(400) % 20 < 10, np.ones((400, 1))
+    >>> for t in range(1, 400):
+    ...     x[t] = (-0.9 if turning[t] else 0.9) * x[t - 1] + rng.normal(0.0, 0.1)
+    >>> steps = with_past(x, np.array([400]), order=1)
+    >>> emission = Autoregressive.made_for(steps, 1.0, Asked("x", order=1))
+    >>> drawn = emission.draw_parameters(emission.statistics((steps,), turning.astype(int), 2), rng)
+    >>> emission.regression(drawn).slope.round(1).ravel().tolist()
+    [0.9, -0.9]
+    """
+
+    centre: Floats
+    lag_centre: Floats
+    lag_whiten: Floats
+    trend: Floats
+    whiten: Floats
+    colour: Floats
+    log_volume: float
+    strength: float = 1.0
+
+    reads: ClassVar[Literal["numbers"]] = "numbers"
+    looks_back: ClassVar[bool] = True
+    usual_strength: ClassVar[float] = 1.0
+
+    @classmethod
+    def made_for(cls, steps: NDArray[Any], strength: float, asked: Asked) -> Self:
+        """Coordinates from the regression of complete steps on those before them."""
+        numbers = np.asarray(steps, dtype=np.float64)
+        width = numbers.shape[1] // (asked.order + 1)
+        known = np.tile(~np.isnan(numbers[:, :width]).all(axis=0), asked.order + 1)
+        complete = numbers[~np.isnan(numbers[:, known]).any(axis=1)]
+        if len(complete) == 0:
+            raise ValueError(
+                f"{asked.name} has nowhere {asked.order + 1} steps in a row without a missing entry, "
+                f"but kind 'ar' learns from nothing else."
+            )
+        centre, whiten, colour, log_volume = coordinates_of(complete[:, :width])
+        lag_centre, lag_whiten, _, _ = coordinates_of(complete[:, width:])
+        z = _seen_from(centre, complete[:, :width], whiten) @ whiten
+        w = _seen_from(lag_centre, complete[:, width:], lag_whiten) @ lag_whiten
+        slope = np.linalg.solve(w.T @ w + np.eye(w.shape[1]), w.T @ z)
+        rest = z - w @ slope
+        variance, direction = np.linalg.eigh(rest.T @ rest / len(rest))
+        # Where a straight line says all, the noise is still a hundredth of the data's spread.
+        root = np.sqrt(np.maximum(variance, LEAST_SPREAD))
+        return cls(
+            centre,
+            lag_centre,
+            lag_whiten,
+            slope @ colour,
+            whiten @ direction / root,
+            root[:, None] * (direction.T @ colour),
+            log_volume + float(np.log(root).sum()),
+            strength,
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """The coordinates, and the regression of all."""
+        about = {field.name: np.asarray(getattr(self, field.name)).tolist() for field in fields(self)}
+        del about["strength"]
+        return about
+
+    @classmethod
+    def from_plain(cls, about: Mapping[str, Any], width: int, asked: Asked, strength: float) -> Self:
+        """Saved coordinates."""
+        n_lags, n_known, size = asked.order * width, len(about["trend"]), len(about["colour"])
+        return cls(
+            numbers_of_shape(about["centre"], (width,)),
+            numbers_of_shape(about["lag_centre"], (n_lags,)),
+            numbers_of_shape(about["lag_whiten"], (n_lags, n_known)),
+            numbers_of_shape(about["trend"], (n_known, width)),
+            numbers_of_shape(about["whiten"], (width, size)),
+            numbers_of_shape(about["colour"], (size, width)),
+            float(numbers_of_shape(about["log_volume"], ())),
+            strength,
+        )
+
+    def __post_init__(self) -> None:
+        check_strength(self.strength)
+
+    @property
+    def width(self) -> int:
+        """How many entries a step has."""
+        return len(self.centre)
+
+    @property
+    def order(self) -> int:
+        """p, how many steps it looks back."""
+        return len(self.lag_centre) // max(self.width, 1)
+
+    @property
+    def n_coordinates(self) -> int:
+        """D, in how many directions the data varies."""
+        return int(self.whiten.shape[1])
+
+    @property
+    def n_regressors(self) -> int:
+        """R: one, and the directions in which the steps before vary."""
+        return 1 + int(self.lag_whiten.shape[1])
+
+    @property
+    def n_statistics(self) -> int:
+        """How many statistics a state has."""
+        size = self.n_regressors + self.n_coordinates
+        return size * (size + 1) // 2
+
+    @property
+    def n_parameters(self) -> int:
+        """How many parameters a state has."""
+        return self.n_coordinates * (self.n_regressors + self.n_coordinates)
+
+    def with_strength(self, strength: float) -> Self:
+        """The same coordinates with another h."""
+        return replace(self, strength=float(strength))
+
+    def step_statistics(self, observations: Observations) -> Floats:
+        """The products of v's entries, of each step that misses none of its own entries or of those before it."""
+        x = np.asarray(observations[0], dtype=np.float64)
+        own, lags = x[:, : self.width], x[:, self.width :]
+        is_there = _complete(own, self.whiten) & _complete(lags, self.lag_whiten)
+        w = _seen_from(self.lag_centre, lags, self.lag_whiten) @ self.lag_whiten
+        e = (_seen_from(self.centre, own, self.whiten) - w @ self.trend) @ self.whiten
+        v = np.column_stack([is_there, w, e])
+        v[~is_there] = 0.0
+        out = np.empty((len(x), self.n_statistics))
+        column, size = 0, v.shape[1]
+        for i in range(size):
+            np.multiply(v[:, i : i + 1], v[:, i:], out=out[:, column : column + size - i])
+            column += size - i
+        return out
+
+    def natural_parameters(self, parameters: Floats) -> Floats:
+        """½ log |P/2π| − log volume, and −½ of BPBᵀ, −BP and P as blocks of a form in v, P the precision."""
+        coefficients, root = self._unpacked(parameters)
+        precision = root @ _transposed(root)
+        across = coefficients @ precision
+        return self._natural(2.0 * np.linalg.slogdet(root)[1], precision, across, across @ _transposed(coefficients))
+
+    def expected_natural_parameters(self, statistics: Floats) -> Floats:
+        """The same, with E P = νΨ⁻¹, E BP = m E P, E BPBᵀ = m E P mᵀ + D(FFᵀ)⁻¹ and E log |P| as of a Wishart."""
+        from scipy.special import digamma
+
+        q = self._posterior(statistics)
+        inverse, spread = np.linalg.inv(q.factor), np.linalg.inv(q.precision_factor)
+        precision = q.freedom[..., None, None] * (_transposed(inverse) @ inverse)
+        across = q.mean @ precision
+        halves = 0.5 * (q.freedom[..., None] - np.arange(self.n_coordinates))
+        log_det = digamma(halves).sum(axis=-1) + self.n_coordinates * log(2.0) - q.log_det
+        squares = across @ _transposed(q.mean) + self.n_coordinates * (_transposed(spread) @ spread)
+        return self._natural(log_det, precision, across, squares)
+
+    def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
+        """Draw precisions from the Wishart by Bartlett's decomposition, P = UUᵀ with U = C⁻ᵀT, then B."""
+        q = self._posterior(statistics)
+        size = self.n_coordinates
+        bartlett = np.tril(rng.standard_normal((*q.freedom.shape, size, size)), -1)
+        diagonal = np.arange(size)
+        bartlett[..., diagonal, diagonal] = np.sqrt(2.0 * rng.standard_gamma(0.5 * (q.freedom[..., None] - diagonal)))
+        root = np.linalg.solve(_transposed(q.factor), bartlett)
+        noise = np.linalg.solve(_transposed(q.precision_factor), rng.standard_normal(q.mean.shape))
+        coefficients = q.mean + _transposed(np.linalg.solve(_transposed(root), _transposed(noise)))
+        shape = q.freedom.shape
+        return np.concatenate([coefficients.reshape(*shape, -1), root.reshape(*shape, size * size)], axis=-1)
+
+    def log_predictive_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
+        """Log densities of Student's t, ν + 1 − D =: f degrees of freedom, location mᵀu, shape Ψ(1 + uᵀ(FFᵀ)⁻¹u)/f."""
+        from scipy.special import gammaln
+
+        q = self._posterior(statistics)
+        size, n_steps = self.n_coordinates, len(observations[0])
+        inverse, spread = np.linalg.inv(q.factor), np.linalg.inv(q.precision_factor)
+        precision = _transposed(inverse) @ inverse
+        across = q.mean @ precision
+        distance_form = self._packed(self._blocks_of(across @ _transposed(q.mean), -across, precision))
+        leverage_form = self._packed(
+            self._blocks_of(_transposed(spread) @ spread, np.zeros_like(across), np.zeros_like(precision))
+        )
+        power = 0.5 * (q.freedom + 1.0)
+        grown = gammaln(power) - gammaln(power - 0.5 * size) - 0.5 * (q.log_det + size * log(pi)) - self.log_volume
+        rows = np.empty((n_steps, len(power)))
+        for steps, block in self._blocks(observations):
+            wider = 1.0 + np.maximum(block @ leverage_form.T, 0.0)
+            distance = np.maximum(block @ distance_form.T, 0.0) / wider
+            rows[steps] = block[:, :1] * (grown - 0.5 * size * np.log(wider) - power * np.log1p(distance))
+        return LogDensities(rows, np.arange(n_steps))
+
+    def log_marginal(self, statistics: Floats) -> Floats:
+        """Log density of the steps, log Γ_D(ν/2)|Ψ₀|^{ν₀/2}h^{RD/2} / Γ_D(ν₀/2)|Ψ|^{ν/2}|F|^D − n log volume √π^D."""
+        n, size = statistics[..., 0], self.n_coordinates
+        grown = self._log_normaliser(self._posterior(statistics))
+        grown = grown - self._log_normaliser(self._posterior(np.zeros(self.n_statistics)))
+        return np.asarray(grown - n * (self.log_volume + 0.5 * size * log(pi)))
+
+    def draw_observations(
+        self, parameters: Floats, states: Codes, rng: np.random.Generator, past: Past | None = None
+    ) -> Observations:
+        """Draw step by step, each around what its state makes of those drawn before it."""
+        constant, slope, _ = self.regression(parameters)
+        root = self._unpacked(parameters)[1]
+        spread = np.linalg.inv(_transposed(root))
+        paths = np.atleast_2d(states)
+        n_paths, n_steps = paths.shape
+        before = None if past is None else past[0]
+        lags = np.broadcast_to(self.centre, (n_paths, self.order, self.width)) if before is None else before
+        lags = np.nan_to_num(lags.reshape(n_paths, -1))
+        drawn = np.empty((n_paths, n_steps, self.width))
+        for t in range(n_steps):
+            state = paths[:, t]
+            noise = np.einsum("nij,nj->ni", spread[state], rng.standard_normal((n_paths, self.n_coordinates)))
+            x = constant[state] + np.einsum("nl,nlw->nw", lags, slope[state]) + noise @ self.colour
+            drawn[:, t] = np.clip(x, -_FARTHEST, _FARTHEST)
+            lags = np.concatenate([np.nan_to_num(drawn[:, t]), lags[:, : lags.shape[1] - self.width]], axis=1)
+        return (with_past(drawn.reshape(-1, self.width), np.full(n_paths, n_steps), self.order),)
+
+    def past(self, observations: Observations, bounds: Codes) -> Past:
+        """The last p steps of each sequence; an entry missing counts as the one before it, the first as the mean."""
+        x = np.asarray(observations[0], dtype=np.float64)[:, : self.width]
+        out = np.tile(self.centre, (len(bounds) - 1, self.order, 1))
+        for i, (first, last) in enumerate(pairwise(bounds.tolist())):
+            own = x[first:last]
+            place = np.maximum.accumulate(np.where(np.isnan(own), -1, np.arange(len(own))[:, None]), axis=0)
+            filled = np.where(place < 0, self.centre, np.take_along_axis(own, np.maximum(place, 0), axis=0))
+            known = filled[::-1][: self.order]
+            out[i, : len(known)] = known
+        return (out,)
+
+    def moments_ahead(
+        self, parameters: Floats, transitions: Floats, states: Floats, n_steps: int, past: Past
+    ) -> tuple[MomentsAhead, ...]:
+        """Exact: the mean of yyᵀ in each state, y = (1, the last p steps), moves on with the states step by step.
+
+        O(n_steps · n_sequences · L · (p width)³).
+        """
+        assert past[0] is not None
+        constant, slope, covariance = (np.nan_to_num(part) for part in self.regression(parameters))
+        n_sequences, n_states, width = len(states), len(constant), self.width
+        n_lags = self.order * width
+        y = np.column_stack([np.ones(n_sequences), np.nan_to_num(past[0].reshape(n_sequences, -1))])
+        joint = states[:, :, None, None] * (y[:, :, None] * y[:, None, :])[:, None]
+        # y moves on: one stays, the new step comes first, and the oldest drops out.
+        move = np.zeros((n_states, 1 + n_lags, 1 + n_lags))
+        move[:, 0, 0] = 1.0
+        move[:, 1 : 1 + width, 0], move[:, 1 : 1 + width, 1:] = constant, _transposed(slope)
+        move[:, 1 + width :, 1 : 1 + n_lags - width] = np.eye(n_lags - width)
+        mean, square = (np.empty((n_sequences, n_steps, width)) for _ in range(2))
+        entry = np.arange(1, 1 + width)
+        for t in range(n_steps):
+            joint = np.einsum("nkij,kl->nlij", joint, transitions)
+            joint = np.clip(move @ joint @ _transposed(move), -(_FARTHEST**2), _FARTHEST**2)
+            joint[:, :, 1 : 1 + width, 1 : 1 + width] += joint[:, :, :1, :1] * covariance
+            mean[:, t] = joint[:, :, 0, 1 : 1 + width].sum(axis=1)
+            square[:, t] = joint[:, :, entry, entry].sum(axis=1)
+        unknown = np.isnan(self.centre)
+        mean[:, :, unknown] = square[:, :, unknown] = np.nan
+        return (MomentsAhead(mean, square),)
+
+    def means(self, parameters: Floats) -> tuple[Floats, ...]:
+        """What states show where the steps before were at the training data's mean."""
+        constant, slope, _ = self.regression(parameters)
+        lags = np.nan_to_num(np.tile(self.centre, self.order))
+        return (constant + (lags[:, None] * slope).sum(axis=-2),)
+
+    def mean_squares(self, parameters: Floats) -> tuple[Floats, ...]:
+        """Of the same: squared means and variances."""
+        (mean,) = self.means(parameters)
+        return (mean**2 + np.diagonal(self.regression(parameters).covariance, axis1=-2, axis2=-1),)
+
+    def regression(self, parameters: Floats) -> _Regression:
+        """Constant (…, width), slope (…, p · width, width) and covariance (…, width, width) in the data's units."""
+        coefficients, root = self._unpacked(parameters)
+        step = coefficients @ self.colour
+        slope = self.lag_whiten @ (self.trend + step[..., 1:, :])
+        constant = self.centre + step[..., 0, :] - (np.nan_to_num(self.lag_centre)[:, None] * slope).sum(axis=-2)
+        spread = _transposed(np.linalg.inv(_transposed(root))) @ self.colour
+        return _Regression(constant, slope, _transposed(spread) @ spread)
+
+    def _unpacked(self, parameters: Floats) -> tuple[Floats, Floats]:
+        size, n_first = self.n_coordinates, self.n_regressors * self.n_coordinates
+        shape = parameters.shape[:-1]
+        return (
+            parameters[..., :n_first].reshape(*shape, self.n_regressors, size),
+            parameters[..., n_first:].reshape(*shape, size, size),
+        )
+
+    def _posterior(self, statistics: Floats) -> _Posterior:
+        n, size, first = statistics[..., 0], self.n_regressors + self.n_coordinates, self.n_regressors
+        rows, columns = np.triu_indices(size)
+        products = np.zeros((*n.shape, size, size))
+        products[..., rows, columns] = statistics
+        products[..., columns, rows] = statistics
+        diagonal = np.arange(size)
+        products[..., diagonal, diagonal] += self.strength + np.where(diagonal < first, 0.0, LEAST_SPREAD)
+        # Its last block is the factor of Ψ, because Ψ is what u leaves of Ψ₀ and the squares of e.
+        joint = np.linalg.cholesky(products)
+        precision_factor, factor = joint[..., :first, :first], joint[..., first:, first:]
+        mean = np.asarray(np.linalg.solve(_transposed(precision_factor), _transposed(joint[..., first:, :first])))
+        log_det = 2.0 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+        return _Posterior(precision_factor, mean, self.n_coordinates + 1.0 + self.strength + n, factor, log_det)
+
+    def _log_normaliser(self, q: _Posterior) -> Floats:
+        from scipy.special import gammaln
+
+        size = self.n_coordinates
+        gammas = gammaln(0.5 * (q.freedom[..., None] - np.arange(size))).sum(axis=-1)
+        log_precision = np.log(np.diagonal(q.precision_factor, axis1=-2, axis2=-1)).sum(axis=-1)
+        return np.asarray(gammas - 0.5 * q.freedom * q.log_det - size * log_precision)
+
+    def _natural(self, log_det: Floats, precision: Floats, across: Floats, squares: Floats) -> Floats:
+        packed = -0.5 * self._packed(self._blocks_of(squares, -across, precision))
+        packed[..., 0] += 0.5 * (log_det - self.n_coordinates * _LOG_2_PI) - self.log_volume
+        return np.asarray(packed)
+
+    def _blocks_of(self, upper: Floats, across: Floats, lower: Floats) -> Floats:
+        """A symmetric form in v = (u, e) from its blocks."""
+        return np.concatenate(
+            [np.concatenate([upper, across], axis=-1), np.concatenate([_transposed(across), lower], axis=-1)], axis=-2
+        )
+
+    def _packed(self, matrix: Floats) -> Floats:
+        """The upper triangle, where entries beside the diagonal stand for two."""
+        rows, columns = np.triu_indices(matrix.shape[-1])
+        return np.asarray(matrix[..., rows, columns] * np.where(rows == columns, 1.0, 2.0))
+
+
+def _transposed(matrix: Any) -> Floats:
+    return np.asarray(np.swapaxes(matrix, -1, -2))
+
+
+def _varies(whiten: Floats) -> NDArray[np.bool_]:
+    return np.asarray((whiten != 0.0).any(axis=1))
+
+
+def _complete(numbers: Floats, whiten: Floats) -> NDArray[np.bool_]:
+    """Whether a row misses none of the columns that vary."""
+    return np.asarray(np.isfinite(numbers[:, _varies(whiten)]).all(axis=1))
+
+
+def _seen_from(centre: Floats, numbers: Floats, whiten: Floats) -> Floats:
+    """Differences from the centre, zero where a column does not vary or an entry is missing."""
+    return np.where(_varies(whiten) & np.isfinite(numbers), numbers - np.where(_varies(whiten), centre, 0.0), 0.0)

@@ -1,0 +1,84 @@
+"""Emissions as users name them: what estimators learn with each, forecast, keep in a file and refuse."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kinfolk
+from kinfolk import SharedIHMM
+
+QUICK = {"n_states": 4, "inference": "variational", "n_chains": 1, "n_draws": 20, "random_state": 0}
+
+
+def turning_and_drifting(n_sequences=6, length=60, seed=0):
+    """Sequences around 20 that drift in one state and turn back at each step in another, with the same variance."""
+    rng = np.random.default_rng(seed)
+    states = np.repeat(rng.permuted(np.tile([0, 1], (n_sequences, 2)), axis=1), length // 4, axis=1).ravel()
+    x = np.zeros(n_sequences * length)
+    for t in range(len(x)):
+        before = x[t - 1] if t % length else rng.normal()
+        x[t] = (0.9 if states[t] == 0 else -0.9) * before + 0.4 * rng.normal()
+    return 20.0 + 3.0 * x, [length] * n_sequences, states
+
+
+def test_autoregressions_tell_states_apart_that_differ_in_nothing_else():
+    x, lengths, states = turning_and_drifting()
+    right = {}
+    for emission in ("ar", "gaussian"):
+        model = SharedIHMM(emission=emission, stickiness=10.0, **QUICK).fit(x, lengths)
+        found = model.predict(x, lengths)
+        right[emission] = max(np.mean((found == k) == (states == 1)) for k in np.unique(found))
+    assert right["ar"] > 0.93
+    assert right["gaussian"] < 0.8
+
+
+def test_forecasts_of_an_autoregression_come_from_the_end_of_the_sequence():
+    x, lengths, _ = turning_and_drifting()
+    frame = pd.DataFrame({"level": x})
+    model = SharedIHMM(emission="ar", stickiness=10.0, **QUICK).fit(frame, lengths)
+    drifting = 20.0 + 9.0 * 0.95 ** np.arange(12.0)
+    ends = {"high": drifting, "low": 40.0 - drifting}
+    for end in ends.values():
+        ahead = model.forecast(pd.DataFrame({"level": end}), n_steps=2, n_samples=400, random_state=0)
+        expected = 20.0 + 0.9 * (end[-1] - 20.0)
+        assert ahead.mean["level"][0, 0] == pytest.approx(expected, abs=1.5)
+        # Draws and sums agree.
+        error = ahead.deviation["level"][0] / np.sqrt(400)
+        assert (np.abs(ahead.samples[0, :, :, 0].mean(axis=0) - ahead.mean["level"][0]) < 4.0 * error).all()
+        np.testing.assert_allclose(ahead.samples[0, :, :, 0].std(axis=0), ahead.deviation["level"][0], rtol=0.25)
+
+
+def test_the_first_step_of_a_sequence_and_those_around_a_gap_count_for_no_likelihood():
+    x, lengths, _ = turning_and_drifting()
+    model = SharedIHMM(emission="ar", **QUICK).fit(x, lengths)
+    assert model.score(x[:1]) == pytest.approx(0.0, abs=1e-12)
+    gap = x[:20].copy()
+    gap[[0, 2, 4, 6, 8, 10, 12, 14, 16, 18]] = np.nan
+    assert model.score(gap) == pytest.approx(0.0, abs=1e-12)
+    gap[18] = x[18]
+    assert model.score(gap) == pytest.approx(model.score(x[17:20]), rel=0.5)
+    assert model.score(gap) != 0.0
+
+
+@pytest.mark.parametrize("inference", ["gibbs", "variational"])
+def test_autoregressions_stand_beside_other_columns_and_come_back_from_a_file(inference, tmp_path):
+    x, lengths, states = turning_and_drifting(2)
+    table = pd.DataFrame({"x": x, "symbol": np.where(states, "a", "b"), "y": np.roll(x, 1)})
+    chains = {"n_burn_in": 3, "n_draws": 4, **QUICK, "inference": inference}
+    model = SharedIHMM(emission=["ar-2", "categorical", "ar-2"], **chains).fit(table, lengths)
+    kinfolk.save(model, tmp_path / "model.npz")
+    loaded = kinfolk.load(tmp_path / "model.npz")
+    np.testing.assert_allclose(loaded.score_samples(table, lengths), model.score_samples(table, lengths))
+    ours, theirs = (one.forecast(table, lengths, n_steps=3, random_state=1) for one in (model, loaded))
+    for name in ("x", "y"):
+        np.testing.assert_allclose(ours.mean[name], theirs.mean[name])
+        assert np.isfinite(ours.deviation[name]).all()
+    np.testing.assert_array_equal(ours.samples[..., 1], theirs.samples[..., 1])
+    assert model.classify(table, lengths).shape == (2, 1)
+
+
+@pytest.mark.parametrize("emission", ["ar-0", "ar-x", "AR", "gaussian-2", ["ar", 3]])
+def test_names_that_are_not_known_are_refused_with_those_that_are(emission):
+    x, lengths, _ = turning_and_drifting(2)
+    with pytest.raises(ValueError, match='give "auto", one of "ar"'):
+        SharedIHMM(emission=emission, **QUICK).fit(x, lengths)
