@@ -25,10 +25,10 @@ from kinfolk.sequences.model.emissions.poisson import Poisson
 
 # A new family is one line here.
 FAMILIES: dict[str, type[Family]] = {
-    "ar": Autoregressive,
     "categorical": Categorical,
     "gaussian": GaussianDiagonal,
     "gaussian-full": GaussianFull,
+    "ar": Autoregressive,
     "poisson": Poisson,
 }
 # As many values an integer column may have in the other models and still be one of categories.
