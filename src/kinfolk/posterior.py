@@ -304,9 +304,10 @@ def known_from(archive: Archive) -> Known:
     if not about["params"]:
         raise ValueError("its parameters are missing")
     column, new_tasks = about["params"].get("task_column"), about["params"].get("new_tasks", "warn")
-    columns, sequences = None if names is None else tuple(names), about["params"].get("sequence_column")
+    columns = None if names is None else tuple(names)
+    of_sequences = (about["params"].get(name) for name in ("sequence_column", "order_column"))
     model = _named(archive, "estimator", _ESTIMATORS)
-    return Known(model, columns, width, column, as_ids(tasks), new_tasks, sequences)
+    return Known(model, columns, width, column, as_ids(tasks), new_tasks, *of_sequences)
 
 
 def schema_about(schema: Schema) -> list[dict[str, Any]]:

@@ -97,10 +97,12 @@ def test_lists_that_are_no_sequences_get_one_sentence_in_fit_and_after_it(name, 
 
 def test_long_tables_that_do_not_say_where_sequences_are_get_one_sentence():
     model = NestedIHMM(task_column="who", sequence_column="clip", **SMALL)
-    with pytest.raises(ValueError, match="rows of sequence 'w' do not follow each other: sort the table"):
+    with pytest.raises(ValueError, match=r"rows of sequence 'w' do not follow each other \(row 20\): sort the table"):
         model.fit(pd.concat([LONG, LONG[:1]]))
-    with pytest.raises(ValueError, match="sequence 0 has rows of task 'ann' and of task 'bob'"):
+    with pytest.raises(ValueError, match=r"rows of sequence 'w' do not follow each other \(row 10\)"):
         model.fit(LONG.assign(clip="w"))
+    with pytest.raises(ValueError, match="sequence 0 has rows of task 'ann' and of task 'bob'"):
+        NestedIHMM(task_column="who", **SMALL).fit(LONG.drop(columns="clip"), [10, 10])
     with pytest.raises(ValueError, match="row 2: a sequence is missing"):
         model.fit(LONG.assign(clip=[None if i == 2 else c for i, c in enumerate(LONG["clip"])]))
     with pytest.raises(ValueError, match="lengths= and sequence_column='clip' were both given"):
@@ -118,3 +120,58 @@ def test_a_forecast_says_what_it_is(fitted):
         repr(fitted.forecast(TABLE[:0], task=[], random_state=0))
         == "<Forecast of 0 sequences, 1 step ahead, 100 draws>"
     )
+
+
+SHUFFLED = LONG.assign(at=np.arange(20.0)).sample(frac=1.0, random_state=0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_in_any_order_are_sequences_where_a_column_tells_it(tmp_path):
+    options = {"task_column": "who", "sequence_column": "clip", **SMALL}
+    plain = SharedIHMM(**options).fit(LONG)
+    model = SharedIHMM(order_column="at", **options).fit(SHUFFLED.sort_values("clip"))
+    kinfolk.save(model, tmp_path / "m.kin")
+    for answering in (model, kinfolk.load(tmp_path / "m.kin"), kinfolk.load(tmp_path / "m.kin", estimator=True)):
+        # Sequences come in the order in which they are met, steps in that of the rows.
+        met = list(dict.fromkeys(SHUFFLED["clip"]))
+        of_clip = dict(zip("wxyz", plain.score_samples(LONG), strict=True))
+        np.testing.assert_allclose(answering.score_samples(SHUFFLED), [of_clip[clip] for clip in met], atol=1e-9)
+        np.testing.assert_array_equal(answering.predict(SHUFFLED), plain.predict(LONG)[SHUFFLED.index])
+        proba = plain.predict_proba(LONG)[SHUFFLED.index]
+        np.testing.assert_allclose(answering.predict_proba(SHUFFLED), proba, atol=1e-9)
+        # Told with their lengths, steps stand in their order.
+        np.testing.assert_allclose(answering.score_samples(PARTS, task=TASK), list(of_clip.values()), atol=1e-9)
+    found = model.segments(SHUFFLED)
+    assert list(dict.fromkeys(found["sequence"])) == met
+    wanted = plain.segments(LONG)
+    for clip in met:
+        for name in ("start", "stop", "state", "task"):
+            assert found[name][found["sequence"] == clip].tolist() == wanted[name][wanted["sequence"] == clip].tolist()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_sequences_are_told_apart_within_tasks_and_tasks_are_sequences_without_them():
+    numbered = LONG.assign(clip=np.repeat([1, 1, 2, 2], LENGTHS))
+    model = SharedIHMM(task_column="who", sequence_column="clip", **SMALL).fit(numbered)
+    np.testing.assert_allclose(
+        model.score_samples(numbered),
+        SharedIHMM(**SMALL).fit(TABLE, LENGTHS, task=TASK).score_samples(TABLE, LENGTHS, task=TASK),
+    )
+    by_task = LONG.sort_values("who", kind="stable").drop(columns="clip")
+    model = SharedIHMM(task_column="who", **SMALL).fit(by_task)
+    assert len(model.score_samples(by_task)) == 2
+    with pytest.raises(ValueError, match=r"rows of task 'ann' do not follow each other \(row 10\).*order_column="):
+        SharedIHMM(task_column="who", **SMALL).fit(LONG.drop(columns="clip"))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_places_in_sequences_that_do_not_tell_an_order_are_told():
+    model = SharedIHMM(task_column="who", sequence_column="clip", order_column="at", **SMALL)
+    with pytest.raises(ValueError, match="order column 'at', row 3: a place in its sequence is missing"):
+        model.fit(LONG.assign(at=[None if i == 3 else float(i) for i in range(20)]))
+    with pytest.raises(ValueError, match="order column 'at' has int and str"):
+        model.fit(LONG.assign(at=[*range(19), "x"]))
+    with pytest.raises(ValueError, match="at"):
+        model.fit(LONG)
+    with pytest.warns(UserWarning, match="rows 4 and 5 are of one sequence and both have 7.*1 in all"):
+        model.fit(LONG.assign(at=[7 if i in (4, 5) else i + 20 for i in range(20)]))

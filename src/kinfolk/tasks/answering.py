@@ -47,7 +47,8 @@ class Known(NamedTuple):
 
     ``model`` is the estimator's name, for sentences; ``columns`` are all columns of the table, the task column among
     them, None where they had no names; ``new_tasks`` is "expected" where nothing is to be said of many new tasks;
-    ``sequence_column`` tells rows of one sequence from those of another, where the model is one of sequences.
+    ``sequence_column`` tells rows of one sequence from those of another, and ``order_column`` their order, where the
+    model is one of sequences.
     """
 
     model: str
@@ -57,18 +58,24 @@ class Known(NamedTuple):
     tasks: NDArray[Any]
     new_tasks: str = "warn"
     sequence_column: str | int | None = None
+    order_column: str | int | None = None
 
 
 class Asked(NamedTuple):
     """Rows to be answered: their features, as ``fit`` saw them, and the place of each row's task among those known.
 
     The place of a task never seen is the number of known ones; ``place`` is None where none was given or needed.
-    ``lengths`` are those of the sequences that the rows make, where the model is one of sequences.
+    Where the model is one of sequences, ``lengths`` are those of the sequences that the rows make, ``task`` and
+    ``sequence`` their tasks and names as they were given, and ``rows`` says which row each step was, None where they
+    stand as they came.
     """
 
     table: Table
     place: NDArray[np.int64] | None
     lengths: NDArray[np.int64] | None = None
+    task: NDArray[Any] | None = None
+    sequence: NDArray[Any] | None = None
+    rows: NDArray[np.int64] | None = None
 
 
 def receive_rows(X: Any, known: Known, *, task: Any = None, needs_task: bool = True, sparse: bool = False) -> Asked:
@@ -135,13 +142,15 @@ def receive_sequences(X: Any, known: Known, *, lengths: Any = None, task: Any = 
     column without a table around it is taken by a model of one column alone.
     """
     X, lengths = join_sequences(X, lengths)
-    told = [known.task_column] * (task is not None) + [known.sequence_column] * (lengths is not None)
+    told = [known.task_column] * (task is not None)
+    told += [known.sequence_column, known.order_column] * (lengths is not None)
     n_beside = len({column for column in told if column is not None})
     table = read_table(X, flat=known.n_columns - n_beside == 1, only=known.columns)
     held = _without_told(known, table, task=task if needs_task else True, lengths=lengths)
-    given = lengths, held.sequence_column, task, held.task_column
-    table, steps, tasks = take_sequences(hold_columns(table, held), *given)
-    return Asked(table, _places(tasks, known, len(steps), "sequence", needs_task), steps)
+    given = lengths, held.sequence_column, task, held.task_column, held.order_column
+    taken = take_sequences(hold_columns(table, held), *given)
+    place = _places(taken.task, known, len(taken.lengths), "sequence", needs_task)
+    return Asked(taken.table, place, *taken[1:])
 
 
 def _features_and_tasks(table: Table, known: Known, task: Any) -> tuple[Table, NDArray[Any] | None]:
@@ -151,7 +160,8 @@ def _features_and_tasks(table: Table, known: Known, task: Any) -> tuple[Table, N
 
 def _without_told(known: Known, table: Table, *, task: Any, lengths: Any = None) -> Known:
     """What a model knows less the columns that hold what was told beside the table; these need not stand in it."""
-    told = {"task_column": task, "sequence_column": lengths}
+    # Where sequences come with their lengths, their steps may well stand in their order without a column that tells it.
+    told = {"task_column": task, "sequence_column": lengths, "order_column": lengths}
     columns = {name: getattr(known, name) for name, value in told.items() if value is not None}
     here = table.names if table.names is not None else columns.values() if table.n_features >= known.n_columns else ()
     beside: dict[str, Any] = {

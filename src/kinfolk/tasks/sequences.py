@@ -6,7 +6,8 @@ Only numpy is imported here: a saved model answers without anything else install
 from __future__ import annotations
 
 import sys
-from typing import Any
+import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,61 +108,117 @@ def _end_to_end(parts: list[Any]) -> Any:
     return library.concat(parts, **({"ignore_index": True} if hasattr(parts[0], "iloc") else {}))
 
 
+class Taken(NamedTuple):
+    """The features of a table of sequences, the steps of each sequence, and its task, None where none is given.
+
+    ``sequence`` is what a column of the table calls each sequence, None where there is none; ``rows`` says which row of
+    the table each step was, None where they stand as they came.
+    """
+
+    table: Table
+    lengths: NDArray[np.int64]
+    task: NDArray[Any] | None
+    sequence: NDArray[Any] | None = None
+    rows: NDArray[np.int64] | None = None
+
+
 def take_sequences(
     table: Table,
     lengths: Any,
     sequence_column: str | int | None,
     task: Any,
     task_column: str | int | None,
-) -> tuple[Table, NDArray[np.int64], NDArray[Any] | None]:
-    """The features of a table of sequences, the steps of each sequence, and its task, None where none is given.
+    order_column: str | int | None = None,
+) -> Taken:
+    """Tell the sequences of a table apart, by ``lengths``, or by the columns of sequences and of tasks.
+
+    Rows of a task that have the same value in the sequence column are one sequence; without such a column, all rows of
+    a task. They follow each other, unless a column tells their order.
 
     Examples
     --------
     >>> from kinfolk.tasks.table import read_table
-    >>> table = read_table({"clip": ["x", "x", "y"], "who": ["ann", "ann", "bob"], "tone": [1, 2, 3]})
-    >>> features, steps, tasks = take_sequences(table, None, "clip", None, "who")
-    >>> features.names, steps.tolist(), tasks.tolist()
-    (['tone'], [2, 1], ['ann', 'bob'])
+    >>> table = read_table({"clip": ["x", "y", "x"], "who": ["ann", "bob", "ann"], "tone": [1, 2, 3], "at": [8, 1, 7]})
+    >>> taken = take_sequences(table, None, "clip", None, "who", "at")
+    >>> taken.table.names, taken.lengths.tolist(), taken.task.tolist(), taken.rows.tolist()
+    (['tone'], [2, 1], ['ann', 'bob'], [2, 0, 1])
     """
-    aside = []
-    if sequence_column is None:
-        steps = check_lengths(lengths, table.n_rows)
-    elif lengths is not None:
+    if sequence_column is not None and lengths is not None:
         raise ValueError(f"lengths= and sequence_column={sequence_column!r} were both given: one of them is needed")
+    places = {column: table.position(column) for column in (sequence_column, task_column, order_column)
+              if column is not None}  # fmt: skip
+    features = table.take([i for i in range(len(table.columns)) if i not in places.values()])
+    of_rows = None if task_column is None else take_tasks(table, task, task_column)[1]
+    ids = None if sequence_column is None else table.columns[places[sequence_column]]
+    if ids is None and (lengths is not None or of_rows is None):
+        steps = check_lengths(lengths, table.n_rows)
+        sequence = np.repeat(np.arange(len(steps)), steps)
     else:
-        aside.append(table.position(sequence_column))
-        steps = _runs(table.columns[aside[0]], sequence_column)
-    _, tasks = take_tasks(table, task, task_column, steps)
-    if task_column is not None and tasks is not None:
-        aside.append(table.position(task_column))
-        begins = np.cumsum(steps) - steps
-        strange = np.flatnonzero(np.repeat(tasks[begins], steps) != tasks)
+        sequence = _numbered(ids, sequence_column, of_rows)
+        steps = np.bincount(sequence)
+    rows = None
+    if order_column is not None:
+        rows = _in_order(table.columns[places[order_column]], order_column, sequence)
+    elif (np.diff(sequence) < 0).any():
+        _refuse_scattered(table, sequence, sequence_column, task_column)
+    firsts = np.unique(sequence, return_index=True)[1]
+    if of_rows is None:
+        tasks = take_tasks(table, task, None, steps)[1]
+    else:
+        tasks = of_rows[firsts]
+        strange = np.flatnonzero(tasks[sequence] != of_rows)
         if len(strange):
-            which = int(np.searchsorted(begins, strange[0], side="right")) - 1
-            both = tasks[begins].tolist()[which], tasks.tolist()[strange[0]]
+            which, row = int(sequence[strange[0]]), int(strange[0])
             raise ValueError(
-                f"sequence {which} has rows of task {both[0]!r} and of task {both[1]!r}, and is of one task alone: say "
-                "where sequences end, by lengths= or by sequence_column="
+                f"sequence {which} has rows of task {tasks.tolist()[which]!r} and of task {of_rows.tolist()[row]!r}, "
+                "and is of one task alone: say where sequences end, by lengths= or by sequence_column="
             )
-        tasks = tasks[begins]
-    return table.take([i for i in range(len(table.columns)) if i not in aside]), steps, tasks
+    named = None if ids is None else ids[firsts]
+    return Taken(features if rows is None else features.rows(rows), steps, tasks, named, rows)
 
 
-def _runs(values: NDArray[Any], column: str | int) -> NDArray[np.int64]:
-    """How many rows each sequence has, whose rows follow each other."""
+def _numbered(values: NDArray[Any] | None, column: str | int | None, tasks: NDArray[Any] | None) -> NDArray[np.int64]:
+    """The sequence of each row, numbered as they are met: that of its task and of its value, of which one may be."""
+    if values is not None and (missing := is_missing(values)).any():
+        raise ValueError(f"sequence column {column!r}, row {int(np.argmax(missing))}: a sequence is missing")
+    met: dict[Any, int] = {}
+    keys = zip(*(part.tolist() for part in (tasks, values) if part is not None), strict=True)
+    return np.array([met.setdefault(key, len(met)) for key in keys], dtype=np.int64)
+
+
+def _refuse_scattered(
+    table: Table, sequence: NDArray[np.int64], sequence_column: str | int | None, task_column: str | int | None
+) -> None:
+    row = int(np.argmax(np.diff(sequence) < 0)) + 1
+    of, column = ("sequence", sequence_column) if sequence_column is not None else ("task", task_column)
+    assert column is not None
+    value = table.columns[table.position(column)].tolist()[row]
+    raise ValueError(
+        f"rows of {of} {value!r} do not follow each other (row {row}): sort the table by its column {column!r} first, "
+        "those of a sequence in their order, or name the column that tells it, order_column="
+    )
+
+
+def _in_order(values: NDArray[Any], column: str | int, sequence: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows sequence by sequence, those of each by what a column has; equal ones as they came, which is told."""
     missing = is_missing(values)
     if missing.any():
-        raise ValueError(f"sequence column {column!r}, row {int(np.argmax(missing))}: a sequence is missing")
-    if not len(values):
-        return np.zeros(0, dtype=np.int64)
-    begins = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
-    met: set[Any] = set()
-    for value in values[begins].tolist():
-        if value in met:
-            raise ValueError(
-                f"rows of sequence {value!r} do not follow each other: sort the table by its column {column!r} first, "
-                "those of a sequence in their order"
-            )
-        met.add(value)
-    return np.diff(np.append(begins, len(values)))
+        raise ValueError(f"order column {column!r}, row {int(np.argmax(missing))}: a place in its sequence is missing")
+    try:
+        place = np.unique(values, return_inverse=True)[1].ravel()
+    except TypeError:
+        kinds = " and ".join(sorted({type(value).__name__ for value in values.tolist()}))
+        raise ValueError(
+            f"order column {column!r} has {kinds}, which have no order: values of one kind are needed"
+        ) from None
+    rows = np.lexsort((place, sequence))
+    same = (np.diff(sequence[rows]) == 0) & (np.diff(place[rows]) == 0)
+    if same.any():
+        first, second = sorted(rows[int(np.argmax(same)) :][:2].tolist())
+        warnings.warn(
+            f"order column {column!r}: rows {first} and {second} are of one sequence and both have "
+            f"{values.tolist()[first]!r}, as do {int(same.sum())} in all: such rows stay in the order of the table",
+            UserWarning,
+            stacklevel=2,
+        )
+    return rows

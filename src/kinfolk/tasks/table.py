@@ -80,11 +80,12 @@ class Table(NamedTuple):
             coded=[self.coded[i] for i in indices],
         )
 
-    def rows(self, keep: NDArray[np.bool_]) -> Table:
-        """The table with some of its rows."""
+    def rows(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
+        """The table with some of its rows: those that are marked, or those at places, in their order."""
         coded = [None if own is None else own._replace(codes=own.codes[keep]) for own in self.coded]
         columns = [column[keep] for column in self.columns]
-        return self._replace(columns=columns, n_rows=int(keep.sum()), coded=coded)
+        n_rows = int(keep.sum()) if keep.dtype == bool else len(keep)
+        return self._replace(columns=columns, n_rows=n_rows, coded=coded)
 
 
 def plain_table(names: list[str] | None, columns: list[NDArray[Any]], coded: list[Coded | None] | None = None) -> Table:

@@ -183,6 +183,7 @@ def receive_table(
     sample_weight: Any = None,
     lengths: Any = None,
     sequence_column: str | int | None = None,
+    order_column: str | int | None = None,
     sequences: bool = False,
     sparse: bool = False,
     new_tasks: str = "warn",
@@ -207,6 +208,8 @@ def receive_table(
         With ``sequences``: the steps of each; all rows are one sequence by default.
     sequence_column : str or int, optional
         With ``sequences``: the column of the table that tells which sequence a row belongs to, instead of ``lengths``.
+    order_column : str or int, optional
+        With ``sequences``: the column that tells the order of a sequence's rows; by default they stand in it.
     sequences : bool, default=False
         Whether rows make sequences, and a single column may come without a table around it.
     sparse : bool, default=False
@@ -238,7 +241,8 @@ def receive_table(
         names, width = before.columns, before.n_columns
     steps = None
     if sequences:
-        features, steps, given = take_sequences(table, lengths, sequence_column, task, task_column)
+        taken = take_sequences(table, lengths, sequence_column, task, task_column, order_column)
+        features, steps, given = taken.table, taken.lengths, taken.task
     else:
         features, given = take_tasks(table, task, task_column)
     if given is None and before is None and shares and not sequences:
@@ -250,7 +254,7 @@ def receive_table(
         tasks = union(before.tasks, tasks)
     n = table.n_rows if steps is None else len(steps)
     place = np.zeros(n, dtype=np.int64) if given is None else places_of(given, tasks)
-    known = Known(model, names, width, task_column, tasks, new_tasks, sequence_column)
+    known = Known(model, names, width, task_column, tasks, new_tasks, sequence_column, order_column)
     return Arrival(features, known, place, weights, backend, declared, steps)
 
 

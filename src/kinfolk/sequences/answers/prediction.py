@@ -8,7 +8,7 @@ Sequences come in groups: group 0 has those of new tasks, group j + 1 those of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -158,19 +158,37 @@ def _in_best_draw(
     return np.concatenate(found)
 
 
+def clusters_in_best_draw(kept: Kept, sequences: Sequences) -> NDArray[np.int64]:
+    """The cluster of the best draw whose states each sequence has, as `most_probable_paths` tells them."""
+    draw, found = kept.best, []
+    for group in groups_of(sequences):
+        some = sequences.between(group, group + 1)
+        if group == 0:
+            found.append(np.argmax([score for _, _, score in _as_of_clusters(kept, draw, some)], axis=0))
+        else:
+            found.append(np.full(some.n_sequences, draw.cluster[group - 1]))
+    return np.concatenate(found)
+
+
 def _ask_of_new(
     kept: Kept, draw: Draw, sequences: Sequences, ask: Callable[[Any, Sequences, Floats], NDArray[Any]]
 ) -> NDArray[Any]:
+    found, scores = [], []
+    for densities, expected, score in _as_of_clusters(kept, draw, sequences):
+        found.append(ask(densities, sequences, expected))
+        scores.append(score)
+    of_step = np.repeat(np.argmax(scores, axis=0), np.diff(sequences.bounds))
+    return np.asarray(np.array(found)[of_step, np.arange(sequences.n_steps)])
+
+
+def _as_of_clusters(kept: Kept, draw: Draw, sequences: Sequences) -> Iterator[tuple[Any, Floats, Floats]]:
+    """Sequences of new tasks as those of each cluster: densities, expected transitions, and how probable each is."""
     joins, _ = joining_weights(draw, kept.n_clusters)
     if kept.n_clusters is None:
         # States from nowhere would say nothing: those of the known tasks say what they can.
         joins = np.full(len(joins), 1.0 / len(joins))
-    found, scores = [], []
     for cluster, weight in enumerate(joins.tolist()):
         rows = pseudo_counts(draw.base_weights[cluster], draw.hyper)
         expected = rows / rows.sum(axis=1, keepdims=True)
         densities = kept.filters.densities(draw.parameters[cluster], sequences)
-        found.append(ask(densities, sequences, expected))
-        scores.append(np.log(weight) + kept.filters.log_likelihoods(densities, sequences, expected))
-    of_step = np.repeat(np.argmax(scores, axis=0), np.diff(sequences.bounds))
-    return np.asarray(np.array(found)[of_step, np.arange(sequences.n_steps)])
+        yield densities, expected, np.log(weight) + kept.filters.log_likelihoods(densities, sequences, expected)

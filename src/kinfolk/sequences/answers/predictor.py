@@ -16,13 +16,24 @@ from kinfolk.sequences.answers.layout import Arranged, Layout, arrange
 from kinfolk.sequences.answers.plain_filters import PlainFilters
 from kinfolk.sequences.answers.prediction import (
     Kept,
+    clusters_in_best_draw,
     log_predictive,
     log_predictive_of_tasks,
     most_probable_paths,
     state_probabilities,
 )
+from kinfolk.sequences.answers.segments import check_decoding, cut_into_segments
+from kinfolk.sequences.answers.states import (
+    NEAR,
+    differing_states,
+    groups_of_tasks,
+    names_of,
+    similar_states,
+    state_table,
+    states_of,
+)
 from kinfolk.sequences.model.sequences import Sequences
-from kinfolk.tasks.answering import Known, receive_sequences
+from kinfolk.tasks.answering import Asked, Known, receive_sequences
 from kinfolk.tasks.schema import places_of
 from kinfolk.tasks.sequences import check_lengths
 from kinfolk.tasks.table import as_column
@@ -60,8 +71,11 @@ class SequencesPredictor(Predictor):
         found = self.score_samples(X, lengths, task=task)
         return float(found.mean()) if len(found) else float("nan")
 
-    def predict(self, X: Any, lengths: Any = None, *, task: Any = None) -> NDArray[np.int64]:
-        """Hidden states of every step: the most probable path in the draw with the highest log joint."""
+    def predict(self, X: Any, lengths: Any = None, *, task: Any = None, decoding: str = "viterbi") -> NDArray[np.int64]:
+        """Hidden states of every step, in the draw with the highest log joint."""
+        check_decoding(decoding)
+        if decoding == "marginal":
+            return np.asarray(self.predict_proba(X, lengths, task=task).argmax(axis=1))
         arranged = self._receive(X, lengths, task)
         return _back(most_probable_paths(self.kept, arranged.sequences), arranged.steps)
 
@@ -69,6 +83,41 @@ class SequencesPredictor(Predictor):
         """Probability of each hidden state of every step, in the draw of :meth:`predict`."""
         arranged = self._receive(X, lengths, task)
         return _back(state_probabilities(self.kept, arranged.sequences), arranged.steps)
+
+    def segments(
+        self, X: Any, lengths: Any = None, *, task: Any = None, decoding: str = "viterbi"
+    ) -> dict[str, list[Any]]:
+        """Runs of steps in one hidden state, as columns of a table."""
+        check_decoding(decoding)
+        asked = receive_sequences(X, self.known, lengths=lengths, task=task)
+        arranged = self._arrange(asked)
+        sequences, steps = arranged.sequences, arranged.steps
+        probabilities = _back(state_probabilities(self.kept, sequences), steps)
+        if decoding == "marginal":
+            states = probabilities.argmax(axis=1)
+        else:
+            states = _back(most_probable_paths(self.kept, sequences), steps)
+        clusters = _back(clusters_in_best_draw(self.kept, sequences), arranged.origin)
+        assert asked.lengths is not None
+        tasks = np.repeat(self.tasks_, len(clusters)) if asked.task is None else asked.task
+        given = None if asked.sequence is None else asked.sequence.tolist()
+        names = names_of(self.kept, self.layout)
+        return cut_into_segments(states, probabilities, asked.lengths, clusters, tasks.tolist(), names, given)
+
+    def states(self) -> dict[str, list[Any]]:
+        """The hidden states that tasks use, as columns of a table."""
+        return state_table(states_of(self.kept, self.layout))
+
+    def similar_states(self, threshold: float = NEAR) -> dict[str, list[Any]]:
+        """Pairs of states that emit alike, as columns of a table."""
+        kept = self.kept
+        return similar_states(states_of(kept, self.layout), kept.emission, threshold, kept.seed)
+
+    def differing_states(self, groups: Any = None, threshold: float = NEAR) -> dict[str, list[Any]]:
+        """The states of groups of tasks, and the nearest to each that other groups use, as columns of a table."""
+        kept = self.kept
+        of_tasks = groups_of_tasks(groups, kept.best, self.tasks_.tolist())
+        return differing_states(states_of(kept, self.layout), kept.emission, of_tasks, threshold, kept.seed)
 
     def classify(self, X: Any, lengths: Any = None) -> Floats:
         """Probability that each sequence is of each known task (n_sequences, n_tasks)."""
@@ -133,6 +182,11 @@ class SequencesPredictor(Predictor):
     def _receive(self, X: Any, lengths: Any, task: Any) -> Arranged:
         """New sequences, coded and laid out: those of new tasks first, then those of each known task."""
         asked = receive_sequences(X, self.known, lengths=lengths, task=task)
+        arranged = self._arrange(asked)
+        return arranged if asked.rows is None else arranged._replace(steps=asked.rows[arranged.steps])
+
+    def _arrange(self, asked: Asked) -> Arranged:
+        """Sequences as they came, those of new tasks first, then those of each known task; steps in their order."""
         assert asked.lengths is not None
         assert asked.place is not None
         n_tasks = len(self.tasks_)

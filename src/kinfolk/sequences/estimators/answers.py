@@ -13,7 +13,7 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.partition.agreement import central_partition
 from kinfolk.sequences.answers.forecasting import Forecast
 from kinfolk.sequences.answers.kin import Kin, kin_of
-from kinfolk.sequences.answers.predictor import SequencesPredictor
+from kinfolk.sequences.estimators.state_answers import StateAnswers
 from kinfolk.sequences.model.fitted import Fitted
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.tasks.schema import places_of
@@ -22,14 +22,11 @@ from kinfolk.tasks.table import as_column
 MAX_SIMILARITY_TASKS = 5_000
 
 
-class Answers:
+class Answers(StateAnswers):
     """Mixin of an estimator that has drawn from the posterior of infinite hidden Markov models."""
 
     tasks_: NDArray[Any]
     posterior_: Fitted
-
-    def _predictor(self) -> SequencesPredictor:
-        raise NotImplementedError  # the estimator's
 
     @property
     def partition_(self) -> NDArray[np.int64]:
@@ -88,6 +85,13 @@ class Answers:
         """Posterior probability (n_tasks, n_states + 1) that each task uses 0, 1, … hidden states."""
         check_is_fitted(self)
         return self.posterior_.traces.n_states
+
+    @property
+    def n_clusters_(self) -> Floats:
+        """Posterior probability (n_clusters + 1,) that tasks fall into 0, 1, … clusters."""
+        check_is_fitted(self)
+        numbers = self.posterior_.traces.partitions.max(axis=-1).ravel() + 1
+        return np.bincount(numbers) / len(numbers)
 
     @property
     def log_joint_(self) -> Floats:
@@ -158,8 +162,8 @@ class Answers:
         """
         return self._predictor().score(X, lengths, task=task)
 
-    def predict(self, X: Any, lengths: Any = None, *, task: Any = None) -> NDArray[np.int64]:
-        """Hidden states of every step: the most probable path (Viterbi) in the draw with the highest log joint.
+    def predict(self, X: Any, lengths: Any = None, *, task: Any = None, decoding: str = "viterbi") -> NDArray[np.int64]:
+        """Hidden states of every step, in the draw with the highest log joint.
 
         States are numbered within a cluster of that draw, so that they mean the same in two tasks that share one. A
         sequence of a new task has those of the cluster that explains it best.
@@ -168,6 +172,9 @@ class Answers:
         ----------
         X, lengths, task
             As in :meth:`score_samples`.
+        decoding : {"viterbi", "marginal"}, default="viterbi"
+            The most probable path of the whole sequence, or the most probable state of each step by itself, which is
+            wrong least often, though its path may be one that cannot be (hmmlearn's ``algorithm="map"``).
 
         Returns
         -------
@@ -176,8 +183,9 @@ class Answers:
         See Also
         --------
         predict_proba : How probable each state is.
+        segments : Runs of steps in one state, as a table.
         """
-        return self._predictor().predict(X, lengths, task=task)
+        return self._predictor().predict(X, lengths, task=task, decoding=decoding)
 
     def predict_proba(self, X: Any, lengths: Any = None, *, task: Any = None) -> Floats:
         """Probability of each hidden state of every step, given its whole sequence, in the draw of :meth:`predict`.

@@ -71,6 +71,7 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
     random_state: Any
     task_column: str | int | None
     sequence_column: str | int | None
+    order_column: str | int | None = None
     new_tasks: str
     n_jobs: int | None
     verbose: bool | None
@@ -86,7 +87,8 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
             from pandas, polars, pyarrow or numpy; or a list with an array or a frame for each sequence. ``None`` or NaN
             where an observation is missing.
         lengths : array-like of shape (n_sequences,), optional
-            Steps of each sequence. Without it, without a list and without ``sequence_column`` all rows are one.
+            Steps of each sequence. Without it, without a list and without ``sequence_column`` all rows are one, or
+            those of each task where there is a ``task_column``.
         task : array-like of shape (n_sequences,), optional
             The task of each sequence; sequences of a task need not follow each other. Without it, and without
             ``task_column``, all sequences are of one task.
@@ -107,6 +109,7 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
                 model=type(self).__name__,
                 lengths=lengths,
                 sequence_column=self.sequence_column,
+                order_column=self.order_column,
                 task=task,
                 task_column=self.task_column,
                 sequences=True,
@@ -130,6 +133,7 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
             filters = CompiledFilters(emission, self.n_jobs)
             kept = Kept(fitted.draws, empty, options.n_clusters, seed, emission, filters)
             self._keep(SequencesPredictor(arrival.known, layout, kept), hyper, fitted)
+            self._backend = arrival.backend
             if fitted.convergence is not None and not fitted.convergence.converged:
                 warnings.warn(fitted.convergence.advice(), ConvergenceWarning, stacklevel=2)
         return self

@@ -60,7 +60,11 @@ class NestedIHMM(SequenceModel):
         learn from the sweeps that are thrown away: without any, clusters are found less often.
     task_column, sequence_column : str or int, optional
         Columns of a long table that hold the task and the sequence of each row, instead of ``task`` and ``lengths``.
-        Rows of a sequence follow each other, in its order.
+        Sequences are told apart within a task; without a ``sequence_column``, all rows of a task are one. Rows of a
+        sequence follow each other, in its order, unless there is an ``order_column``.
+    order_column : str or int, optional
+        Column of a long table that tells the order of a sequence's rows: numbers, dates or text. Rows may then stand
+        anywhere in the table; answers about steps are in the order of the table.
     new_tasks : {"warn", "expected"}, default="warn"
         Whether to warn where most sequences to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
     random_state : int, RandomState or None
@@ -82,6 +86,8 @@ class NestedIHMM(SequenceModel):
         Cluster of each task, and the posterior probability that two share.
     n_states_ : ndarray of shape (n_tasks, n_states + 1)
         Posterior probability that a task uses 0, 1, … states.
+    n_clusters_ : ndarray
+        Posterior probability that there are 0, 1, … clusters.
     log_joint_ : ndarray of shape (n_chains, n_draws)
     convergence_, converged_
         R-hat and effective sample sizes of the log joint and of the number of clusters, and whether they suffice.
@@ -128,6 +134,7 @@ class NestedIHMM(SequenceModel):
         thin: int = 1,
         task_column: str | int | None = None,
         sequence_column: str | int | None = None,
+        order_column: str | int | None = None,
         new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -151,6 +158,7 @@ class NestedIHMM(SequenceModel):
         self.thin = thin
         self.task_column = task_column
         self.sequence_column = sequence_column
+        self.order_column = order_column
         self.new_tasks = new_tasks
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -20,7 +20,9 @@ class SingleIHMM(SequenceModel):
         The most hidden states that a task may have.
     emission, symbols, emission_strength, state_concentration, transition_concentration, stickiness, inference
         As in :class:`~kinfolk.NestedIHMM`.
-    n_chains, n_burn_in, n_draws, thin, task_column, sequence_column, new_tasks, random_state, n_jobs, verbose
+    n_chains, n_burn_in, n_draws, thin, task_column, sequence_column, order_column, new_tasks, random_state
+        As in :class:`~kinfolk.NestedIHMM`.
+    n_jobs, verbose
         As in :class:`~kinfolk.NestedIHMM`; chains are those of each task.
     checkpoint : path, optional
         As in :class:`~kinfolk.NestedIHMM`.
@@ -31,7 +33,7 @@ class SingleIHMM(SequenceModel):
         Ids of the tasks, sorted.
     partition_, similarity_ : ndarrays
         Every task in a cluster of its own.
-    n_states_, log_joint_, convergence_, converged_, posterior_, emission_
+    n_states_, n_clusters_, log_joint_, convergence_, converged_, posterior_, emission_
         As in :class:`~kinfolk.NestedIHMM`; log joints are those of all tasks together.
 
     References
@@ -67,6 +69,7 @@ class SingleIHMM(SequenceModel):
         thin: int = 1,
         task_column: str | int | None = None,
         sequence_column: str | int | None = None,
+        order_column: str | int | None = None,
         new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -87,6 +90,7 @@ class SingleIHMM(SequenceModel):
         self.thin = thin
         self.task_column = task_column
         self.sequence_column = sequence_column
+        self.order_column = order_column
         self.new_tasks = new_tasks
         self.random_state = random_state
         self.n_jobs = n_jobs
