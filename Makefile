@@ -43,9 +43,9 @@ test-slow: $(READY) ## Run the long statistical checks as well
 
 test-lowest: ## Run the tests of the library with the oldest versions of its dependencies that are allowed
 	$(PYTHON) -m venv .venv-lowest
-	($(PYTHON) scripts/lowest.py; grep -E '^(pytest|hypothesis)' constraints.txt) > .venv-lowest/constraints.txt
+	($(PYTHON) scripts/lowest.py duckdb; echo pandas==2.2.2; grep -E '^(pytest|hypothesis|mpmath)' constraints.txt) > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/constraints.txt \
-		--editable . pandas pyarrow hypothesis pytest pytest-timeout pytest-xdist
+		--editable '.[duckdb]' pandas hypothesis mpmath pytest pytest-timeout pytest-xdist
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-lowest/kernels .venv-lowest/bin/python -m pytest -n 2 --dist worksteal -m "not slow" \
 		-o filterwarnings= --ignore tests/assistant --ignore src/kinfolk_assistant
 

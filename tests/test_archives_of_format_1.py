@@ -37,7 +37,7 @@ def answers():
 
 
 def question(name, about):
-    rows = pd.read_csv(io.BytesIO(packed(f"questions/{about['question']}.csv")))
+    rows = pd.read_csv(io.BytesIO(packed(f"questions/{about['question']}.csv")), float_precision="round_trip")
     if about["kind"] == "seq":
         rows = rows["s"].to_numpy() if about["question"] == "symbols" else rows
         return {"X": rows, "lengths": LENGTHS, "task": TASKS}

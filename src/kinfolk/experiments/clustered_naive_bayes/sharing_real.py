@@ -236,7 +236,7 @@ def _judge(table: pl.DataFrame) -> tuple[Verdict, Verdict, Verdict]:
     """Whether the average is among the best, clustering ahead of both extremes, and the average of regression."""
     members = [method for method in LOOKS if method not in (AVERAGED, THESIS, LOGISTIC)]
     beside, logistic = _against(table, AVERAGED, members), _against(table, AVERAGED, [LOGISTIC])
-    near = (beside["gain"] > -np.maximum(2 * beside["gain_error"].to_numpy(), 0.001)).to_list()
+    near = (beside["gain"].to_numpy() > -np.maximum(2 * beside["gain_error"].to_numpy(), 0.001)).tolist()
     ahead = [
         float((_against(table, "clustered", [other])["gain"] > 0).to_numpy().mean()) > 0.5
         for other in ("no sharing", "complete sharing")
