@@ -77,6 +77,56 @@ def test_autoregressions_stand_beside_other_columns_and_come_back_from_a_file(in
     assert model.classify(table, lengths).shape == (2, 1)
 
 
+def answers_of(n_sequences=6, length=40, seed=0):
+    """Three columns of yes and no, likely in runs, with gaps."""
+    rng = np.random.default_rng(seed)
+    states = np.repeat(rng.permuted(np.tile([0, 1], (n_sequences, 2)), axis=1), length // 4, axis=1).ravel()
+    yes = rng.random((len(states), 3)) < np.array([[0.9, 0.1, 0.5], [0.1, 0.8, 0.5]])[states]
+    gaps = rng.random(yes.shape) < 0.1
+    return yes, gaps, [length] * n_sequences, states
+
+
+@pytest.mark.parametrize("form", ["booleans", "numbers"])
+def test_columns_of_yes_and_no_may_be_booleans_or_numbers_with_gaps(form, tmp_path):
+    yes, gaps, lengths, states = answers_of()
+    if form == "booleans":
+        table = pd.DataFrame(
+            {name: pd.array(column, dtype="boolean") for name, column in zip("abc", yes.T, strict=True)}
+        )
+        table = table.mask(gaps)
+    else:
+        table = pd.DataFrame(np.where(gaps, np.nan, yes), columns=list("abc"))
+    model = SharedIHMM(emission="bernoulli", stickiness=5.0, **QUICK).fit(table, lengths)
+    found = model.predict(table, lengths)
+    assert max(np.mean((found == k) == (states == 1)) for k in np.unique(found)) > 0.9
+    [means] = model.emission_.means(model.posterior_.draws[0].parameters[0][np.unique(found)])
+    assert means[:, 0].min() < 0.25
+    assert means[:, 0].max() > 0.75
+    ahead = model.forecast(table, lengths, n_steps=2, random_state=0)
+    share = ahead.mean["a"]
+    np.testing.assert_allclose(ahead.deviation["a"], np.sqrt(share * (1.0 - share)))
+    assert set(np.unique(ahead.samples)) == {0.0, 1.0}
+    kinfolk.save(model, tmp_path / "model.npz")
+    loaded = kinfolk.load(tmp_path / "model.npz")
+    np.testing.assert_allclose(loaded.score_samples(table, lengths), model.score_samples(table, lengths))
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [(2.0, "column 'b', row 3: 2 is neither 0 nor 1"), ("yes", "column 'b', row 0: .* is no number")],
+)
+def test_what_is_neither_yes_nor_no_is_refused_with_its_column_and_row(value, sentence):
+    yes, _, lengths, _ = answers_of(2)
+    table = pd.DataFrame(yes.astype(float), columns=list("abc"))
+    model = SharedIHMM(emission="bernoulli", **QUICK).fit(table, lengths)
+    strange = table.astype(object)
+    strange.loc[3, "b"] = value
+    with pytest.raises(ValueError, match=sentence):
+        SharedIHMM(emission="bernoulli", **QUICK).fit(strange, lengths)
+    with pytest.raises(ValueError, match="column 'b', row 3"):
+        model.score(strange, lengths)
+
+
 @pytest.mark.parametrize("emission", ["ar-0", "ar-x", "AR", "gaussian-2", ["ar", 3]])
 def test_names_that_are_not_known_are_refused_with_those_that_are(emission):
     x, lengths, _ = turning_and_drifting(2)

@@ -21,6 +21,7 @@ from kinfolk.sequences.answers.prediction import (
     state_probabilities,
 )
 from kinfolk.sequences.model.draw import Draw, HyperParameters
+from kinfolk.sequences.model.emissions.bernoulli import Bernoulli
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.emissions.emission import Asked, with_past
 from kinfolk.sequences.model.emissions.families import side_by_side
@@ -326,6 +327,7 @@ FAMILIES = {
     "joint numbers": NUMBERS["full"],
     "counts": Poisson(3.0, 1.0),
     "autoregressive numbers": example("ar").emission,
+    "yes or no": Bernoulli(2),
 }
 # Lengths that differ, in groups of a new task and of both known ones.
 BOUNDS = np.cumsum([0, 7, 1, 12, 3, 1, 2, 9, 1, 5, 4, 1, 14])
@@ -344,6 +346,8 @@ def steps_of(kind, rng, n=60):
         return rng.integers(-1, 12, n)
     numbers = rng.normal([10.0, -2.0], [3.0, 0.5], (n, 2))
     numbers[rng.random((n, 2)) < 0.2] = np.nan
+    if kind == "yes or no":
+        return np.where(np.isnan(numbers), np.nan, numbers > np.array([10.0, -2.0]))
     return with_past(numbers, np.diff(BOUNDS), 1) if kind.startswith("autoregressive") else numbers
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kinfolk.sequences.model.emissions.autoregressive import Autoregressive
+from kinfolk.sequences.model.emissions.bernoulli import Bernoulli
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.emissions.channels import Channels
 from kinfolk.sequences.model.emissions.emission import Emission, Observations, with_past
@@ -14,7 +15,7 @@ from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
 from kinfolk.sequences.model.emissions.poisson import Poisson
 
-NAMES = ("categorical", "diagonal", "full", "poisson", "ar", "channels")
+NAMES = ("categorical", "diagonal", "full", "poisson", "ar", "bernoulli", "channels")
 
 
 class Example(NamedTuple):
@@ -43,7 +44,9 @@ def example(name: str, n_steps: int = 14, seed: int = 0) -> Example:
         volume,
         0.7,
     )
+    answers = np.where(np.isnan(numbers), np.nan, numbers > np.array([13.0, 16.0]))
     return {
+        "bernoulli": Example(Bernoulli(2, 0.4), (answers,)),
         "ar": Example(ar, (with_past(numbers, np.array([n_steps]), 1),)),
         "categorical": Example(Categorical(4, 0.4), (codes,)),
         "diagonal": Example(diagonal, (numbers,)),

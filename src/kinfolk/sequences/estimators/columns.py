@@ -10,7 +10,7 @@ import numpy as np
 from kinfolk.sequences.answers.layout import Channel, Layout
 from kinfolk.sequences.model.emissions.families import FAMILIES, family_named, kind_named
 from kinfolk.tasks.columns import distinct, learn_schema, used_categories
-from kinfolk.tasks.schema import encode
+from kinfolk.tasks.schema import as_numbers, encode
 from kinfolk.tasks.table import Table, is_missing
 from kinfolk.tasks.training import Arrival
 
@@ -74,12 +74,17 @@ def _check_column(table: Table, index: int, kind: str) -> None:
     missing = is_missing(values)
     if missing.all():
         raise ValueError(f"{label} has no value at all: leave it out, or give some")
-    if family_named(kind).reads == "symbols":
+    family = family_named(kind)
+    if family.reads == "symbols":
         return
     if values.dtype == object:
-        row = int(np.argmax(~missing))
-        raise ValueError(f"{label}, row {row}: {values[row]!r} is no number, which emission={kind!r} needs")
-    family_named(kind).check(values.astype(np.float64), label)
+        strange = ~missing
+        if family.takes_booleans:
+            strange &= np.array([not isinstance(value, bool | np.bool_) for value in values.tolist()])
+        if strange.any():
+            row = int(np.argmax(strange))
+            raise ValueError(f"{label}, row {row}: {values[row]!r} is no number, which emission={kind!r} needs")
+    family.check(as_numbers(values, label), label)
 
 
 def _given_symbols(symbols: Any, table: Table, kinds: list[str]) -> dict[int, tuple[Any, ...]]:

@@ -186,12 +186,15 @@ class Family(Emission):
     looks_back : bool
         Whether a step hangs on those before it: then its name may end in how many ("ar-2"), and an array of its
         observations has these beside each step (`with_past`).
+    takes_booleans : bool
+        Whether False and True are numbers to it, 0 and 1.
     usual_strength : float
         The strength with which learning starts, unless channels differ in it.
     """
 
     reads: ClassVar[Literal["symbols", "counts", "numbers"]]
     looks_back: ClassVar[bool] = False
+    takes_booleans: ClassVar[bool] = False
     # Much larger makes states of a wide codebook costly, so that too many are shared.
     usual_strength: ClassVar[float] = 0.3
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.sequences.model.emissions.autoregressive import Autoregressive
+from kinfolk.sequences.model.emissions.bernoulli import Bernoulli
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.emissions.channels import Channels
 from kinfolk.sequences.model.emissions.emission import Asked, Emission, Family, Observations, with_past
@@ -30,6 +31,7 @@ FAMILIES: dict[str, type[Family]] = {
     "gaussian-full": GaussianFull,
     "ar": Autoregressive,
     "poisson": Poisson,
+    "bernoulli": Bernoulli,
 }
 # As many values an integer column may have in the other models and still be one of categories.
 MOST_CODES = 64
