@@ -1,4 +1,4 @@
-"""Yes or no in each of several columns, independent given the state: θ ~ Beta(h, h), as of a codebook of two symbols."""
+"""Yes or no in each of several columns, independent given the state: θ ~ Beta(h, h), as for two symbols."""
 
 from __future__ import annotations
 
