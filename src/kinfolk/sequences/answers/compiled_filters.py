@@ -1,15 +1,18 @@
-"""Sums over hidden states for prediction by an estimator: compiled, and over draws in threads."""
+"""Sums over hidden states, and particles, for prediction by an estimator: compiled, and in threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from math import exp, log
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
+from kinfolk.maths.compiled import compiled
+from kinfolk.sequences.answers.particles import WORN_OUT, Crowd, Steps
 from kinfolk.sequences.model.emissions.emission import Densities, Emission
 from kinfolk.sequences.model.filtering import log_likelihoods, most_probable_states, scaled, smooth
 from kinfolk.sequences.model.sequences import Sequences
@@ -38,6 +41,77 @@ class CompiledFilters(NamedTuple):
         """States of the most probable paths."""
         return np.asarray(most_probable_states(densities, sequences.bounds, transitions)[0])
 
-    def each(self, work: Callable[[int], Floats], places: Iterable[int]) -> list[Floats]:
+    def advance(self, crowd: Crowd, steps: Steps, uniforms: Floats) -> Crowd:
+        """Particles so many steps later."""
+        moved = crowd.copy()
+        _advance(moved, steps, uniforms)
+        return moved
+
+    def each(self, work: Callable[[int], Any], places: Iterable[int]) -> list[Any]:
         """What some work gives for each place, in their order, whatever the number of threads."""
         return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(work)(place) for place in places))
+
+
+@compiled
+def _advance(crowd, steps, uniforms):  # type: ignore[no-untyped-def]
+    """What `kinfolk.sequences.answers.particles.advance` does, in place."""
+    log_weights, origin, row, rows, codes = crowd
+    n, n_rows, n_states = rows.shape
+    n_channels = len(steps.channels) - 1
+    left, held = np.zeros((n, n_rows)), np.zeros((n, n_states, n_channels))
+    for i in range(n):
+        for r in range(n_rows):
+            for s in range(n_states):
+                left[i, r] += rows[i, r, s]
+        for s in range(n_states):
+            for m in range(n_channels):
+                for c in range(steps.channels[m], steps.channels[m + 1]):
+                    held[i, s, m] += codes[i, s, c]
+    weight, worth = np.empty((n, n_states)), np.empty(n)
+    for t in range(len(steps.codes)):
+        at = steps.row[t]
+        for i in range(n):
+            total = 0.0
+            for s in range(n_states):
+                own = rows[i, row[i], s] / left[i, row[i]] * steps.likelihood[at, origin[i], s]
+                for m in range(n_channels):
+                    if steps.codes[t, m] >= 0:
+                        own *= codes[i, s, steps.codes[t, m]] / held[i, s, m]
+                total += own
+                weight[i, s] = total
+            log_weights[i] += log(total) + steps.log_scale[at, origin[i]]
+        largest = log_weights.max()
+        total = squares = 0.0
+        for i in range(n):
+            worth[i] = exp(log_weights[i] - largest)
+            total += worth[i]
+            squares += worth[i] * worth[i]
+        if total * total < WORN_OUT * n * squares:
+            n_kept = np.zeros(n, dtype=np.int64)
+            reached, parent = worth[0], 0
+            for i in range(n):
+                while parent < n - 1 and reached < (i + uniforms[t, n]) / n * total:
+                    parent += 1
+                    reached += worth[parent]
+                n_kept[parent] += 1
+            parent = 0
+            for i in range(n):
+                if n_kept[i] == 0:
+                    while n_kept[parent] < 2:
+                        parent += 1
+                    n_kept[parent] -= 1
+                    origin[i], row[i] = origin[parent], row[parent]
+                    rows[i], codes[i] = rows[parent], codes[parent]
+                    left[i], held[i], weight[i] = left[parent], held[parent], weight[parent]
+            log_weights[:] = largest + log(total / n)
+        for i in range(n):
+            chosen = 0
+            while chosen < n_states - 1 and uniforms[t, i] * weight[i, n_states - 1] >= weight[i, chosen]:
+                chosen += 1
+            rows[i, row[i], chosen] += 1.0
+            left[i, row[i]] += 1.0
+            for m in range(n_channels):
+                if steps.codes[t, m] >= 0:
+                    codes[i, chosen, steps.codes[t, m]] += 1.0
+                    held[i, chosen, m] += 1.0
+            row[i] = chosen + 1

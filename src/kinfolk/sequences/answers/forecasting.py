@@ -3,11 +3,13 @@
 A draw counts by how well it explains what the sequence has shown so far, because that tells about the draw:
 
     p(o_{T+h} | o_{1…T}) = Σ_d w_d Σ_l p_d(s_{T+h} = l | o_{1…T}) p(o_{T+h} | θ_dl),        w_d ∝ p_d(o_{1…T}).
+
+Where transitions and shares of codes are summed out, particles take the place of draws (`particles`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.answers.new_tasks import Empty, draw_rows, joining_weights, pseudo_counts
+from kinfolk.sequences.answers.particles import Crowd, Start
 from kinfolk.sequences.answers.prediction import Kept, groups_of
 from kinfolk.sequences.model.draw import Draw
 from kinfolk.sequences.model.emissions.emission import Emission, Past
@@ -22,6 +25,8 @@ from kinfolk.sequences.model.sequences import Sequences
 
 # The likeliest symbols that a forecast shows of itself.
 _SYMBOLS_SHOWN = 3
+# Particles that a forecast is made of; of more of them, those on an even grid.
+_MOST_WAYS = 1000
 
 
 class Forecast(NamedTuple):
@@ -95,16 +100,15 @@ def look_ahead(kept: Kept, sequences: Sequences, n_steps: int, n_paths: int, rng
     moments: list[list[Moments]] = []
     paths: list[tuple[NDArray[Any], ...]] = []
     for group in groups_of(sequences):
-        some = sequences.between(group, group + 1)
-        past = emission.past(some.observations, some.bounds)
-        ways = _ways(kept, group, some)
-        log_weights = np.array([way.log_weight for way in ways])
-        weights = np.exp(log_weights - log_weights.max(axis=0))
-        weights /= weights.sum(axis=0)
-        moments.append(_moments(emission, ways, weights, n_steps, past))
-        # Nothing drawn, for the right shape where there are no sequences.
-        paths.append(emission.draw_observations(ways[0].parameters, np.empty(0, dtype=np.int64), rng))
-        paths += _paths(emission, ways, weights, n_steps, n_paths, past, rng)
+        for some, ways in _ways_of_group(kept, group, sequences.between(group, group + 1)):
+            past = emission.past(some.observations, some.bounds)
+            log_weights = np.array([way.log_weight for way in ways])
+            weights = np.exp(log_weights - log_weights.max(axis=0))
+            weights /= weights.sum(axis=0)
+            moments.append(_moments(emission, ways, weights, n_steps, past))
+            # Nothing drawn, for the right shape where there are no sequences.
+            paths.append(emission.draw_observations(ways[0].parameters, np.empty(0, dtype=np.int64), rng))
+            paths += _paths(emission, ways, weights, n_steps, n_paths, past, rng)
     by_channel = [
         Moments(
             np.concatenate([part.mean for part in parts]),
@@ -116,7 +120,41 @@ def look_ahead(kept: Kept, sequences: Sequences, n_steps: int, n_paths: int, rng
     return Outlook(tuple(by_channel), together)
 
 
+def _ways_of_group(kept: Kept, group: int, sequences: Sequences) -> Iterator[tuple[Sequences, list[_Ahead]]]:
+    """Batches of the sequences of a group, and ways for the task to be: of particles, those of each sequence."""
+    if not kept.sums_out or not sequences.n_sequences:
+        yield sequences, _ways(kept, group, sequences)
+        return
+    start, each = kept.particles(group), sequences.one_by_one()
+    ends = kept.filters.each(lambda i: kept.follow(start, each[i].observations), range(len(each)))
+    for one, crowd in zip(each, ends, strict=True):
+        yield one, _ways_of_particles(kept.emission, start, crowd)
+
+
+def _ways_of_particles(emission: Emission, start: Start, crowd: Crowd) -> list[_Ahead]:
+    """What particles at the end of a sequence expect, each by the rows and the shares of codes that it has come to.
+
+    Further ahead than a step, these are held as they are.
+    """
+    n_states = crowd.rows.shape[2]
+    worth = np.exp(crowd.log_weights - crowd.log_weights.max())
+    points = (np.arange(_MOST_WAYS) + 0.5) / _MOST_WAYS * worth.sum()
+    some = np.arange(len(worth)) if len(worth) <= _MOST_WAYS else np.searchsorted(worth.cumsum(), points)
+    chosen, times = np.unique(np.minimum(some, len(worth) - 1), return_counts=True)
+    log_weights = crowd.log_weights[chosen] if len(worth) <= _MOST_WAYS else np.log(times)
+    ways = []
+    for place, log_weight in zip(chosen.tolist(), log_weights.tolist(), strict=True):
+        rows = crowd.rows[place] / crowd.rows[place].sum(axis=1, keepdims=True)
+        states = np.zeros((1, n_states))
+        states[0, crowd.row[place] - 1] = 1.0
+        theta = emission.with_shares(start.parameters[crowd.origin[place]], crowd.codes[place])
+        ways.append(_Ahead(np.array([log_weight]), states, rows, theta))
+    return ways
+
+
 def _ways(kept: Kept, group: int, sequences: Sequences) -> list[_Ahead]:
+    """Ways for the task to be, each of all sequences: draws as they are."""
+    log_shares = np.log(kept.shares)
     last = sequences.bounds[1:] - 1
     ways = []
     for place, draw in enumerate(kept.draws):
@@ -129,7 +167,7 @@ def _ways(kept: Kept, group: int, sequences: Sequences) -> list[_Ahead]:
             densities = kept.filters.densities(parameters, sequences)
             found, posteriors = kept.filters.smooth(densities, sequences, transitions)
             # Of the last step, what is known from all observations is what is known from those up to it.
-            ways.append(_Ahead(log_weight + found, posteriors[last], transitions, parameters))
+            ways.append(_Ahead(log_shares[place] + log_weight + found, posteriors[last], transitions, parameters))
     return ways
 
 
@@ -205,7 +243,7 @@ def draw_sequences(
     """New sequences of tasks (−1 for a new one), each from a draw chosen at random: observations and states."""
     observations, paths = [], []
     for task, length in zip(places, lengths, strict=True):
-        place = int(rng.integers(len(kept.draws)))
+        place = _pick(kept.shares, rng)
         draw = kept.draws[place]
         if task >= 0:
             transitions, parameters = draw.transitions[task], draw.parameters[draw.cluster[task]]

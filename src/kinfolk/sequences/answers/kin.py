@@ -38,14 +38,15 @@ def kin_of(kept: Kept, sequences: Sequences, log_evidence_alone: float) -> Kin:
     n_tasks = len(kept.draws[0].cluster)
     # A draw counts by how well it explains the new task: all weights are shares of one total.
     weights, members, alone = [], [np.zeros(n_tasks)], []
-    for draw in (kept.draws[place] for place in chosen.tolist()):
+    for place in chosen.tolist():
+        draw, share = kept.draws[place], float(np.log(kept.shares[place]))
         joins, empty = joining_weights(draw, kept.n_clusters)
         for cluster, weight in enumerate(joins.tolist()):
             if weight > 0.0:
-                weights.append(np.log(weight) + bound_on_evidence(draw, cluster, kept.emission, sequences))
+                weights.append(share + np.log(weight) + bound_on_evidence(draw, cluster, kept.emission, sequences))
                 members.append((draw.cluster == cluster).astype(np.float64))
         if empty > 0.0:
-            alone.append(np.log(empty) + log_evidence_alone)
+            alone.append(share + np.log(empty) + log_evidence_alone)
     total = logsumexp([*weights, *alone])
     shares = np.exp(np.array([-np.inf, *weights]) - total)
     return Kin(np.asarray(shares @ np.array(members)), float(np.exp(np.array(alone) - total).sum()))

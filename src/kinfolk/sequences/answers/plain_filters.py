@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
+from kinfolk.sequences.answers.particles import Crowd, Steps, advance
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.sequences import Sequences
 
@@ -66,7 +67,11 @@ class PlainFilters(NamedTuple):
         """States of the most probable paths."""
         return np.asarray(_most_probable(densities, transitions).T[densities.is_there.T])
 
-    def each(self, work: Callable[[int], Floats], places: Iterable[int]) -> list[Floats]:
+    def advance(self, crowd: Crowd, steps: Steps, uniforms: Floats) -> Crowd:
+        """Particles so many steps later."""
+        return advance(crowd, steps, uniforms)
+
+    def each(self, work: Callable[[int], Any], places: Iterable[int]) -> list[Any]:
         """What some work gives for each place."""
         return [work(place) for place in places]
 

@@ -1,7 +1,9 @@
 """What draws of the posterior say of new sequences: how probable they are, whose they are, and their hidden states.
 
-Probabilities are averaged over draws, never the draws themselves, whose states and clusters are numbered at will. Only
-numpy is imported here: sums over hidden states are left to :class:`Filters`, compiled or plain.
+Probabilities are averaged over draws, never the draws themselves, whose states and clusters are numbered at will; draws
+count as their chains are weighed. Transitions and shares of codes are summed out (`particles`), where a draw says what
+they were drawn given; files of earlier versions do not, and there each draw has those that it has. Only numpy is
+imported here: sums over hidden states are left to :class:`Filters`, compiled or plain.
 
 Sequences come in groups: group 0 has those of new tasks, group j + 1 those of task j.
 """
@@ -16,8 +18,9 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.answers.new_tasks import Empty, Way, joining_weights, pseudo_counts, ways_of_a_new_task
+from kinfolk.sequences.answers.particles import Crowd, Start, Steps, particles_of_new_task, particles_of_task
 from kinfolk.sequences.model.draw import Draw
-from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.emissions.emission import Emission, Observations
 from kinfolk.sequences.model.sequences import Sequences
 
 
@@ -36,7 +39,10 @@ class Filters(Protocol):
     def most_probable_paths(self, densities: Any, sequences: Sequences, transitions: Floats) -> NDArray[np.int64]:
         """The states of every step, of the most probable path of each sequence."""
 
-    def each(self, work: Callable[[int], Floats], places: Iterable[int]) -> list[Floats]:
+    def advance(self, crowd: Crowd, steps: Steps, uniforms: Floats) -> Crowd:
+        """Particles after some steps of a sequence."""
+
+    def each(self, work: Callable[[int], Any], places: Iterable[int]) -> list[Any]:
         """What some work gives for each place, in their order."""
 
 
@@ -45,6 +51,7 @@ class Kept(NamedTuple):
 
     ``empty`` is a cluster without tasks for each draw. ``n_clusters`` is how many clusters the model has room for, or
     None where tasks never share, so that a new one is on its own. Draws of a new task's transitions hang on ``seed``.
+    ``weights`` say how much each draw counts, and add up to one; None where all count alike.
     """
 
     draws: Sequence[Draw]
@@ -53,11 +60,35 @@ class Kept(NamedTuple):
     seed: int
     emission: Emission
     filters: Filters
+    weights: Floats | None = None
+
+    @property
+    def shares(self) -> Floats:
+        """How much each draw counts."""
+        return np.full(len(self.draws), 1.0 / len(self.draws)) if self.weights is None else self.weights
 
     @property
     def best(self) -> Draw:
-        """The draw with the highest log joint."""
-        return max(self.draws, key=lambda draw: draw.log_joint)
+        """The draw with the highest log joint, less what the weight of its chain takes from it."""
+        return self.draws[int(np.argmax([draw.log_joint for draw in self.draws] + np.log(self.shares)))]
+
+    @property
+    def sums_out(self) -> bool:
+        """Whether draws say what their transitions and shares of codes were drawn given."""
+        return self.draws[0].row_counts is not None
+
+    def particles(self, group: int) -> Start:
+        """Particles that go along a sequence of a group."""
+        if group == 0:
+            return particles_of_new_task(self.draws, self.shares, self.empty, self.n_clusters, self.emission, self.seed)
+        return particles_of_task(self.draws, self.shares, group - 1, self.emission, self.seed)
+
+    def follow(self, start: Start, observations: Observations) -> Crowd:
+        """Particles after a whole sequence."""
+        crowd, rng = start.crowd, start.uniforms()
+        for steps in start.steps(observations):
+            crowd = self.filters.advance(crowd, steps, rng.random((len(steps.codes), len(crowd.row) + 1)))
+        return crowd
 
     def ways(self, place: int) -> list[Way]:
         """Ways in which a new task may be according to the draw at a place."""
@@ -82,11 +113,32 @@ def log_sum(terms: Any) -> Floats:
 def log_predictive(kept: Kept, sequences: Sequences) -> Floats:
     """Log predictive likelihood of each sequence, states summed out and draws averaged.
 
-    Each sequence of a new task is taken as if it were the only one of its task. O(draws · steps · states²), for new
+    Each sequence of a new task is taken as if it were the only one of its task. O(draws · steps · states), for new
     tasks times the ways in which they may be.
     """
+    if kept.sums_out:
+        out = np.empty(sequences.n_sequences)
+        bounds = sequences.task_bounds
+        for group in np.flatnonzero(np.diff(bounds)).tolist():
+            out[bounds[group] : bounds[group + 1]] = _of_group(kept, group, sequences.between(group, group + 1))
+        return out
     by_draw = kept.filters.each(lambda place: _of_one_draw(kept, place, sequences), range(len(kept.draws)))
-    return np.asarray(log_sum(by_draw) - np.log(len(by_draw)))
+    return _averaged(kept, by_draw)
+
+
+def _averaged(kept: Kept, by_draw: list[Floats]) -> Floats:
+    """Logs of likelihoods averaged over draws."""
+    weighed = [found + log_share for found, log_share in zip(by_draw, np.log(kept.shares).tolist(), strict=True)]
+    return log_sum(weighed)
+
+
+def _of_group(kept: Kept, group: int, sequences: Sequences) -> Floats:
+    """Log predictive likelihood of each of some sequences, if they were of a group."""
+    start, each = kept.particles(group), sequences.one_by_one()
+    return np.array(
+        kept.filters.each(lambda i: kept.follow(start, each[i].observations).log_likelihood(), range(len(each))),
+        dtype=np.float64,
+    )
 
 
 def _of_one_draw(kept: Kept, place: int, sequences: Sequences) -> Floats:
@@ -110,18 +162,20 @@ def _of_one_draw(kept: Kept, place: int, sequences: Sequences) -> Floats:
 
 def log_predictive_of_tasks(kept: Kept, sequences: Sequences) -> Floats:
     """Log predictive likelihood of each sequence if it were of each known task (sequences, tasks)."""
+    n_tasks = len(kept.draws[0].cluster)
+    if kept.sums_out:
+        return np.column_stack([_of_group(kept, task + 1, sequences) for task in range(n_tasks)])
 
     def of_one_draw(place: int) -> Floats:
         draw, filters = kept.draws[place], kept.filters
-        out = np.empty((sequences.n_sequences, len(draw.cluster)))
+        out = np.empty((sequences.n_sequences, n_tasks))
         for cluster in range(len(draw.base_weights)):
             densities = filters.densities(draw.parameters[cluster], sequences)
             for task in np.flatnonzero(draw.cluster == cluster):
                 out[:, task] = filters.log_likelihoods(densities, sequences, draw.transitions[task])
         return out
 
-    by_draw = kept.filters.each(of_one_draw, range(len(kept.draws)))
-    return np.asarray(log_sum(by_draw) - np.log(len(by_draw)))
+    return _averaged(kept, kept.filters.each(of_one_draw, range(len(kept.draws))))
 
 
 def groups_of(sequences: Sequences) -> list[int]:

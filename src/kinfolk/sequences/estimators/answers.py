@@ -121,8 +121,10 @@ class Answers(StateAnswers):
     def score_samples(self, X: Any, lengths: Any = None, *, task: Any = None) -> Floats:
         """Natural log of the posterior predictive likelihood of each sequence.
 
-        Likelihoods, with hidden states summed out, are averaged over the draws of the posterior, and their logarithm is
-        taken last. hmmlearn's ``score_samples`` gives the log likelihood of all sequences together under one point
+        Likelihoods, with hidden states, transitions and shares of symbols summed out, are averaged over the draws of
+        the posterior, and their logarithm is taken last. A sequence tells about itself as it goes on: what it has shown
+        once is less of a surprise again. The sum is an estimate, for which every sequence meets the same random
+        numbers. hmmlearn's ``score_samples`` gives the log likelihood of all sequences together under one point
         estimate, and posteriors of the states beside it; these are in :meth:`predict_proba` here.
 
         A symbol that was not seen in training has a probability from the prior, and a missing observation is summed

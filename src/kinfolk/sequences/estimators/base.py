@@ -131,7 +131,7 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
             hyper, fitted = INFERENCE[self.inference](sequences, emission, self._priors(), options, seed)
             empty = draw_empty_clusters(fitted.draws, emission, np.random.default_rng([seed, 1]))
             filters = CompiledFilters(emission, self.n_jobs)
-            kept = Kept(fitted.draws, empty, options.n_clusters, seed, emission, filters)
+            kept = Kept(fitted.draws, empty, options.n_clusters, seed, emission, filters, fitted.draw_weights)
             self._keep(SequencesPredictor(arrival.known, layout, kept), hyper, fitted)
             self._backend = arrival.backend
             if fitted.convergence is not None and not fitted.convergence.converged:

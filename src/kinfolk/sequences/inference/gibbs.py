@@ -4,7 +4,7 @@ States alone have modes that are hundreds of nats apart, which no sweep gets acr
 of variational fits, found with random numbers of its own; tasks are agglomerated, or in clusters that are given.
 
 Of every draw the partition, the log joint, the concentrations and the numbers of states in use are recorded. Whole
-draws, with a transition matrix for each task, are kept for prediction: at most a thousand of them over all chains and
+draws, with a transition matrix for each task, are kept for prediction: at most five hundred of them over all chains and
 at most 256 MiB, evenly spaced where there were more.
 """
 
@@ -376,7 +376,7 @@ def _kept_each(schedule: Schedule, bytes_of_draw: int) -> int:
 
 def _size(draw: Draw) -> int:
     """Bytes that a draw takes."""
-    return draw.transitions.nbytes + draw.parameters.nbytes + draw.base_weights.nbytes + 2 * draw.cluster.nbytes
+    return sum(value.nbytes for value in draw if isinstance(value, np.ndarray))
 
 
 def _join(chains: Sequence[_Record]) -> Fitted:

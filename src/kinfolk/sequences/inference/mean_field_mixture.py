@@ -34,7 +34,7 @@ from kinfolk.sequences.inference.mean_field import (
 from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors, urns
 from kinfolk.sequences.model.sequences import Sequences
 
 # A cluster that is expected to have less of a task than this is given up, and so is a state with less of a step.
@@ -222,26 +222,28 @@ def _draw(mixture: Mixture, rng: np.random.Generator) -> Draw:
     parameters = np.empty((len(occupied), n_states, emission.n_parameters))
     transitions = np.empty((n_tasks, n_states + 1, n_states))
     used = np.empty(n_tasks, dtype=np.int64)
+    expected = np.zeros(transitions.shape)
+    statistics = np.zeros((len(occupied), n_states, emission.n_statistics))
     for k, place in enumerate(occupied[order]):
         fit = mixture.fits[place]
         n_used = len(fit.weights)
         weights = np.full(n_states, hyper.gamma / n_states)
         weights[:n_used] = fit.weights
         base_weights[k] = draw_dirichlet(weights, rng)
-        statistics = np.zeros((n_states, emission.n_statistics))
-        statistics[:n_used] = fit.statistics
-        parameters[k] = emission.draw_parameters(statistics, rng)
+        statistics[k, :n_used] = fit.statistics
+        parameters[k] = emission.draw_parameters(statistics[k], rng)
         members = np.flatnonzero(cluster == k)
-        counts = np.zeros((len(members), n_states + 1, n_states))
-        counts[:, : n_used + 1, :n_used] = fit.counts[members]
-        transitions[members] = draw_transitions(hyper.alpha * base_weights[k], hyper.stickiness, counts, rng)
+        expected[members, : n_used + 1, :n_used] = fit.counts[members]
+        transitions[members] = draw_transitions(hyper.alpha * base_weights[k], hyper.stickiness, expected[members], rng)
         used[members] = (fit.counts[members].sum(axis=1) > _USED).sum(axis=1)
+    drawn = HyperParameters(mixture.eta, hyper.gamma, hyper.alpha, emission.strength, hyper.stickiness)
     return Draw(
         cluster.astype(np.int64),
         base_weights,
         parameters,
         transitions,
-        HyperParameters(mixture.eta, hyper.gamma, hyper.alpha, emission.strength, hyper.stickiness),
+        drawn,
         mixture.bound,
         used,
+        *urns(base_weights[cluster], drawn, expected, emission, statistics),
     )

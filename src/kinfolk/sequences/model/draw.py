@@ -52,6 +52,11 @@ class Draw(NamedTuple):
         See `kinfolk.sequences.model.ndp_ihmm.log_joint`.
     n_states : array of shape (J,)
         How many states each task uses.
+    row_counts : float32 array of shape (J, L + 1, L), or None
+        Pseudo-counts of the Dirichlet distributions that W was drawn from: αβ + κe_r and the transitions counted.
+    code_counts : float32 array of shape (K, L, C), or None
+        Those that shares of codes were drawn from, h and the codes counted, channels of symbols side by side. Both are
+        None in draws that files of earlier versions hold.
     """
 
     cluster: NDArray[np.int64]
@@ -61,3 +66,5 @@ class Draw(NamedTuple):
     hyper: HyperParameters
     log_joint: float
     n_states: NDArray[np.int64]
+    row_counts: NDArray[np.float32] | None = None
+    code_counts: NDArray[np.float32] | None = None

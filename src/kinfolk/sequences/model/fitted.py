@@ -13,7 +13,7 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 
 # Whole draws that are kept for prediction, over all chains.
-MOST_DRAWS = 1000
+MOST_DRAWS = 500
 MOST_BYTES = 256 * 2**20
 HYPER_PARAMETERS = ("eta", "gamma", "alpha", "strength")
 
@@ -42,13 +42,23 @@ class Traces(NamedTuple):
 class Fitted(NamedTuple):
     """All that inference leaves behind; plain data, nothing hidden.
 
-    ``convergence`` is None where nothing was sampled, and ``bound`` where nothing was approximated.
+    ``convergence`` is None where nothing was sampled, and ``bound`` where nothing was approximated. ``chain_weights``
+    (n_chains,) say how much each chain counts in prediction, and add up to one; None where all count alike.
     """
 
     draws: tuple[Draw, ...]
     traces: Traces
     convergence: Convergence | None
     bound: float | None = None
+    chain_weights: Floats | None = None
+
+    @property
+    def draw_weights(self) -> Floats | None:
+        """How much each draw that was kept counts, as many of every chain; None where all count alike."""
+        if self.chain_weights is None:
+            return None
+        n_each = len(self.draws) // len(self.chain_weights)
+        return np.repeat(self.chain_weights / n_each, n_each)
 
     def mean_hyper(self) -> HyperParameters:
         """The means of the hyper-parameters, over all draws of which they are recorded."""
@@ -91,7 +101,8 @@ def put_together(parts: Sequence[Fitted]) -> Fitted:
     for place, of_tasks in enumerate(zip(*(part.draws for part in parts), strict=True)):
         joined = {
             name: np.concatenate([getattr(draw, name) for draw in of_tasks])
-            for name in ("base_weights", "parameters", "transitions", "n_states")
+            for name in ("base_weights", "parameters", "transitions", "n_states", "row_counts", "code_counts")
+            if getattr(of_tasks[0], name) is not None
         }
         log_joint = float(sum(draw.log_joint for draw in of_tasks))
         draws.append(of_tasks[place % n_tasks]._replace(cluster=apart, log_joint=log_joint, **joined))

@@ -24,7 +24,7 @@ appendix A); the others, like all other tables, are draws from β.
 from __future__ import annotations
 
 from math import lgamma, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,6 +230,21 @@ def log_joint(
     return float(total + occupied.sum())
 
 
+def urns(
+    base_weights: Floats, hyper: HyperParameters, counts: NDArray[Any], emission: Emission, statistics: Floats
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Pseudo-counts that tasks' rows and clusters' shares of codes are drawn by, as a draw keeps them.
+
+    ``base_weights`` (J, L) are those of each task's cluster, ``statistics`` (K, L, S) those of clusters. In few bits:
+    no answer is so fine.
+    """
+    n_states = base_weights.shape[1]
+    rows = hyper.alpha * base_weights[:, None, :] + counts
+    rows[:, 1:] += hyper.stickiness * np.eye(n_states)
+    codes = emission.code_counts(statistics) + hyper.strength
+    return rows.astype(np.float32), codes.astype(np.float32)
+
+
 def kept(state: State, sequences: Sequences, emission: Emission) -> Draw:
     """What is kept of a chain's state: its occupied clusters, in the order of their first tasks. O(n_steps)."""
     first_tasks = np.unique(state.cluster, return_index=True)[1]
@@ -246,4 +261,5 @@ def kept(state: State, sequences: Sequences, emission: Emission) -> Draw:
         state.hyper,
         log_joint(state, emission, counts, statistics),
         (counts.sum(axis=1) > 0).sum(axis=1),
+        *urns(state.base_weights[state.cluster], state.hyper, counts, emission, statistics[occupied]),
     )

@@ -105,6 +105,12 @@ class Sequences:
             self.task_bounds[first : last + 1] - self.task_bounds[first],
         )
 
+    def one_by_one(self) -> list[Sequences]:
+        """Each sequence by itself, without copying its observations."""
+        pairs = zip(self.bounds[:-1].tolist(), self.bounds[1:].tolist(), strict=True)
+        one = np.array([0, 1])
+        return [Sequences(self.observations_at(slice(a, b)), np.array([0, b - a]), one) for a, b in pairs]
+
     def of_tasks(self, tasks: Sequence[int] | NDArray[np.int64]) -> Sequences:
         """These tasks, in the order given. O(steps of those)."""
         wanted = np.asarray(tasks, dtype=np.int64)

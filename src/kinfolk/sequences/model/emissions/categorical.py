@@ -62,6 +62,7 @@ class Categorical(Family):
     strength: float = 0.3
 
     reads: ClassVar[Literal["symbols"]] = "symbols"
+    counts_codes: ClassVar[bool] = True
 
     @classmethod
     def made_for(cls, steps: NDArray[Any], strength: float, asked: Asked) -> Self:

@@ -161,6 +161,25 @@ class Emission(ABC):
     def channels(self) -> tuple[Family, ...]:
         """The family of each channel."""
 
+    def code_counts(self, statistics: Floats) -> Floats:
+        """Of statistics (…, S) the counts of codes (…, C), of all channels that count them, side by side."""
+        is_count = [np.full(family.n_statistics, family.counts_codes) for family in self.channels]
+        return statistics[..., np.concatenate(is_count)]
+
+    def with_shares(self, parameters: Floats, codes: Floats) -> Floats:
+        """Parameters (L, P) in which shares of codes are those of pseudo-counts (L, C), as `code_counts` lays them."""
+        parts, first, here = [], 0, 0
+        for family in self.channels:
+            own = parameters[..., here : here + family.n_parameters]
+            if family.counts_codes:
+                counts = codes[..., first : first + family.n_statistics]
+                known = np.log(counts) - np.log(counts.sum(axis=-1, keepdims=True))
+                own = np.concatenate([known, own[..., family.n_statistics :]], axis=-1)
+                first += family.n_statistics
+            parts.append(own)
+            here += family.n_parameters
+        return np.concatenate(parts, axis=-1)
+
     def divergence(self, statistics: Floats) -> Floats:
         """KL(q ‖ prior) of shape (…), q the posterior given statistics (…, S).
 
@@ -188,6 +207,8 @@ class Family(Emission):
         observations has these beside each step (`with_past`).
     takes_booleans : bool
         Whether False and True are numbers to it, 0 and 1.
+    counts_codes : bool
+        Whether statistics are counts of codes with shares θ ~ Dir(h, …, h), which answers can sum out.
     usual_strength : float
         The strength with which learning starts, unless channels differ in it.
     """
@@ -195,6 +216,7 @@ class Family(Emission):
     reads: ClassVar[Literal["symbols", "counts", "numbers"]]
     looks_back: ClassVar[bool] = False
     takes_booleans: ClassVar[bool] = False
+    counts_codes: ClassVar[bool] = False
     # Much larger makes states of a wide codebook costly, so that too many are shared.
     usual_strength: ClassVar[float] = 0.3
 
