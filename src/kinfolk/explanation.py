@@ -1,4 +1,4 @@
-"""Why a row got its prediction, as a value that every classifier returns (thesis figure 4-2)."""
+"""Why a row got its prediction, as a value that every classifier (thesis figure 4-2) and regression returns."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.table import Backend
 
-# What stands in a table beside the features.
-_SUMS = ("(label rates)", "(rest)", "(total)")
 _SHARES = ("own", "kin", "everybody", "prior")
 
 
@@ -35,6 +33,9 @@ class Explanation(NamedTuple):
         tasks of its cluster, from a cluster that holds all tasks, and from the prior's pseudo-counts.
     backend : str
         Library that tables are made with.
+    believed : dict, optional
+        Of an average of models, how far each is believed for each row, by the rows that its task has: arrays of shape
+        (n_rows,) that add up to one.
     """
 
     classes: NDArray[Any]
@@ -48,6 +49,7 @@ class Explanation(NamedTuple):
     everybody: NDArray[np.float64]
     prior: NDArray[np.float64]
     backend: Backend
+    believed: dict[str, NDArray[np.float64]] | None = None
 
     def __repr__(self) -> str:
         said = []
@@ -101,27 +103,15 @@ class Explanation(NamedTuple):
         --------
         log_odds : The totals alone.
         """
-        rows = range(len(self.values)) if row is None else [range(len(self.values))[row]]
-        columns: dict[str, list[Any]] = {name: [] for name in ("row", "label", "against", "feature", "value")}
-        columns |= {name: [] for name in ("log_odds", *_SHARES)}
-        names, nothing = self.classes.tolist(), [None] * len(_SUMS)
-        for i in rows:
+        names, columns = self.classes.tolist(), _empty_table("label", "against", "log_odds")
+        for i in _chosen(self, row):
             y, other = self._held_against(i, label, against)
             *added, of_labels, rest = self._parts(y, other)[i].tolist()
-            order = np.argsort(-np.abs(added), kind="stable")
-            n = len(added) + len(_SUMS)
-            columns["row"] += [i] * n
-            columns["label"] += [names[y]] * n
-            columns["against"] += [names[other]] * n
-            columns["feature"] += [*(self.feature_names[f] for f in order), *_SUMS]
-            columns["value"] += [*(self.values[i][f] for f in order), *nothing]
-            parts = [*(added[f] for f in order), of_labels, rest]
-            columns["log_odds"] += [*parts, float(np.sum(parts))]
-            for name in _SHARES:
-                columns[name] += [*getattr(self, name)[i, order].tolist(), *nothing]
-        if row is not None or len(self.values) == 1:
-            del columns["row"]
-        return make_frame(columns, self.backend)
+            total = float(np.sum([*added, of_labels, rest]))
+            sums = {"(label rates)": of_labels, "(rest)": rest, "(total)": total}
+            words = {"label": names[y], "against": names[other]}
+            _add(columns, self, i, words, "log_odds", added, sums)
+        return _made(columns, self, row)
 
     def _parts(self, y: int, other: int) -> NDArray[np.float64]:
         """Every part of the log odds (rows, parts): the features', the label rates' and the rest."""
@@ -138,6 +128,122 @@ class Explanation(NamedTuple):
         if against is None:
             other = next((place for place in probable if place != y), y)
         return y, other
+
+
+class NumberExplanation(NamedTuple):
+    """Additive parts of each row's expected number, and the sources of the data behind each feature.
+
+    Attributes
+    ----------
+    feature_names
+        What the axes mean.
+    values : list of lists of str
+        The rows' own feature values.
+    level : array of shape (n_rows,)
+        What the task's rows are expected to have, whatever their features: at the mean of every number.
+    feature_part : array of shape (n_rows, n_features)
+        What each feature adds; level and features add up to the prediction.
+    own, kin, everybody, prior : arrays of shape (n_rows, n_features)
+        Shares, adding up to one, of what settled a feature's weight: the task itself, tasks that resemble it, all
+        tasks, and the prior.
+    backend : str
+        Library that tables are made with.
+    believed : dict, optional
+        As in :class:`Explanation`.
+    """
+
+    feature_names: list[str]
+    values: list[list[str]]
+    level: NDArray[np.float64]
+    feature_part: NDArray[np.float64]
+    own: NDArray[np.float64]
+    kin: NDArray[np.float64]
+    everybody: NDArray[np.float64]
+    prior: NDArray[np.float64]
+    backend: Backend
+    believed: dict[str, NDArray[np.float64]] | None = None
+
+    def __repr__(self) -> str:
+        said = [f"{number:.4g}" for number in self.expected()[:3]]
+        more, rows = ", …" if len(self.values) > len(said) else "", "row" if len(self.values) == 1 else "rows"
+        return f"<Explanation of {len(self.values):,} {rows}: expected {', '.join(said)}{more}; table() has the parts>"
+
+    def expected(self) -> NDArray[np.float64]:
+        """What is predicted for each row, the sum of all parts.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+
+        See Also
+        --------
+        table : The parts.
+        """
+        return np.asarray(self.level + self.feature_part.sum(axis=1))
+
+    def table(self, row: int | None = None) -> Any:
+        """What a predicted number is made of, and whose data stood behind each feature.
+
+        The weightiest feature comes first; after the features come "(level)", what the task's rows are expected to have
+        whatever their features, and "(total)", to which all rows before it add up.
+
+        Parameters
+        ----------
+        row : int, optional
+            Which of the rows; by default all of them, one after another.
+
+        Returns
+        -------
+        frame
+            Columns feature, value, added, own, kin, everybody, prior; before them row, where there is more than one.
+            Values and shares are null where there are none.
+
+        See Also
+        --------
+        expected : The totals alone.
+        """
+        columns = _empty_table("added")
+        for i in _chosen(self, row):
+            added, level = self.feature_part[i].tolist(), float(self.level[i])
+            sums = {"(level)": level, "(total)": float(np.sum([*added, level]))}
+            _add(columns, self, i, {}, "added", added, sums)
+        return _made(columns, self, row)
+
+
+def _chosen(found: Explanation | NumberExplanation, row: int | None) -> Any:
+    every = range(len(found.values))
+    return every if row is None else [every[row]]
+
+
+def _empty_table(*own: str) -> dict[str, list[Any]]:
+    *words, amount = own
+    return {name: [] for name in ("row", *words, "feature", "value", amount, *_SHARES)}
+
+
+def _add(
+    columns: dict[str, list[Any]],
+    found: Explanation | NumberExplanation,
+    row: int,
+    words: dict[str, Any],
+    amount: str,
+    added: list[float],
+    sums: dict[str, float],
+) -> None:
+    """Lines of a table for one row: its features, the weightiest first, and sums that no feature stands behind."""
+    order, nothing = np.argsort(-np.abs(added), kind="stable"), [None] * len(sums)
+    for name, value in {"row": row, **words}.items():
+        columns[name] += [value] * (len(added) + len(sums))
+    columns["feature"] += [*(found.feature_names[f] for f in order), *sums]
+    columns["value"] += [*(found.values[row][f] for f in order), *nothing]
+    columns[amount] += [*(added[f] for f in order), *sums.values()]
+    for name in _SHARES:
+        columns[name] += [*getattr(found, name)[row, order].tolist(), *nothing]
+
+
+def _made(columns: dict[str, list[Any]], found: Explanation | NumberExplanation, row: int | None) -> Any:
+    if row is not None or len(found.values) == 1:
+        del columns["row"]
+    return make_frame(columns, found.backend)
 
 
 def label_pair(classes: NDArray[Any], label: Any, against: Any) -> tuple[int, int]:

@@ -172,3 +172,23 @@ def test_scores_are_accuracy_and_explained_variance():
 def test_notebooks_and_reports_tell_of_a_fitted_model(model):
     assert type(model).__name__ in model._repr_html_()
     assert model.report().html.startswith("<!doctype html>")
+
+
+def test_an_explained_number_is_the_sum_of_its_parts():
+    model = fitted("numbers")
+    explained = model.explain(ASKED, task=ASKED_TASK)
+    assert explained.expected() == pytest.approx(model.predict(ASKED, task=ASKED_TASK))
+    shares = explained.own + explained.kin + explained.everybody + explained.prior
+    assert shares == pytest.approx(np.ones_like(shares))
+    assert (explained.own[-1] == 0.0).all()  # a new task has no rows of its own
+    assert (explained.own[0] > 0.0).any()
+    assert explained.believed is None
+
+
+def test_the_parts_of_an_explained_number_are_weights_times_distances_from_the_mean():
+    rng = np.random.default_rng(0)
+    x, task = rng.normal(size=(200, 2)), np.repeat(["a", "b"], 100)
+    y = np.where(task == "a", 10.0, 20.0) + x @ [2.0, -1.0] + 0.01 * rng.normal(size=200)
+    found = HierarchicalRegressor().fit(x, y, task=task).explain([[1.0, 1.0]], task=["b"])
+    assert found.feature_part[0] == pytest.approx([2.0, -1.0] * (1.0 - x.mean(axis=0)), abs=0.02)
+    assert found.level[0] == pytest.approx(20.0 + x.mean(axis=0) @ [2.0, -1.0], abs=0.02)

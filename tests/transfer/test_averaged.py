@@ -323,3 +323,39 @@ def test_members_that_read_columns_alike_are_given_the_same_rows(monkeypatch):
     # Numbers may become densities, which the prototype model does not have.
     AveragedNB(weigh_by="leave-one-out", random_state=0, numeric="auto").fit(X, y, task=task)
     assert len(read) == 3
+
+
+def test_rows_added_later_make_members_what_a_fit_to_all_rows_makes_them_and_leave_the_weights():
+    X, y, task = made_up_tasks(3, alike=False)
+    first = (np.arange(len(y)) % 2 == 0) & (task < 11)  # the last task comes later
+    average = AveragedNB(random_state=0).fit(X[first], y[first], task=task[first])
+    weights = average.weights_by_rows_
+    average.partial_fit(X[~first], y[~first], task=task[~first])
+    assert average.tasks_.tolist() == list(range(12))
+    assert average.weights_by_rows_.equals(weights)
+    order = np.append(np.flatnonzero(first), np.flatnonzero(~first))
+    whole = AveragedNB(random_state=0).fit(X[order], y[order], task=task[order])
+    for name, member in whole.members_.items():
+        found = average.members_[name].predict_proba(X, task=task)
+        np.testing.assert_allclose(found, member.predict_proba(X, task=task), atol=1e-9)
+    expected = sum(average.weights_[name] * m.predict_proba(X, task=task) for name, m in whole.members_.items())
+    np.testing.assert_allclose(average.predict_proba(X, task=task), expected, atol=1e-9)
+
+
+def test_rows_added_later_change_weights_that_are_evidence():
+    X, y, task = made_up_tasks(4)
+    members = {"alone": NoSharingNB(**PLAIN), "alike": CompleteSharingNB(**PLAIN)}
+    first = np.arange(len(y)) % 3 == 0
+    average = AveragedNB(members, weigh_by="evidence", random_state=0).fit(X[first], y[first], task=task[first])
+    average.partial_fit(X[~first], y[~first], task=task[~first])
+    whole = AveragedNB(members, weigh_by="evidence", random_state=0).fit(X, y, task=task)
+    assert average.log_evidence_ == pytest.approx(whole.log_evidence_)
+    assert average.weights_ == pytest.approx(whole.weights_)
+
+
+def test_a_label_that_was_not_in_the_fit_leaves_the_average_as_it_was(averaged):
+    X, _, task = made_up_tasks(1)
+    before = averaged.predict_proba(X, task=task)
+    with pytest.raises(ValueError, match="label 7"):
+        averaged.partial_fit(X[:2], [0, 7], task=task[:2])
+    np.testing.assert_array_equal(averaged.predict_proba(X, task=task), before)

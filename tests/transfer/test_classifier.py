@@ -155,6 +155,8 @@ def test_every_row_of_an_explanation_adds_up_to_the_log_odds(data, model):
     assert found.feature_names[:4] == list(X.columns)
     shares = found.own + found.kin + found.everybody + found.prior
     assert np.allclose(shares, 1.0)
+    assert set(found.believed) == set(model.members_)
+    assert np.allclose(sum(found.believed.values()), 1.0)
 
 
 def test_what_trees_see_in_several_features_is_one_line_of_the_explanation():
@@ -174,6 +176,28 @@ def test_tasks_and_values_never_seen_and_missing_ones_are_answered(data, model):
     found = model.predict_proba(odd, task=["nobody", "t1", "t2"])
     assert np.isfinite(found).all()
     assert np.allclose(found.sum(axis=1), 1.0)
+
+
+def test_members_that_learn_from_all_rows_at_once_take_no_further_ones_and_say_so(data, model):
+    X, y, task = data
+    assert not hasattr(TransferClassifier(), "partial_fit")
+    with pytest.raises(AttributeError, match="partial_fit") as found:
+        model.partial_fit(X, y, task=task)
+    assert "partly pooled" in str(found.value.__cause__)
+    assert "fit it to all of them again" in str(found.value.__cause__)
+
+
+def test_weights_that_depend_on_a_tasks_rows_move_with_rows_added_later():
+    rng = np.random.default_rng(7)
+    task = np.repeat(np.arange(40), np.repeat([4, 64], 20))
+    rates = np.clip(rng.normal([[0.2], [0.8]], 0.2, size=(40, 2, 4)), 0.02, 0.98)
+    y = rng.integers(0, 2, len(task))
+    X = (rng.random((len(task), 4)) < rates[task, y]).astype(str)
+    model = TransferClassifier(["no sharing", "complete sharing"], random_state=0).fit(X, y, task=task)
+    before = model.explain(X[:1], task=[0]).believed["no sharing"]
+    more = np.flatnonzero(task == 39)
+    model.partial_fit(X[more], y[more], task=np.zeros(len(more), dtype=int))
+    assert model.explain(X[:1], task=[0]).believed["no sharing"] > before + 0.02
 
 
 def test_dates_are_refused_with_the_column(data):

@@ -121,6 +121,46 @@ def test_interactions_are_believed_where_no_sum_of_features_predicts():
     assert TransferRegressor(random_state=0).fit(X, y, task=task).weights_["interactions"] > 0.8
 
 
+def test_every_row_of_an_explanation_adds_up_to_the_expected_number(data, model):
+    X, _, task = data
+    rows, of = pd.concat([X[:20], X[:2]]), [*task[:20], "somebody new", "t1"]
+    found = model.explain(rows, task=of)
+    expected = model.predict(rows, task=of)
+    assert np.allclose(found.expected(), expected)
+    table = found.table(0)
+    assert table["added"].iloc[:-1].sum() == pytest.approx(table["added"].iloc[-1])
+    assert table["added"].iloc[-1] == pytest.approx(expected[0])
+    assert table["feature"].tolist()[-2:] == ["(level)", "(total)"]
+    assert len(found.table()) == 22 * len(table)
+    assert found.feature_names[:3] == list(X.columns)
+    assert np.allclose(found.own + found.kin + found.everybody + found.prior, 1.0)
+    assert np.allclose(sum(found.believed.values()), 1.0)
+    assert set(found.believed) == set(model.members_)
+    assert repr(found).startswith("<Explanation of 22 rows: expected ")
+
+
+@pytest.mark.parametrize("name", ["sources", "partly pooled", "pooled"])
+def test_a_feature_that_alone_matters_has_all_that_is_added(name):
+    rng = np.random.default_rng(6)
+    X, task = rng.normal(size=(300, 2)), np.repeat(np.arange(6), 50)
+    y = 7.0 + 3.0 * X[:, 0] + 0.1 * rng.normal(size=300)
+    found = TransferRegressor([name], random_state=0).fit(X, y, task=task).explain(X[:40], task=task[:40])
+    assert found.level == pytest.approx(np.full(40, y.mean()), abs=0.4)
+    assert found.feature_part[:, 0] == pytest.approx(3.0 * (X[:40, 0] - X[:, 0].mean()), abs=0.1)
+    assert found.feature_part[:, 1] == pytest.approx(np.zeros(40), abs=0.1)
+
+
+def test_what_trees_see_in_several_features_is_one_line_of_the_explanation():
+    rng = np.random.default_rng(4)
+    X, task = rng.normal(size=(1000, 3)), np.arange(1000) % 25
+    y = 3.0 * np.sign(X[:, 0] * X[:, 1]) + rng.normal(size=1000)
+    model = TransferRegressor(["pooled", "interactions"], random_state=0).fit(X, y, task=task)
+    found = model.explain(X[:50], task=task[:50])
+    assert found.feature_names == ["0", "1", "2", "interactions"]
+    assert (np.abs(found.feature_part).argmax(axis=1) == 3).mean() > 0.9
+    assert found.everybody[:, 3].tolist() == [1.0] * 50
+
+
 def test_a_saved_average_answers_the_same_and_is_the_same_estimator(tmp_path, data, model):
     X, _, task = data
     path = tmp_path / "model.kin"
@@ -129,6 +169,8 @@ def test_a_saved_average_answers_the_same_and_is_the_same_estimator(tmp_path, da
         assert np.array_equal(again.predict_quantiles(X, task=task), model.predict_quantiles(X, task=task))
         expected = model.predict(X, task=task, return_std=True)
         assert np.array_equal(again.predict(X, task=task, return_std=True), expected)
+    explained = [each.explain(X[:5], task=task[:5]) for each in (model, kinfolk.load(path, estimator=True))]
+    assert np.array_equal(*(found.feature_part for found in explained))
 
 
 def test_units_of_the_target_do_not_matter(data):

@@ -4,6 +4,6 @@
 ``trees`` is the member that sees interactions. ``held_out`` asks them about rows and tasks that they have not seen,
 ``weights`` turns that, or evidence, into weights, which ``sizes`` lets depend on the rows of a task. ``scales``
 are how far off numbers are. ``averaging`` and ``label_average`` are what estimators have in common, ``classifier``,
-``regressor`` and ``averaged`` are they, ``predictor`` answers.
+``regressor`` and ``averaged`` are they, ``predictor`` answers, ``explaining`` says why.
 ``comparison`` holds models against each other (`kinfolk.evaluate`), ``contenders`` are those models.
 """

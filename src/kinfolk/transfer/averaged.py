@@ -139,6 +139,7 @@ class AveragedNB(LabelAverage):
 
         See Also
         --------
+        partial_fit : Add rows to what was learnt.
         fit_statistics : Learn from counts instead of rows.
         explain : What each feature, and each member, adds to the log odds.
         """
@@ -234,6 +235,13 @@ class AveragedNB(LabelAverage):
         else:
             found = [model.conditional_evidence() for model in models.values()]
         return by_evidence(np.array([evidence.value for evidence in found])), found
+
+    def _weighed_anew(self, members: Mapping[str, Member]) -> SizeWeights:
+        """By the evidence of all rows, where evidence weighs; else as before."""
+        if not self._log_evidence:
+            return super()._weighed_anew(members)
+        believed, self._log_evidence = self._by_evidence(members)
+        return SizeWeights(np.ones(1), believed[None])
 
     def fit_statistics(
         self,

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.maths.arrays import Floats
@@ -49,6 +50,18 @@ class Average(NamedTuple):
     seed: int
     backend: Backend
     scales: Scales | None = None
+
+
+def _members_learn_more(model: ModelAverage) -> bool:
+    """Refuse, with a sentence, to add rows to members that cannot learn from them."""
+    check_is_fitted(model)
+    unable = [name for name, member in model._average.members.items() if not hasattr(member, "learn_more")]
+    if unable:
+        raise AttributeError(
+            f"{', '.join(unable)}: such members of {type(model).__name__} learn from all rows at once, so fit it to "
+            "all of them again; members of naive Bayes alone, as AveragedNB has, learn from further rows"
+        )
+    return True
 
 
 class ModelAverage(BaseEstimator):
@@ -112,6 +125,46 @@ class ModelAverage(BaseEstimator):
             n_rows, backend = rows_of_every_task(table), arrival.backend
             scales = None if unit is None else believed.scales._replace(unit=unit)
             self._keep(Average(arrival.known, classes, whole, believed.weights, n_rows, seed, backend, scales))
+
+    @available_if(_members_learn_more)
+    def partial_fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows, of known tasks or new ones, to what believed members have learnt; how far they are believed stays.
+
+        It is there once the average is fitted, if all members that are believed learn from further rows, as naive Bayes
+        does: their counts add up, so that each is what a fit to all rows gives with the same categories and bins.
+        Members are weighed anew by :meth:`fit` alone; the weights of a task move with its rows all the same, where they
+        depend on how many there are.
+
+        Parameters
+        ----------
+        X, y, task, sample_weight
+            As in :meth:`fit`; labels are those of the fit.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        fit : Learn from all rows at once, and weigh members by them.
+        """
+        average, members = self._average, dict[str, Member]()
+        with all_or_nothing(self):
+            for name, member in average.members.items():
+                with warnings.catch_warnings():
+                    if members:
+                        # What is to be told of the rows was told by the first.
+                        warnings.simplefilter("ignore")
+                    members[name] = member.learn_more(X, y, task, sample_weight)  # type: ignore[attr-defined]
+            learnt = next(iter(members.values())).fitted._result
+            n_rows = np.append(learnt.data.statistics.label_counts.sum(axis=1).astype(np.float64), 0.0)
+            known, weights = learnt.known._replace(model=type(self).__name__), self._weighed_anew(members)
+            self._keep(average._replace(known=known, members=members, weights=weights, n_rows=n_rows))
+        return self
+
+    def _weighed_anew(self, members: Mapping[str, Member]) -> SizeWeights:
+        """The weights of members that have learnt from further rows: those of before."""
+        return self._average.weights
 
     def _learn_whole(
         self, members: Mapping[str, Member], codings: Mapping[Any, Any], advance: Callable[[int], None]

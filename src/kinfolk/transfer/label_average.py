@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
@@ -12,12 +11,10 @@ from kinfolk.estimator import TaskClassifier
 from kinfolk.explanation import Explanation
 from kinfolk.tasks.answering import receive_rows
 from kinfolk.tasks.keywords import task_by_keyword
-from kinfolk.tasks.table import Table
 from kinfolk.tasks.training import Labelled, receive_labelled
 from kinfolk.transfer.averaging import Average, ModelAverage
+from kinfolk.transfer.explaining import averaged_parts
 from kinfolk.transfer.predictor import AveragedPredictor
-
-_INTERACTIONS = "interactions"
 
 
 class LabelAverage(TaskClassifier, ClassifierMixin, ModelAverage):
@@ -70,37 +67,8 @@ class LabelAverage(TaskClassifier, ClassifierMixin, ModelAverage):
         """
         predictor = self._predictor()
         asked = receive_rows(X, predictor.known, task=task)
-        weights = predictor.weights_of(asked.place)
-        parts = [member.explain(asked) for member in self._average.members.values()]
-        averaged: dict[str, Any] = {
-            field: sum(
-                weights[:, m].reshape(-1, *[1] * (getattr(part, field).ndim - 1)) * getattr(part, field)
-                for m, part in enumerate(parts)
-            )
-            for field in parts[0]._fields[:-1]
-        }
-        # Members without parts of a feature say nothing of whose data stood behind it.
-        shares = ("own", "kin", "everybody", "prior")
-        total = sum(averaged[share] for share in shares)
-        for share in shares:
-            averaged[share] = np.divide(averaged[share], total, out=np.zeros_like(total), where=total > 0.0)
-        names = list(predictor.feature_names_in_)
-        values = next((part.values for part in parts if part.values is not None), None) or _values(asked.table)
-        interactions = averaged.pop("interactions")
-        if np.any(interactions):
-            names, values = [*names, _INTERACTIONS], [[*row, ""] for row in values]
-            averaged["feature_part"] = np.concatenate([averaged["feature_part"], interactions[:, None]], axis=1)
-            for share in shares:
-                # Trees are everybody's.
-                averaged[share] = np.column_stack([averaged[share], np.full(len(values), float(share == "everybody"))])
-        log_p = predictor.log_predictive(asked)
-        remainder = log_p - averaged["label_part"] - averaged["feature_part"].sum(axis=1)
-        return Explanation(self.classes_, names, values, remainder=remainder, backend=self._average.backend, **averaged)
-
-
-def _values(table: Table) -> list[list[str]]:
-    """Values of rows as they came, to be read; nothing where one is missing."""
-    columns = [
-        ["" if value is None or value != value else str(value) for value in each.tolist()] for each in table.columns
-    ]
-    return [list(row) for row in zip(*columns, strict=True)]
+        parts = averaged_parts(self._average.members, predictor, asked)
+        rest = predictor.log_predictive(asked) - parts.label_part - parts.feature_part.sum(axis=1)
+        log_parts = parts.label_part, parts.feature_part, rest
+        said = self._average.backend, parts.believed
+        return Explanation(self.classes_, parts.names, parts.values, *log_parts, *parts.shares, *said)

@@ -2,18 +2,21 @@
 
 A kind of model is a class with the same few names: ``coding`` and ``code`` say how it wants rows, ``learn`` gives a
 fitted copy, ``answers`` what that says of rows, ``archive`` and ``from_archive`` how it is saved, ``explain`` what its
-answers are made of. Nothing else of an average knows one kind from another.
+answers are made of. One whose counts add up has ``learn_more`` too, for rows that come later. Nothing else of an
+average knows one kind from another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from copy import copy
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from kinfolk.explanation import NumberExplanation
 from kinfolk.lica.estimators.classifier import LICAClassifier
 from kinfolk.lica.estimators.regressor import LICARegressor
 from kinfolk.maths.arrays import Floats
@@ -40,6 +43,7 @@ from kinfolk.transfer.trees.learning import learn_forest
 class Parts(NamedTuple):
     """What a member's log probabilities are made of: arrays as in :class:`~kinfolk.explanation.Explanation`.
 
+    Where numbers are predicted, what the expected number is made of, as if there were one label.
     ``interactions`` (rows, labels) is what is no single feature's; ``values`` are None where a model has no words of
     its own for those of the rows.
     """
@@ -83,7 +87,7 @@ class Member(Protocol):
         """What was learnt, as plain data."""
 
     def explain(self, asked: Asked) -> Parts:
-        """What its log probabilities of rows are made of."""
+        """What its log probabilities, or expected numbers, of rows are made of."""
 
     def similarity(self, tasks: NDArray[Any] | None) -> Floats | None:
         """Probability that two of the tasks, or of all, share; None where the model has no such thing."""
@@ -130,6 +134,10 @@ class NaiveBayesMember(NamedTuple):
         """A copy that has learnt from rows."""
         known = coded.known._replace(model=type(self.fitted).__name__)
         return self._replace(fitted=clone(self.fitted)._learn_training(coded._replace(known=known)))
+
+    def learn_more(self, X: Any, y: Any, task: Any, sample_weight: Any) -> NaiveBayesMember:
+        """A copy that has learnt from further rows: counts add up."""
+        return self._replace(fitted=copy(self.fitted).partial_fit(X, y, task=task, sample_weight=sample_weight))
 
     def answers(self) -> NaiveBayesAnswers:
         """What answers for it."""
@@ -240,7 +248,6 @@ class SourcesMember(NamedTuple):
         assert asked.place is not None
         model, answers = self.fitted, self.answers()
         coded = answers.code(asked)
-        n_labels = len(model.classes_)
         # A place for new tasks, which have what all tasks have in common.
         common, sources = model.common_weights_, model.sources_ @ model.components_
         places = {int(task): k for k, task in enumerate(model.tasks_.tolist())}
@@ -248,26 +255,34 @@ class SourcesMember(NamedTuple):
         kin = np.vstack([sources, np.zeros_like(common)])[k] * coded.matrix
         whole = np.vstack([model.coef_, common])[k] * coded.matrix
         of_all = common * coded.matrix
-        log_odds = np.zeros(len(k))
+        feature = answers.design.feature if len(answers.design.feature) else np.zeros(1, dtype=np.int64)
+        of_features = _sums_by(feature, len(answers.design.terms))
+        parts = [np.abs(part) @ of_features for part in (whole - kin - of_all, kin, of_all)]
+        total = sum(parts)
+        own, its_kin, everybody = (np.divide(p, total, out=np.zeros_like(p), where=total > 0) for p in parts)
+        answer, drawn, n_labels = self._answer(coded)
+        added = drawn[:, None] * (whole @ of_features)
+        feature_part = np.zeros((*added.shape, n_labels))
+        label_part = np.zeros((len(k), n_labels))
+        feature_part[:, :, -1] = added
+        label_part[:, -1] = answer - added.sum(axis=1)
+        prior = 1.0 - own - its_kin - everybody
+        return Parts(label_part, feature_part, np.zeros_like(label_part), own, its_kin, everybody, prior)
+
+    def _answer(self, coded: Any) -> tuple[Floats, Floats, int]:
+        """Expected numbers or log odds of rows, how far they are drawn to zero, and of how many labels they are."""
+        model, answers = self.fitted, self.answers()
+        if isinstance(model, LICARegressor):
+            expected, _ = answers.moments(coded)
+            return expected, np.ones_like(expected), 1
+        n_labels, log_odds = len(model.classes_), np.zeros(len(coded.place))
         if n_labels == 2:
             log_p = answers.log_predictive(coded)
             log_odds = log_p[:, 1] - log_p[:, 0]
         linear = model.decision_function(coded.matrix, task=coded.place)
         # Averaged over what is not known of the weights, a linear predictor is drawn to zero.
-        drawn = np.divide(log_odds, linear, out=np.ones_like(linear), where=np.abs(linear) > 1e-12)[:, None]
-        answers_design = answers.design
-        feature = answers_design.feature if len(answers_design.feature) else np.zeros(1, dtype=np.int64)
-        of_features = _sums_by(feature, len(answers_design.terms))
-        parts = [np.abs(part) @ of_features for part in (whole - kin - of_all, kin, of_all)]
-        total = sum(parts)
-        own, its_kin, everybody = (np.divide(p, total, out=np.zeros_like(p), where=total > 0) for p in parts)
-        added = drawn * (whole @ of_features)
-        feature_part = np.zeros((*added.shape, n_labels))
-        label_part = np.zeros((len(k), n_labels))
-        feature_part[:, :, -1] = added
-        label_part[:, -1] = log_odds - added.sum(axis=1)
-        prior = 1.0 - own - its_kin - everybody
-        return Parts(label_part, feature_part, np.zeros_like(label_part), own, its_kin, everybody, prior)
+        drawn = np.divide(log_odds, linear, out=np.ones_like(linear), where=np.abs(linear) > 1e-12)
+        return log_odds, drawn, n_labels
 
     def similarity(self, tasks: NDArray[Any] | None) -> None:
         """Tasks resemble each other by degrees here; there is no probability that they share."""
@@ -352,13 +367,14 @@ class TreesMember(NamedTuple):
         assert asked.place is not None
         assert self.fitted is not None
         answers = self.answers()
-        log_p = answers.log_predictive(answers.code(asked))
+        coded, of_numbers = answers.code(asked), self.fitted.kind == "numbers"
+        answer = answers.moments(coded)[0][:, None] if of_numbers else answers.log_predictive(coded)
         of_task = self.fitted.effects.of(asked.place)
         label_part = np.hstack([np.zeros_like(of_task), of_task]) if self.fitted.kind == "two labels" else of_task
-        n_rows, n_features = len(log_p), len(answers.design.terms)
+        n_rows, n_features = len(answer), len(answers.design.terms)
         nothing = np.zeros((n_rows, n_features))
-        parts = np.zeros((n_rows, n_features, log_p.shape[1]))
-        return Parts(label_part, parts, log_p - label_part, nothing, nothing, nothing, nothing)
+        parts = np.zeros((n_rows, n_features, answer.shape[1]))
+        return Parts(label_part, parts, answer - label_part, nothing, nothing, nothing, nothing)
 
     def similarity(self, tasks: NDArray[Any] | None) -> None:
         """Trees are everybody's."""
@@ -411,9 +427,12 @@ class HierarchicalMember(NamedTuple):
         """As the model explains itself."""
         predictor = self.fitted._predictor()
         found = predictor.explain_rows(predictor.code(asked))
-        nothing = np.zeros_like(found.label_part)
+        if isinstance(found, NumberExplanation):
+            level, added = found.level[:, None], found.feature_part[..., None]
+        else:
+            level, added = found.label_part, found.feature_part
         shares = found.own, found.kin, found.everybody, found.prior
-        return Parts(found.label_part, found.feature_part, nothing, *shares)
+        return Parts(level, added, np.zeros_like(level), *shares)
 
     def similarity(self, tasks: NDArray[Any] | None) -> Floats | None:
         """Probability that two tasks share their weights, where they are clustered."""

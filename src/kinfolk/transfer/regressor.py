@@ -8,8 +8,11 @@ from typing import Any, Self
 from sklearn.base import RegressorMixin
 
 from kinfolk.estimator import TaskRegressor
+from kinfolk.explanation import NumberExplanation
+from kinfolk.tasks.answering import receive_rows
 from kinfolk.tasks.training import receive_measured
 from kinfolk.transfer.averaging import Average, ModelAverage
+from kinfolk.transfer.explaining import averaged_parts
 from kinfolk.transfer.members import REGRESSOR_KINDS, REGRESSORS, Chosen, chosen_members
 from kinfolk.transfer.predictor import AveragedRegressionPredictor
 
@@ -117,6 +120,7 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
         See Also
         --------
         weights_by_rows_ : What was believed.
+        explain : What each feature, and whose data, stood behind a prediction.
         """
         self._check_parameters()
         told = {"task_column": self.task_column, "new_tasks": self.new_tasks, "sample_weight": sample_weight}
@@ -134,3 +138,32 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
     def _predictor(self) -> AveragedRegressionPredictor:
         found: AveragedRegressionPredictor = ModelAverage._predictor(self)
         return found
+
+    def explain(self, X: Any, *, task: Any = None) -> NumberExplanation:
+        """What each feature adds to the expected number of each row, members' explanations averaged by their weights.
+
+        What trees see in several features at once is one line, "interactions".
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row; it may be left out where there is only one, or a column holds it.
+
+        Returns
+        -------
+        NumberExplanation
+            Its ``believed`` says how far each member was believed for each row.
+
+        See Also
+        --------
+        members_ : The models that are averaged.
+        """
+        predictor, average = self._predictor(), self._average
+        assert average.scales is not None
+        parts = averaged_parts(average.members, predictor, receive_rows(X, predictor.known, task=task))
+        centre, size = average.scales.unit
+        level, added = centre + size * parts.label_part[:, 0], size * parts.feature_part[..., 0]
+        return NumberExplanation(
+            parts.names, parts.values, level, added, *parts.shares, average.backend, parts.believed
+        )

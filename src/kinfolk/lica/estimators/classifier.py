@@ -67,6 +67,7 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
     new_tasks : {"warn", "expected"}, default="warn"
         Whether to warn where most rows to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
     random_state : int, RandomState or None
+        Seed of the starts, the best of which is kept; without one, two fits may end in other sources.
     n_jobs : int, optional
         Threads over tasks; results do not depend on it.
     verbose : bool, optional

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.explanation import Explanation
+from kinfolk.explanation import Explanation, NumberExplanation
 from kinfolk.linear.answers.archive import FittedModel, read
-from kinfolk.linear.answers.explanation import Shares, linear_explanation
+from kinfolk.linear.answers.explanation import LinearParts, Shares, explain_labels, explain_numbers, linear_parts
 from kinfolk.linear.model.logistic import average_rate
 from kinfolk.linear.model.predictive import noise_variance
 from kinfolk.linear.model.predictive import quantiles as quantiles_of
@@ -60,6 +60,21 @@ class _HierarchicalAnswers:
         matrix = design_rows(asked.table, self._model.design)[:, self._model.order]
         return _Rows(asked.table, np.column_stack([np.ones(len(matrix)), matrix]), asked.place)
 
+    def _parts(self, rows: _Rows) -> LinearParts:
+        """What linear predictors are made of."""
+        model = self._model
+        spreads, own_share = [hyper.spread(model.groups) for hyper in model.hypers], None
+        if model.clusters is not None:
+            spreads, own_share = list(model.clusters.base_scale), model.clusters.own_share
+        shares = Shares(self._weights, spreads, [hyper.scale(rows.X.shape[1]) for hyper in model.hypers], own_share)
+        return linear_parts(rows.X, rows.place, shares, model.design, model.order)
+
+    def _values(self, rows: _Rows) -> list[list[str]]:
+        return self._model.design.read_back(rows.table)
+
+    def _names(self) -> list[str]:
+        return [term.name for term in self._model.design.terms]
+
 
 class HierarchicalPredictor(_HierarchicalAnswers, LabelPredictor):
     """A partially pooled classifier reduced to what prediction needs.
@@ -103,15 +118,8 @@ class HierarchicalPredictor(_HierarchicalAnswers, LabelPredictor):
 
     def explain_rows(self, rows: _Rows) -> Explanation:
         """The same of rows that are coded."""
-        model = self._model
-        spreads = [hyper.spread(model.groups) for hyper in model.hypers]
-        own_share = None
-        if model.clusters is not None:
-            spreads, own_share = list(model.clusters.base_scale), model.clusters.own_share
-        shares = Shares(self._weights, spreads, [hyper.scale(rows.X.shape[1]) for hyper in model.hypers], own_share)
-        log_proba = self.log_predictive(rows)
-        words = model.design, model.order, self.classes_, model.backend
-        return linear_explanation(rows.table, rows.X, rows.place, shares, log_proba, *words)
+        said = self._values(rows), self._names(), self.classes_, self._model.backend
+        return explain_labels(self._parts(rows), self.log_predictive(rows), *said)
 
 
 class HierarchicalRegressionPredictor(_HierarchicalAnswers, NumberPredictor):
@@ -144,3 +152,23 @@ class HierarchicalRegressionPredictor(_HierarchicalAnswers, NumberPredictor):
         shape, rate = np.append(noise.shape, noise.new_shape), np.append(noise.rate, noise.new_rate)
         moments = self._weights[0].linear_predictors(rows.X, rows.place)
         return *moments, shape[rows.place], rate[rows.place]
+
+    def explain(self, X: Any, *, task: Any = None) -> NumberExplanation:
+        """Why numbers are expected: what each feature adds, and whose data stand behind it.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        NumberExplanation
+        """
+        return self.explain_rows(self._receive(X, task))
+
+    def explain_rows(self, rows: _Rows) -> NumberExplanation:
+        """The same of rows that are coded."""
+        model = self._model
+        said = self._values(rows), self._names(), model.backend
+        return explain_numbers(self._parts(rows), model.centre, model.unit, *said)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from kinfolk.estimator import TaskRegressor
+from kinfolk.explanation import NumberExplanation
 from kinfolk.linear.answers.archive import FittedModel
 from kinfolk.linear.answers.hierarchical import HierarchicalRegressionPredictor
 from kinfolk.linear.estimators.base import PartiallyPooled
@@ -128,6 +129,28 @@ class HierarchicalRegressor(TaskRegressor, RegressorMixin, PartiallyPooled):
 
     def _predictor(self) -> HierarchicalRegressionPredictor:
         found: HierarchicalRegressionPredictor = self._fitted_predictor()
+        return found
+
+    def explain(self, X: Any, *, task: Any = None) -> NumberExplanation:
+        """Why numbers are expected: what each feature adds, and whose data stand behind it.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n_rows, n_features)
+        task : array-like of shape (n_rows,), optional
+            The task of each row.
+
+        Returns
+        -------
+        NumberExplanation
+            What the task's own rows settled of a weight is its own share, what all rows settled of the common weight is
+            everybody's.
+
+        See Also
+        --------
+        weights : All weights as a table.
+        """
+        found: NumberExplanation = self._predictor().explain(X, task=task)
         return found
 
 
