@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import kinfolk
-from kinfolk import SharedIHMM
+from kinfolk import NestedIHMM, SharedIHMM
 
 QUICK = {"n_states": 4, "inference": "variational", "n_chains": 1, "n_draws": 20, "random_state": 0}
 
@@ -75,6 +75,35 @@ def test_autoregressions_stand_beside_other_columns_and_come_back_from_a_file(in
         assert np.isfinite(ours.deviation[name]).all()
     np.testing.assert_array_equal(ours.samples[..., 1], theirs.samples[..., 1])
     assert model.classify(table, lengths).shape == (2, 1)
+
+
+def with_outliers(n_sequences=12, length=48, seed=0):
+    """Two columns with three states, one number in thirty far away."""
+    rng = np.random.default_rng(seed)
+    states = np.repeat(rng.integers(3, size=(n_sequences, 6)), length // 6, axis=1).ravel()
+    x = rng.normal(np.array([[0.0, 5.0], [3.0, 0.0], [-3.0, -4.0]])[states], 0.7)
+    far = rng.random(x.shape) < 1 / 30
+    x[far] += 25.0 * rng.standard_t(1.5, size=far.sum())
+    return 1e4 * x, [length] * n_sequences, states
+
+
+@pytest.mark.parametrize("inference", ["gibbs", "variational"])
+def test_states_are_found_where_some_numbers_are_far_away(inference, tmp_path):
+    x, lengths, states = with_outliers()
+    task = np.arange(len(lengths)) % 3
+    chains = {**QUICK, "n_states": 8, "inference": inference, "n_burn_in": 15, "n_draws": 10}
+    model = NestedIHMM(n_clusters=3, emission="student-t", **chains).fit(x, lengths, task=task)
+    together = np.zeros((3, 8))
+    for found, true in zip(model.predict(x, lengths, task=task), states, strict=True):
+        together[true, found] += 1
+    wrong = 1.0 - sum(np.sort(together.max(axis=0))[-3:]) / len(states)
+    assert wrong < 0.06
+    x[5, 0] = np.nan
+    ahead = model.forecast(x, lengths, task=task, n_steps=2, random_state=0)
+    assert all(np.isfinite(ahead.deviation[column]).all() for column in (0, 1))
+    kinfolk.save(model, tmp_path / "model.npz")
+    loaded = kinfolk.load(tmp_path / "model.npz")
+    np.testing.assert_allclose(loaded.score_samples(x, lengths, task=task), model.score_samples(x, lengths, task=task))
 
 
 def answers_of(n_sequences=6, length=40, seed=0):

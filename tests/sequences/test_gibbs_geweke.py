@@ -15,6 +15,7 @@ from kinfolk.sequences.model.emissions.autoregressive import Autoregressive
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.emissions.emission import with_past
 from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
+from kinfolk.sequences.model.emissions.student_t import StudentT
 from kinfolk.sequences.model.ndp_ihmm import Priors, State
 from kinfolk.sequences.model.sequences import Sequences
 from tests.sequences.invalid_step import papers_sweep
@@ -25,6 +26,7 @@ N_STEPS, K, L = 18, 3, 3
 LEARNT = Priors(*[GammaPrior(3.0, 2.0)] * 5)
 CODES = Categorical(3)
 NUMBERS = GaussianDiagonal(np.zeros(1), np.ones(1))
+OUTLIERS = StudentT(np.zeros(1), np.ones(1))
 ONE = np.ones((1, 1))
 AUTOREGRESSIVE = Autoregressive(np.zeros(1), np.zeros(1), 0.8 * ONE, 0.5 * ONE, 1.5 * ONE, ONE / 1.5, -np.log(1.5))
 
@@ -141,7 +143,11 @@ def test_the_papers_own_step_is_found_out(independent):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("emission", [CODES, NUMBERS, AUTOREGRESSIVE], ids=["codes", "numbers", "autoregressive"])
+@pytest.mark.parametrize(
+    "emission",
+    [CODES, NUMBERS, AUTOREGRESSIVE, OUTLIERS],
+    ids=["codes", "numbers", "autoregressive", "outliers"],
+)
 def test_a_long_chain_with_new_data_at_each_sweep_is_the_prior(emission):
     independent = drawn_at_once(emission, 15_000, seed=1)
     assert np.abs(z_scores(independent, emission, 20_000, some_empty, seed=3)).max() < 4.0

@@ -28,6 +28,7 @@ from kinfolk.sequences.model.emissions.families import side_by_side
 from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
 from kinfolk.sequences.model.emissions.poisson import Poisson
+from kinfolk.sequences.model.emissions.student_t import StudentT
 from kinfolk.sequences.model.sequences import Sequences
 from tests.sequences.emissions.families import example
 
@@ -328,6 +329,7 @@ FAMILIES = {
     "counts": Poisson(3.0, 1.0),
     "autoregressive numbers": example("ar").emission,
     "yes or no": Bernoulli(2),
+    "numbers with outliers": StudentT(np.array([9.0, -2.0]), np.array([2.0, 1.0])),
 }
 # Lengths that differ, in groups of a new task and of both known ones.
 BOUNDS = np.cumsum([0, 7, 1, 12, 3, 1, 2, 9, 1, 5, 4, 1, 14])

@@ -31,12 +31,13 @@ class NestedIHMM(SequenceModel):
     n_clusters : int, default=20
         The most clusters that there may be.
     emission : str or list of str, default="auto"
-        What a state shows, for all columns or for each: "categorical", "gaussian" (independent columns),
-        "gaussian-full" (columns together), "ar" (columns together, around a linear function of the step before; "ar-2"
-        and so on of more steps), "poisson" (counts) or "bernoulli" (columns of 0 and 1, or booleans). "auto" takes
-        text, booleans, categoricals, and whole numbers with at most 64 values as categorical, other numbers as
-        Gaussian. Missing values are left out; "gaussian-full" leaves out a step with one of them, "ar" also the steps
-        that look back at it and the first of each sequence.
+        What a state shows, for all columns or for each: "categorical" (symbols), "poisson" (counts), "bernoulli"
+        (columns of 0 and 1, or booleans), "gaussian" (independent columns), "student-t" (the same, with outliers),
+        "gaussian-full" (columns together) or "ar" (columns together, around a linear function of the step before;
+        "ar-2" and so on of more steps). "auto" takes text, booleans, categoricals, and whole numbers with at most 64
+        values as categorical, other numbers as Gaussian. Missing values are left out; "gaussian-full" leaves out a step
+        with one of them, "ar" also the steps that look back at it and the first of each sequence. With "student-t"
+        Gibbs sampling moves tasks between clusters one by one, without the moves that split and merge clusters.
     symbols : list, or mapping from columns to lists, optional
         All symbols that there are, where training data may not have each. By default those of a frame's categorical
         column, or else those seen; one that was not seen has a probability from the prior, whatever it is.

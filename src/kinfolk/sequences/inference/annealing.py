@@ -111,7 +111,7 @@ def reference_of(
     tables, statistics = np.zeros(n_states), np.zeros((n_states, emission.n_statistics))
     counts = np.zeros((sequences.n_tasks, n_states + 1, n_states))
     tables[:n_used] = np.maximum(fit.weights - prior.gamma / prior.n_states, 0.0)
-    statistics[:n_used] = emission.expected_statistics(sequences.observations, posteriors)
+    statistics[:n_used] = emission.expected_statistics(sequences.observations, posteriors, fit.statistics)
     counts[:, : n_used + 1, :n_used] = fit.counts
     log_rows, row = emission.log_predictive_densities(statistics, sequences.observations)
     row_weights = np.zeros(log_rows.shape)

@@ -180,7 +180,8 @@ def fitted_start(
             fits[tuple(tasks.tolist())] = fit._replace(counts=fit.counts[tasks])
         states = _states(sequences, fits, mixture.emission, mixture.hyper)
         return FittedStart(canonical(mixture.partition), states, None)
-    moves = n_clusters > 1 and sequences.n_tasks > 1
+    # Splits and merges integrate the emissions' parameters out.
+    moves = n_clusters > 1 and sequences.n_tasks > 1 and emission.is_conjugate
     if partition is None or moves:
         found = find_clusters(sequences, emission, priors, n_states, seed=seed)
     # Moves between clusters are the same wherever a chain starts.

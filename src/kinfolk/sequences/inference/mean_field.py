@@ -319,9 +319,9 @@ def fit_cluster(
         used = (visits > _FEWEST_VISITS) | (visits == visits.max())
         if not used.all():
             counts, weights = without_states(counts, used), weights[used]
-            posteriors = np.ascontiguousarray(posteriors[:, used])
+            posteriors, statistics = np.ascontiguousarray(posteriors[:, used]), statistics[used]
             before = -np.inf
-        statistics = emission.expected_statistics(sequences.observations, posteriors)
+        statistics = emission.expected_statistics(sequences.observations, posteriors, statistics)
     return reached
 
 

@@ -181,7 +181,7 @@ def with_clusters(mixture: Mixture, sequences: Sequences, local: Sequence[Local]
         used = (visits > _FEWEST_VISITS) | (visits == visits.max())
         counts = without_states(own.counts, used)
         posteriors = np.ascontiguousarray(own.posteriors[:, used] * of_steps[:, place, None])
-        statistics = mixture.emission.expected_statistics(sequences.observations, posteriors)
+        statistics = mixture.emission.expected_statistics(sequences.observations, posteriors, fit.statistics[used])
         weights = weigh_states(counts, rho, fit.weights[used], mixture.hyper, UPDATES)
         fits.append(ClusterFit(weights, statistics, counts, fit.bound, own.bounds))
     return mixture._replace(responsibilities=responsibilities, fits=tuple(fits))

@@ -126,7 +126,9 @@ def _step(globals_: _Globals, batch: Sequences, n_tasks: int, length: float) -> 
     fits, pooled = [], []
     for k, (fit, own) in enumerate(zip(mixture.fits, local, strict=True)):
         rho = np.ascontiguousarray(responsibilities[:, k])
-        statistics = mixture.emission.expected_statistics(batch.observations, own.posteriors * of_steps[:, [k]])
+        statistics = mixture.emission.expected_statistics(
+            batch.observations, own.posteriors * of_steps[:, [k]], fit.statistics
+        )
         _, tables = log_rising(own.counts, rho, base_of(fit.weights, hyper), hyper)
         weights = hyper.gamma / hyper.n_states + scale * tables
         fits.append(

@@ -273,7 +273,7 @@ def draw_given_states(
     eta = draw_eta(state.hyper.eta, np.bincount(state.cluster, minlength=n_clusters), priors.eta, rng)
 
     def draw_emissions(rng: np.random.Generator) -> tuple[float, NDArray[np.float64]]:
-        statistics = statistics_of(state, sequences, emission)
+        statistics = statistics_of(state, sequences, emission, rng)
         # A state without steps says nothing of the strength of its prior.
         visited = np.zeros((n_clusters, n_states), dtype=bool)
         np.logical_or.at(visited, state.cluster, counts.any(axis=1))
@@ -332,7 +332,7 @@ def start_state(
         np.asarray(cluster, dtype=np.int64),
         np.asarray(states, dtype=np.int64),
         np.full((n_clusters, n_states), 1.0 / n_states),
-        np.empty((n_clusters, n_states, emission.n_parameters)),
+        np.full((n_clusters, n_states, emission.n_parameters), np.nan),
         np.empty((sequences.n_tasks, n_states + 1, n_states)),
         priors.means(),
     )

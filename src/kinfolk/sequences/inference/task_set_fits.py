@@ -349,7 +349,7 @@ class SetFits(NamedTuple):
         for fit in fits[:_MOST_EXPLAINERS]:
             usual = usual_transitions(fit.counts.sum(axis=0), np.diff(union.step_bounds))
             local = fit_locally(union, self.emission, self.hyper, fit._replace(counts=usual), n_iterations=2)
-            statistics = self.emission.expected_statistics(union.observations, local.posteriors)
+            statistics = self.emission.expected_statistics(union.observations, local.posteriors, fit.statistics)
             starts.append((Start(local.counts, statistics), fit.weights))
         return starts
 

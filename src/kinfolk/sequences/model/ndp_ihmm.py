@@ -180,12 +180,19 @@ def value_of(prior: GammaPrior | float) -> float:
     return prior.shape / prior.rate if isinstance(prior, GammaPrior) else float(prior)
 
 
-def statistics_of(state: State, sequences: Sequences, emission: Emission) -> NDArray[np.float64]:
-    """Emission statistics of every cluster's states, (K, L, S). O(n_steps)."""
+def statistics_of(
+    state: State, sequences: Sequences, emission: Emission, rng: np.random.Generator | None = None
+) -> NDArray[np.float64]:
+    """Emission statistics of every cluster's states, (K, L, S). O(n_steps).
+
+    A family that is not conjugate by itself weighs steps by draws given the state, or as it expects them to be.
+    """
     n_clusters, n_states = state.base_weights.shape
     cluster = np.repeat(state.cluster, np.diff(sequences.step_bounds))
     together = cluster * n_states + state.states
-    flat = emission.statistics(sequences.observations, together, n_clusters * n_states)
+    parameters = state.parameters.reshape(n_clusters * n_states, -1)
+    weighed = emission.weighed(sequences.observations, together, parameters, rng)
+    flat = emission.statistics(weighed, together, n_clusters * n_states)
     return flat.reshape(n_clusters, n_states, -1)
 
 

@@ -110,7 +110,9 @@ class Categorical(Family):
 
         return np.asarray(count_codes(observations[0], states, n_states, self.n_codes))
 
-    def expected_statistics(self, observations: Observations, posteriors: Floats) -> Floats:
+    def expected_statistics(
+        self, observations: Observations, posteriors: Floats, given: Floats | None = None
+    ) -> Floats:
         """Expected counts (n_states, n_codes). O(steps · states)."""
         from kinfolk.sequences.model.emissions.kernels import expected_codes
 

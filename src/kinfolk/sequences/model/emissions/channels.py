@@ -61,6 +61,18 @@ class Channels(Emission):
         return self.emissions[0].strength
 
     @property
+    def is_conjugate(self) -> bool:
+        """Whether all channels are."""
+        return all(emission.is_conjugate for emission in self.emissions)
+
+    def weighed(
+        self, observations: Observations, states: Codes, parameters: Floats, rng: np.random.Generator | None = None
+    ) -> Observations:
+        """Each channel's own."""
+        pairs = zip(self._split(observations), self._parameters_of_channels(parameters), strict=True)
+        return tuple(array for (emission, own), theta in pairs for array in emission.weighed(own, states, theta, rng))
+
+    @property
     def n_statistics(self) -> int:
         """How many statistics a state has over all channels."""
         return sum(emission.n_statistics for emission in self.emissions)
@@ -80,10 +92,14 @@ class Channels(Emission):
             [emission.statistics(own, states, n_states) for emission, own in self._split(observations)], axis=1
         )
 
-    def expected_statistics(self, observations: Observations, posteriors: Floats) -> Floats:
+    def expected_statistics(
+        self, observations: Observations, posteriors: Floats, given: Floats | None = None
+    ) -> Floats:
         """Expected statistics of the channels side by side."""
+        known = [None] * len(self.emissions) if given is None else self._statistics_of_channels(given)
+        each = zip(self._split(observations), known, strict=True)
         return np.concatenate(
-            [emission.expected_statistics(own, posteriors) for emission, own in self._split(observations)], axis=1
+            [emission.expected_statistics(own, posteriors, before) for (emission, own), before in each], axis=1
         )
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:

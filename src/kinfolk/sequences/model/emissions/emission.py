@@ -80,6 +80,17 @@ class Emission(ABC):
 
     @property
     @abstractmethod
+    def is_conjugate(self) -> bool:
+        """Whether `log_marginal` is that of the observations alone, which moves need that integrate θ out of it."""
+
+    def weighed(
+        self, observations: Observations, states: Codes, parameters: Floats, rng: np.random.Generator | None = None
+    ) -> Observations:
+        """Observations with what makes the family conjugate, drawn given states and parameters, or else expected."""
+        return observations
+
+    @property
+    @abstractmethod
     def n_statistics(self) -> int:
         """How many statistics S a state has."""
 
@@ -97,8 +108,13 @@ class Emission(ABC):
         """Statistics (n_states, S) of the steps in each state."""
 
     @abstractmethod
-    def expected_statistics(self, observations: Observations, posteriors: Floats) -> Floats:
-        """Statistics (n_states, S) of steps that are in each state with a probability (n_steps, n_states)."""
+    def expected_statistics(
+        self, observations: Observations, posteriors: Floats, given: Floats | None = None
+    ) -> Floats:
+        """Statistics (n_states, S) of steps that are in each state with a probability (n_steps, n_states).
+
+        A family that is not conjugate by itself weighs steps by the q that statistics ``given`` before make.
+        """
 
     @abstractmethod
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
@@ -217,6 +233,7 @@ class Family(Emission):
     looks_back: ClassVar[bool] = False
     takes_booleans: ClassVar[bool] = False
     counts_codes: ClassVar[bool] = False
+    is_conjugate: ClassVar[bool] = True
     # Much larger makes states of a wide codebook costly, so that too many are shared.
     usual_strength: ClassVar[float] = 0.3
 

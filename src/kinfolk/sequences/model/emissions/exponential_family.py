@@ -41,7 +41,9 @@ class ExponentialFamily(Family):
             add_to_states(block, states[steps], sums)
         return sums
 
-    def expected_statistics(self, observations: Observations, posteriors: Floats) -> Floats:
+    def expected_statistics(
+        self, observations: Observations, posteriors: Floats, given: Floats | None = None
+    ) -> Floats:
         """Sums of t(o) over steps, weighted by the probability of each state."""
         sums = np.zeros((posteriors.shape[1], self.n_statistics))
         for steps, block in self._blocks(observations):

@@ -23,12 +23,14 @@ from kinfolk.sequences.model.emissions.emission import Asked, Emission, Family, 
 from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 from kinfolk.sequences.model.emissions.gaussian_full import GaussianFull
 from kinfolk.sequences.model.emissions.poisson import Poisson
+from kinfolk.sequences.model.emissions.student_t import StudentT
 
 # A new family is one line here.
 FAMILIES: dict[str, type[Family]] = {
     "categorical": Categorical,
     "gaussian": GaussianDiagonal,
     "gaussian-full": GaussianFull,
+    "student-t": StudentT,
     "ar": Autoregressive,
     "poisson": Poisson,
     "bernoulli": Bernoulli,
