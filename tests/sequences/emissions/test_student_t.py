@@ -149,6 +149,16 @@ def test_a_variational_fit_of_one_state_climbs_to_a_bound_just_below_the_evidenc
     assert ONE.log_marginal(statistics)[0] == pytest.approx(bounds[-1], abs=1e-6)
 
 
+def test_weights_as_expected_bound_the_evidence_from_below_whatever_the_parameters(grid):
+    evidence = logsumexp(grid.log_prior + grid.log_likelihood(NUMBERS))
+    found = []
+    for parameters in ([0.1, 1.0], [0.0, 6.0], [3.0, 0.05]):
+        weighed = ONE.weighed((NUMBERS,), alone(5), np.array([parameters]))
+        found.append(ONE.log_marginal(ONE.statistics(weighed, alone(5), 1))[0])
+    assert max(found) < evidence
+    assert max(found) > evidence - 1.0
+
+
 def test_numbers_far_away_move_neither_where_states_are_nor_which_state_a_step_is_in():
     rng = np.random.default_rng(3)
     states = np.repeat(np.tile([0, 1], 10), 15)
