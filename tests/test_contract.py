@@ -3,6 +3,7 @@
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kinfolk import (
+    AveragedIHMM,
     AveragedNB,
     BayesMultinet,
     BayesNets,
@@ -31,6 +32,10 @@ class _OneSequence:
 
     def score(self, X, y=None):
         return super().score(X)
+
+
+class OneAveragedIHMM(_OneSequence, AveragedIHMM):
+    pass
 
 
 class OneNestedIHMM(_OneSequence, NestedIHMM):
@@ -75,6 +80,7 @@ ESTIMATORS = [
     HierarchicalRegressor(),
     ClusteredClassifier(n_burn_in=2, n_draws=3, random_state=0),
     OneNestedIHMM(n_clusters=2, **_FEW),
+    OneAveragedIHMM(n_clusters=2, **_FEW),
     OneSharedIHMM(inference="variational", **_FEW),
     OneSingleIHMM(**_FEW),
 ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kinfolk.networks.estimators.bayes_nets import BayesNets
     from kinfolk.networks.estimators.multinet import BayesMultinet
     from kinfolk.posterior import load, save
+    from kinfolk.sequences.estimators.averaged import AveragedIHMM
     from kinfolk.sequences.estimators.nested import NestedIHMM
     from kinfolk.sequences.estimators.shared import SharedIHMM
     from kinfolk.sequences.estimators.single import SingleIHMM
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "AveragedIHMM": "kinfolk.sequences.estimators.averaged",
     "AveragedNB": "kinfolk.transfer.averaged",
     "BayesMultinet": "kinfolk.networks.estimators.multinet",
     "BayesNets": "kinfolk.networks.estimators.bayes_nets",
@@ -75,6 +77,7 @@ _HOME = {
 _FOLDERS = ("datasets", "plots", "reporting")
 
 __all__ = [
+    "AveragedIHMM",
     "AveragedNB",
     "BayesMultinet",
     "BayesNets",

@@ -52,6 +52,7 @@ _ESTIMATORS = (
     "HierarchicalRegressor",
     "LICAClassifier",
     "LICARegressor",
+    "AveragedIHMM",
     "NestedIHMM",
     "SharedIHMM",
     "SingleIHMM",

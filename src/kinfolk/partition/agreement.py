@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from kinfolk.maths.arrays import Floats
 from kinfolk.partition.crp import canonical
 
 
-def central_partition(partitions: NDArray[np.int64]) -> NDArray[np.int64]:
+def central_partition(partitions: NDArray[np.int64], weights: Floats | None = None) -> NDArray[np.int64]:
     """The partition, of these (partitions, tasks), with the least sum of differences to all; the first of equals.
+
+    ``weights`` say how often each counts, once by default.
 
     O(different partitions² · tasks) time, O(different partitions · tasks) memory.
 
@@ -26,7 +29,8 @@ def central_partition(partitions: NDArray[np.int64]) -> NDArray[np.int64]:
     [0, 0, 1, 2]
     """
     named = np.array([canonical(partition) for partition in partitions])
-    distinct, first, times = np.unique(named, axis=0, return_index=True, return_counts=True)
+    distinct, first, which = np.unique(named, axis=0, return_index=True, return_inverse=True)
+    times = np.bincount(which.ravel(), weights)
     n_partitions, n_tasks = distinct.shape
     n_clusters = distinct.max(axis=1) + 1
     start = np.concatenate([[0], np.cumsum(n_clusters)])

@@ -3,7 +3,8 @@
 - ``model``: the nDP-iHMM in its weak limit as values, what hidden states emit, and sums over hidden paths;
 - ``inference``: Gibbs sampling ("gibbs") with moves that split and merge clusters, and mean field ("variational");
 - ``answers``: what draws of the posterior say of sequences, with numpy alone where a loaded model answers; archives;
-- ``estimators``: `NestedIHMM` (nDP-iHMM), `SharedIHMM` (DP-iHMM) and `SingleIHMM` (an iHMM for each task).
+- ``estimators``: `NestedIHMM` (nDP-iHMM), `SharedIHMM` (DP-iHMM), `SingleIHMM` (an iHMM for each task), and
+  `AveragedIHMM`, which weighs the three.
 
 Estimators import inference and answers, which do not import each other; all import the model.
 """

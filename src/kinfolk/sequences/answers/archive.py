@@ -73,6 +73,8 @@ def to_archive(params: Mapping[str, Any], known: Known, layout: Layout, kept: Ke
     }
     if fitted.chain_weights is not None:
         arrays["chain_weights"] = fitted.chain_weights
+    if fitted.rooms is not None:
+        about["rooms"] = list(fitted.rooms)
     return Archive(about, arrays)
 
 
@@ -121,6 +123,7 @@ def kept_from(archive: Archive, filters: Callable[[Emission], Filters]) -> Kept:
         emission,
         filters(emission),
         _draw_weights_from(archive, sizes[0]),
+        _each_draw(_rooms_from(archive), sizes[0]),
     )
 
 
@@ -139,9 +142,15 @@ def fitted_from(archive: Archive, kept: Kept) -> Fitted:
     hyper = {name: np.array(archive.array(f"traces.{name}", "f", shape)) for name in HYPER_PARAMETERS}
     used = np.array(archive.array("traces.n_states", "f", (n_tasks, n_rows)), dtype=np.float64)
     traces, bound = Traces(partitions, log_joint, hyper, used), archive.about.get("bound")
-    convergence = judge(traces) if archive.about["sampled"] else None
+    rooms = _rooms_from(archive)
+    convergence = judge(traces, rooms) if archive.about["sampled"] else None
     return Fitted(
-        tuple(kept.draws), traces, convergence, None if bound is None else float(bound), _chain_weights_from(archive)
+        tuple(kept.draws),
+        traces,
+        convergence,
+        None if bound is None else float(bound),
+        _chain_weights_from(archive),
+        rooms,
     )
 
 
@@ -221,6 +230,25 @@ def _chain_weights_from(archive: Archive) -> Floats | None:
     if "chain_weights" not in archive.arrays:
         return None
     return _shares(archive, "chain_weights", (None,))
+
+
+def _rooms_from(archive: Archive) -> tuple[int | None, ...] | None:
+    """How many clusters the model of each chain has room for, where chains are of several models."""
+    rooms = archive.about.get("rooms")
+    if rooms is None:
+        return None
+    if not isinstance(rooms, list) or not rooms or any(r is not None and int(r) < 1 for r in rooms):
+        raise ValueError("the models of its chains have no room for clusters")
+    return tuple(None if room is None else int(room) for room in rooms)
+
+
+def _each_draw(of_chains: tuple[int | None, ...] | None, n_draws: int) -> tuple[int | None, ...] | None:
+    """What is known of chains, for each of their draws."""
+    if of_chains is None:
+        return None
+    if n_draws % len(of_chains):
+        raise ValueError("its chains do not have as many draws each")
+    return tuple(own for own in of_chains for _ in range(n_draws // len(of_chains)))
 
 
 def _draw_weights_from(archive: Archive, n_draws: int) -> Floats | None:

@@ -248,7 +248,7 @@ def draw_sequences(
         if task >= 0:
             transitions, parameters = draw.transitions[task], draw.parameters[draw.cluster[task]]
         else:
-            joins, alone = joining_weights(draw, kept.n_clusters)
+            joins, alone = joining_weights(draw, kept.room(place))
             cluster = _pick(np.append(joins, alone), rng)
             known = cluster < len(joins)
             base = draw.base_weights[cluster] if known else kept.empty.base_weights[place]

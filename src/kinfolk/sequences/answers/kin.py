@@ -40,7 +40,7 @@ def kin_of(kept: Kept, sequences: Sequences, log_evidence_alone: float) -> Kin:
     weights, members, alone = [], [np.zeros(n_tasks)], []
     for place in chosen.tolist():
         draw, share = kept.draws[place], float(np.log(kept.shares[place]))
-        joins, empty = joining_weights(draw, kept.n_clusters)
+        joins, empty = joining_weights(draw, kept.room(place))
         for cluster, weight in enumerate(joins.tolist()):
             if weight > 0.0:
                 weights.append(share + np.log(weight) + bound_on_evidence(draw, cluster, kept.emission, sequences))

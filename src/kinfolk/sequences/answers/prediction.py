@@ -51,7 +51,8 @@ class Kept(NamedTuple):
 
     ``empty`` is a cluster without tasks for each draw. ``n_clusters`` is how many clusters the model has room for, or
     None where tasks never share, so that a new one is on its own. Draws of a new task's transitions hang on ``seed``.
-    ``weights`` say how much each draw counts, and add up to one; None where all count alike.
+    ``weights`` say how much each draw counts, and add up to one; None where all count alike. ``rooms`` have
+    ``n_clusters`` for each draw, where draws are of several models.
     """
 
     draws: Sequence[Draw]
@@ -61,6 +62,7 @@ class Kept(NamedTuple):
     emission: Emission
     filters: Filters
     weights: Floats | None = None
+    rooms: Sequence[int | None] | None = None
 
     @property
     def shares(self) -> Floats:
@@ -68,9 +70,20 @@ class Kept(NamedTuple):
         return np.full(len(self.draws), 1.0 / len(self.draws)) if self.weights is None else self.weights
 
     @property
+    def best_place(self) -> int:
+        """The place of the draw with the highest log joint, among those that count most."""
+        log_joint = np.array([draw.log_joint for draw in self.draws])
+        # Weights of one model's chains differ by rounding alone.
+        return int(np.argmax(np.where(self.shares > 0.999 * self.shares.max(), log_joint, -np.inf)))
+
+    @property
     def best(self) -> Draw:
-        """The draw with the highest log joint, less what the weight of its chain takes from it."""
-        return self.draws[int(np.argmax([draw.log_joint for draw in self.draws] + np.log(self.shares)))]
+        """The draw with the highest log joint, among those that count most."""
+        return self.draws[self.best_place]
+
+    def room(self, place: int) -> int | None:
+        """How many clusters the model of a draw has room for; None where tasks never share."""
+        return self.n_clusters if self.rooms is None else self.rooms[place]
 
     @property
     def sums_out(self) -> bool:
@@ -80,7 +93,8 @@ class Kept(NamedTuple):
     def particles(self, group: int) -> Start:
         """Particles that go along a sequence of a group."""
         if group == 0:
-            return particles_of_new_task(self.draws, self.shares, self.empty, self.n_clusters, self.emission, self.seed)
+            rooms = [self.room(place) for place in range(len(self.draws))]
+            return particles_of_new_task(self.draws, self.shares, self.empty, rooms, self.emission, self.seed)
         return particles_of_task(self.draws, self.shares, group - 1, self.emission, self.seed)
 
     def follow(self, start: Start, observations: Observations) -> Crowd:
@@ -92,7 +106,7 @@ class Kept(NamedTuple):
 
     def ways(self, place: int) -> list[Way]:
         """Ways in which a new task may be according to the draw at a place."""
-        return list(ways_of_a_new_task(self.draws, place, self.empty, self.n_clusters, self.seed))
+        return list(ways_of_a_new_task(self.draws, place, self.empty, self.room(place), self.seed))
 
 
 def log_sum(terms: Any) -> Floats:
@@ -237,8 +251,9 @@ def _ask_of_new(
 
 def _as_of_clusters(kept: Kept, draw: Draw, sequences: Sequences) -> Iterator[tuple[Any, Floats, Floats]]:
     """Sequences of new tasks as those of each cluster: densities, expected transitions, and how probable each is."""
-    joins, _ = joining_weights(draw, kept.n_clusters)
-    if kept.n_clusters is None:
+    room = kept.room(kept.best_place)
+    joins, _ = joining_weights(draw, room)
+    if room is None:
         # States from nowhere would say nothing: those of the known tasks say what they can.
         joins = np.full(len(joins), 1.0 / len(joins))
     for cluster, weight in enumerate(joins.tolist()):

@@ -33,7 +33,8 @@ class Answers(StateAnswers):
         """Cluster of each task, in the order of ``tasks_``: the draw that agrees best with all draws."""
         check_is_fitted(self)
         partitions = self.posterior_.traces.partitions
-        return central_partition(partitions.reshape(-1, partitions.shape[-1]).astype(np.int64))
+        named = partitions.reshape(-1, partitions.shape[-1]).astype(np.int64)
+        return central_partition(named, self.posterior_.trace_weights)
 
     @property
     def similarity_(self) -> Floats:
@@ -74,11 +75,12 @@ class Answers(StateAnswers):
     def _similarity(self, places: NDArray[np.int64]) -> Floats:
         partitions = self.posterior_.traces.partitions
         seats = partitions.reshape(-1, partitions.shape[-1])[:, places]
-        distinct, times = np.unique(seats, axis=0, return_counts=True)
+        distinct, which = np.unique(seats, axis=0, return_inverse=True)
+        times = np.bincount(which.ravel(), self.posterior_.trace_weights)
         together = np.zeros((len(places), len(places)))
         for seat, n in zip(distinct, times, strict=True):
             together += n * (seat[:, None] == seat[None, :])
-        return together / len(seats)
+        return np.asarray(together / times.sum())
 
     @property
     def n_states_(self) -> Floats:

@@ -31,6 +31,7 @@ from kinfolk.sequences.inference import gibbs, variational
 from kinfolk.sequences.inference.options import Options, Schedule
 from kinfolk.sequences.inference.task_set_fits import fit_from_blocks
 from kinfolk.sequences.model.draw import HyperParameters
+from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.emissions.families import choose_emission
 from kinfolk.sequences.model.fitted import Fitted
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
@@ -128,15 +129,26 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
             )
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             options = self._options(tasks)
-            hyper, fitted = INFERENCE[self.inference](sequences, emission, self._priors(), options, seed)
-            empty = draw_empty_clusters(fitted.draws, emission, np.random.default_rng([seed, 1]))
-            filters = CompiledFilters(emission, self.n_jobs)
-            kept = Kept(fitted.draws, empty, options.n_clusters, seed, emission, filters, fitted.draw_weights)
+            hyper, fitted = self._infer(sequences, emission, options, seed)
+            kept = self._kept(fitted, emission, options.n_clusters, seed)
             self._keep(SequencesPredictor(arrival.known, layout, kept), hyper, fitted)
             self._backend = arrival.backend
             if fitted.convergence is not None and not fitted.convergence.converged:
                 warnings.warn(fitted.convergence.advice(), ConvergenceWarning, stacklevel=2)
         return self
+
+    def _infer(
+        self, sequences: Sequences, emission: Emission, options: Options, seed: int
+    ) -> tuple[HyperParameters, Fitted]:
+        """Hyper-parameters, and all that inference leaves behind."""
+        return INFERENCE[self.inference](sequences, emission, self._priors(), options, seed)
+
+    def _kept(self, fitted: Fitted, emission: Emission, n_clusters: int | None, seed: int) -> Kept:
+        """What prediction needs of a fit."""
+        empty = draw_empty_clusters(fitted.draws, emission, np.random.default_rng([seed, 1]))
+        filters = CompiledFilters(emission, self.n_jobs)
+        rooms = fitted.draw_rooms
+        return Kept(fitted.draws, empty, n_clusters, seed, emission, filters, fitted.draw_weights, rooms)
 
     def _keep(self, predictor: SequencesPredictor, hyper: HyperParameters, fitted: Fitted) -> None:
         """Hold the values that inference returned, and the predictor that they make."""

@@ -57,7 +57,7 @@ class NestedIHMM(SequenceModel):
     start : {"agglomerate", "together", "apart"}, or a cluster for each task, default="agglomerate"
         Where chains start. Agglomeration joins tasks by variational evidence, of more than 100 tasks those of a few
         that the others are put to. Clusters are given as a mapping from tasks, or in the order of the sorted tasks.
-    n_chains, n_burn_in, n_draws, thin : int, default=4, 100, 100, 1
+    n_chains, n_burn_in, n_draws, thin : int, default=8, 100, 50, 1
         Chains of the sampler; sweeps thrown away, draws of each, and sweeps for a draw. Splits and merges of clusters
         learn from the sweeps that are thrown away: without any, clusters are found less often.
     task_column, sequence_column : str or int, optional
@@ -130,9 +130,9 @@ class NestedIHMM(SequenceModel):
         stickiness: float | str = 0.0,
         inference: str = "gibbs",
         start: Any = "agglomerate",
-        n_chains: int = 4,
+        n_chains: int = 8,
         n_burn_in: int = 100,
-        n_draws: int = 100,
+        n_draws: int = 50,
         thin: int = 1,
         task_column: str | int | None = None,
         sequence_column: str | int | None = None,

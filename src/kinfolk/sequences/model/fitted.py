@@ -43,7 +43,8 @@ class Fitted(NamedTuple):
     """All that inference leaves behind; plain data, nothing hidden.
 
     ``convergence`` is None where nothing was sampled, and ``bound`` where nothing was approximated. ``chain_weights``
-    (n_chains,) say how much each chain counts in prediction, and add up to one; None where all count alike.
+    (n_chains,) say how much each chain counts, and add up to one; None where all count alike. ``rooms`` say how many
+    clusters the model of each chain has room for, None where tasks never share; left out where all are of one model.
     """
 
     draws: tuple[Draw, ...]
@@ -51,6 +52,7 @@ class Fitted(NamedTuple):
     convergence: Convergence | None
     bound: float | None = None
     chain_weights: Floats | None = None
+    rooms: tuple[int | None, ...] | None = None
 
     @property
     def draw_weights(self) -> Floats | None:
@@ -60,18 +62,45 @@ class Fitted(NamedTuple):
         n_each = len(self.draws) // len(self.chain_weights)
         return np.repeat(self.chain_weights / n_each, n_each)
 
+    @property
+    def draw_rooms(self) -> tuple[int | None, ...] | None:
+        """How many clusters the model of each draw that was kept has room for, where draws are of several models."""
+        if self.rooms is None:
+            return None
+        return tuple(room for room in self.rooms for _ in range(len(self.draws) // len(self.rooms)))
+
+    @property
+    def trace_weights(self) -> Floats | None:
+        """How much each draw of which traces tell counts, chain by chain; None where all count alike."""
+        if self.chain_weights is None:
+            return None
+        n_draws = self.traces.log_joint.shape[1]
+        return np.repeat(self.chain_weights / n_draws, n_draws)
+
     def mean_hyper(self) -> HyperParameters:
         """The means of the hyper-parameters, over all draws of which they are recorded."""
         means = {name: float(drawn.mean()) for name, drawn in self.traces.hyper_parameters.items()}
         return HyperParameters(**means, stickiness=float(np.mean([draw.hyper.stickiness for draw in self.draws])))
 
 
-def judge(traces: Traces) -> Convergence:
-    """Judge chains by what does not depend on how clusters and states are numbered."""
+def judge(traces: Traces, rooms: Sequence[int | None] | None = None) -> Convergence:
+    """Judge chains by what does not depend on how clusters and states are numbered; chains of a model by themselves."""
     quantities: dict[str, NDArray[Any]] = {"log joint": traces.log_joint}
     if traces.partitions.shape[2] > 1:
         quantities["number of clusters"] = traces.partitions.max(axis=2) + 1
-    return diagnose(quantities)
+    if rooms is None:
+        return diagnose(quantities)
+    judged = Convergence({}, {})
+    for room in dict.fromkeys(rooms):
+        own = np.array([other == room for other in rooms])
+        found = diagnose({f"{name} of {name_of(room)}": drawn[own] for name, drawn in quantities.items()})
+        judged = Convergence(judged.r_hat | found.r_hat, judged.ess | found.ess)
+    return judged
+
+
+def name_of(room: int | None) -> str:
+    """What a model with room for so many clusters is called."""
+    return "single" if room is None else "shared" if room == 1 else "nested"
 
 
 def shares_of_states(n_states: NDArray[np.int64], most: int) -> Floats:
@@ -117,3 +146,30 @@ def put_together(parts: Sequence[Fitted]) -> Fitted:
     bounds = [part.bound for part in parts if part.bound is not None]
     sampled = parts[0].convergence is not None
     return Fitted(tuple(draws), traces, judge(traces) if sampled else None, sum(bounds) if bounds else None)
+
+
+def pooled(parts: Sequence[Fitted], rooms: Sequence[int | None], weights: Sequence[float]) -> Fitted:
+    """What several models found of the same tasks, as chains that count as their models are weighed.
+
+    As many draws are kept as of one model. The variational bound is each model's own, and left out.
+    """
+    n_chains = [part.traces.log_joint.shape[0] for part in parts]
+    n_each = max(
+        1, min(MOST_DRAWS // sum(n_chains), *(len(p.draws) // n for p, n in zip(parts, n_chains, strict=True)))
+    )
+    draws: list[Draw] = []
+    for part, n in zip(parts, n_chains, strict=True):
+        of_chain = len(part.draws) // n
+        spaced = np.linspace(0, of_chain - 1, n_each).round().astype(np.int64)
+        draws += [part.draws[chain * of_chain + place] for chain in range(n) for place in spaced.tolist()]
+    of_each = [part.traces for part in parts]
+    traces = Traces(
+        np.concatenate([own.partitions for own in of_each]),
+        np.concatenate([own.log_joint for own in of_each]),
+        {name: np.concatenate([own.hyper_parameters[name] for own in of_each]) for name in HYPER_PARAMETERS},
+        np.asarray(sum(weight * own.n_states for weight, own in zip(weights, of_each, strict=True))),
+    )
+    of_chains = tuple(room for room, n in zip(rooms, n_chains, strict=True) for _ in range(n))
+    chain_weights = np.repeat(np.array(weights) / n_chains, n_chains)
+    sampled = parts[0].convergence is not None
+    return Fitted(tuple(draws), traces, judge(traces, of_chains) if sampled else None, None, chain_weights, of_chains)
