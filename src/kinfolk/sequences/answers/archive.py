@@ -71,6 +71,8 @@ def to_archive(params: Mapping[str, Any], known: Known, layout: Layout, kept: Ke
         "traces.n_states": traces.n_states,
         **{f"traces.{name}": drawn for name, drawn in traces.hyper_parameters.items()},
     }
+    if traces.left_out is not None:
+        arrays["traces.left_out"] = traces.left_out
     if fitted.chain_weights is not None:
         arrays["chain_weights"] = fitted.chain_weights
     if fitted.rooms is not None:
@@ -141,7 +143,10 @@ def fitted_from(archive: Archive, kept: Kept) -> Fitted:
         raise ValueError("its tasks name clusters that it does not have")
     hyper = {name: np.array(archive.array(f"traces.{name}", "f", shape)) for name in HYPER_PARAMETERS}
     used = np.array(archive.array("traces.n_states", "f", (n_tasks, n_rows)), dtype=np.float64)
-    traces, bound = Traces(partitions, log_joint, hyper, used), archive.about.get("bound")
+    left_out = None
+    if "traces.left_out" in archive.arrays:
+        left_out = np.array(archive.array("traces.left_out", "f", shape, missing=True), dtype=np.float64)
+    traces, bound = Traces(partitions, log_joint, hyper, used, left_out), archive.about.get("bound")
     rooms = _rooms_from(archive)
     convergence = judge(traces, rooms) if archive.about["sampled"] else None
     return Fitted(

@@ -92,7 +92,8 @@ class NestedIHMM(SequenceModel):
         Posterior probability that there are 0, 1, … clusters.
     log_joint_ : ndarray of shape (n_chains, n_draws)
     convergence_, converged_
-        R-hat and effective sample sizes of the log joint and of the number of clusters, and whether they suffice.
+        R-hat and effective sample sizes of the log joint, of the number of clusters, and of how well chains predict
+        training sequences that are left out of what they counted; and whether they suffice.
     posterior_ : Fitted
         Draws and traces of the chains.
     emission_ : Emission

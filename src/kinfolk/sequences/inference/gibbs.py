@@ -23,6 +23,7 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.partition.crp import canonical
 from kinfolk.progress import progress_bar, told_by_processes
 from kinfolk.sequences.inference.agglomeration import MOST_TASKS_TO_AGGLOMERATE, at_most, find_clusters, given_clusters
+from kinfolk.sequences.inference.left_out import log_probability_left_out
 from kinfolk.sequences.inference.mean_field import ClusterFit
 from kinfolk.sequences.inference.options import Options, Schedule
 from kinfolk.sequences.inference.split_merge import SplitMerge
@@ -87,7 +88,17 @@ def infer(
             GibbsSampler(sequences, emission, priors, *shape, options.partition, inner, n_learning=schedule.n_burn_in)
         ]
     n_sweeps = len(samplers) * schedule.n_chains * (schedule.n_burn_in + schedule.n_draws * schedule.thin)
-    key = ("ihmm", sequences, emission, priors, options.n_states, options.n_clusters, options.partition, schedule, seed)
+    key = (
+        "ihmm with sequences left out",
+        sequences,
+        emission,
+        priors,
+        options.n_states,
+        options.n_clusters,
+        options.partition,
+        schedule,
+        seed,
+    )
     bar = progress_bar("Sampling", n_sweeps, True) if options.verbose else nullcontext()
     with bar as advance, options.checkpoint.stops_safely():
         parts = run_side_by_side(samplers, schedule, seed, n_jobs, advance, options.checkpoint, key)
@@ -144,7 +155,9 @@ class GibbsSampler(NamedTuple):
 
     def draw(self, position: Position) -> Draw:
         """What is kept of a position."""
-        return kept(position.state, self.sequences, self.emission)
+        draw = kept(position.state, self.sequences, self.emission)
+        left_out = log_probability_left_out(position.state, draw, self.sequences, self.emission)
+        return draw._replace(left_out=left_out)
 
 
 class FittedStart(NamedTuple):
@@ -296,6 +309,7 @@ class _Record(NamedTuple):
     log_joint: Floats
     hyper_parameters: Floats
     n_states: NDArray[np.int64]
+    left_out: Floats
 
 
 def run_chains(
@@ -339,9 +353,9 @@ def _run_chain(
     progress: Callable[[int], None] | None,
     place: Place | Nowhere,
 ) -> _Record:
-    kept: tuple[list[Any], ...] = [], [], [], [], []
+    kept: tuple[list[Any], ...] = [], [], [], [], [], []
     n_done, each, kept, chain = place.load() or (0, 1, kept, start_chain(sampler, seed))
-    draws, partitions, log_joint, hyper_parameters, n_states = kept
+    draws, partitions, log_joint, hyper_parameters, n_states, left_out = kept
     n_sweeps = schedule.n_burn_in + schedule.n_draws * schedule.thin
     for done in range(n_done, n_sweeps):
         if place.due():
@@ -359,6 +373,7 @@ def _run_chain(
         log_joint.append(draw.log_joint)
         hyper_parameters.append(draw.hyper[: len(HYPER_PARAMETERS)])
         n_states.append(draw.n_states)
+        left_out.append(draw.left_out)
     place.save((n_sweeps, each, kept, chain))
     return _Record(
         draws,
@@ -366,6 +381,7 @@ def _run_chain(
         np.array(log_joint),
         np.array(hyper_parameters),
         np.array(n_states, dtype=np.int64),
+        np.array(left_out),
     )
 
 
@@ -390,5 +406,6 @@ def _join(chains: Sequence[_Record]) -> Fitted:
     }
     draws = tuple(draw for chain in chains for draw in chain.draws)
     n_states = shares_of_states(np.concatenate([chain.n_states for chain in chains]), draws[0].base_weights.shape[1])
-    traces = Traces(partitions, log_joint, hyper_parameters, n_states)
+    left_out = np.array([chain.left_out for chain in chains])
+    traces = Traces(partitions, log_joint, hyper_parameters, n_states, left_out)
     return Fitted(draws, traces, judge(traces))

@@ -57,6 +57,8 @@ class Draw(NamedTuple):
     code_counts : float32 array of shape (K, L, C), or None
         Those that shares of codes were drawn from, h and the codes counted, channels of symbols side by side. Both are
         None in draws that files of earlier versions hold.
+    left_out : float
+        Mean log probability of a few training sequences, each left out of what was counted; NaN where not known.
     """
 
     cluster: NDArray[np.int64]
@@ -68,3 +70,4 @@ class Draw(NamedTuple):
     n_states: NDArray[np.int64]
     row_counts: NDArray[np.float32] | None = None
     code_counts: NDArray[np.float32] | None = None
+    left_out: float = np.nan

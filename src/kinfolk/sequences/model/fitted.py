@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,12 +31,16 @@ class Traces(NamedTuple):
         The concentrations η ("eta"), γ ("gamma") and α ("alpha"), and the strength h of the emissions' prior.
     n_states : ndarray of shape (n_tasks, most_states + 1)
         Share of draws in which each task used so many states.
+    left_out : ndarray of shape (n_chains, n_draws), or None
+        Mean log probability of a few training sequences, each left out of what a draw counted; None, or NaN, where it
+        is not known.
     """
 
     partitions: NDArray[np.int32]
     log_joint: Floats
     hyper_parameters: dict[str, Floats]
     n_states: Floats
+    left_out: Floats | None = None
 
 
 class Fitted(NamedTuple):
@@ -88,6 +92,8 @@ def judge(traces: Traces, rooms: Sequence[int | None] | None = None) -> Converge
     quantities: dict[str, NDArray[Any]] = {"log joint": traces.log_joint}
     if traces.partitions.shape[2] > 1:
         quantities["number of clusters"] = traces.partitions.max(axis=2) + 1
+    if traces.left_out is not None and np.isfinite(traces.left_out).all():
+        quantities["held-out prediction"] = traces.left_out
     if rooms is None:
         return diagnose(quantities)
     judged = Convergence({}, {})
@@ -142,10 +148,16 @@ def put_together(parts: Sequence[Fitted]) -> Fitted:
         log_joint,
         {name: np.mean([own.hyper_parameters[name] for own in of_each], axis=0) for name in HYPER_PARAMETERS},
         np.concatenate([own.n_states for own in of_each]),
+        _of_all([own.left_out for own in of_each], lambda parts: np.asarray(np.mean(parts, axis=0))),
     )
     bounds = [part.bound for part in parts if part.bound is not None]
     sampled = parts[0].convergence is not None
     return Fitted(tuple(draws), traces, judge(traces) if sampled else None, sum(bounds) if bounds else None)
+
+
+def _of_all(parts: Sequence[Floats | None], join: Callable[[Any], Floats]) -> Floats | None:
+    """What is known of all parts, as one; None where it is not known of one of them."""
+    return None if any(part is None for part in parts) else join(parts)
 
 
 def pooled(parts: Sequence[Fitted], rooms: Sequence[int | None], weights: Sequence[float]) -> Fitted:
@@ -168,6 +180,7 @@ def pooled(parts: Sequence[Fitted], rooms: Sequence[int | None], weights: Sequen
         np.concatenate([own.log_joint for own in of_each]),
         {name: np.concatenate([own.hyper_parameters[name] for own in of_each]) for name in HYPER_PARAMETERS},
         np.asarray(sum(weight * own.n_states for weight, own in zip(weights, of_each, strict=True))),
+        _of_all([own.left_out for own in of_each], np.concatenate),
     )
     of_chains = tuple(room for room, n in zip(rooms, n_chains, strict=True) for _ in range(n))
     chain_weights = np.repeat(np.array(weights) / n_chains, n_chains)
