@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kinfolk.sequences.estimators.shared import SharedIHMM
     from kinfolk.sequences.estimators.single import SingleIHMM
     from kinfolk.tasks.answering import UnseenWarning
+    from kinfolk.tasks.cutting import cut_sequence
     from kinfolk.tasks.selection.scorers import task_scorer
     from kinfolk.tasks.selection.splitters import FewPerTask, LeaveTasksOut, OneTaskFew, TaskKFold
     from kinfolk.tasks.streaming.counting import count_rows
@@ -64,6 +65,7 @@ _HOME = {
     "TransferRegressor": "kinfolk.transfer.regressor",
     "UnseenWarning": "kinfolk.tasks.answering",
     "count_rows": "kinfolk.tasks.streaming.counting",
+    "cut_sequence": "kinfolk.tasks.cutting",
     "decide": "kinfolk.decisions",
     "evaluate": "kinfolk.transfer.comparison",
     "expected_loss": "kinfolk.decisions",
@@ -103,6 +105,7 @@ __all__ = [
     "TransferRegressor",
     "UnseenWarning",
     "count_rows",
+    "cut_sequence",
     "decide",
     "evaluate",
     "expected_loss",

@@ -27,6 +27,14 @@ class Predictor:
         return f"<{known.model}, ready to answer: {tasks}, {columns}{of_labels}>"
 
 
+def check_quantiles(quantiles: Any) -> NDArray[np.float64]:
+    """Levels of quantiles, if they are numbers between 0 and 1."""
+    levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+    if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
+        raise ValueError(f"quantiles={quantiles!r}: numbers between 0 and 1 are needed")
+    return levels
+
+
 class LabelAnswers:
     """What a classifier answers, loaded or not; a subclass says how probable each label is, by ``_log_proba``."""
 
@@ -158,10 +166,7 @@ class NumberAnswers:
         --------
         predict : Means and standard deviations.
         """
-        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-        if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
-            raise ValueError(f"quantiles={quantiles!r}: numbers between 0 and 1 are needed")
-        return self._quantiles(X, task, levels)
+        return self._quantiles(X, task, check_quantiles(quantiles))
 
 
 class NumberPredictor(NumberAnswers, Predictor):

@@ -151,7 +151,7 @@ def test_a_forecast_adds_up_and_follows_the_sequence(nested):
     np.testing.assert_allclose(total, np.ones((2, 2)))
     assert forecast.probability[0]["a"][0, 0] > 0.5
     assert forecast.probability[0]["d"][1, 0] > 0.5
-    assert forecast.samples.shape == (2, 100, 2)
+    assert forecast.samples.shape == (2, 1000, 2)
     assert set(np.unique(forecast.samples[0])) <= set("ab")
 
 
@@ -267,7 +267,7 @@ def test_gaussian_columns_make_one_channel():
     forecast = model.forecast(numbers[:5], task=["ann"])
     assert set(forecast.mean) == {0, 1}
     assert forecast.deviation[0].shape == (1, 1)
-    assert forecast.samples.shape == (1, 100, 1, 2)
+    assert forecast.samples.shape == (1, 1000, 1, 2)
     assert forecast.samples.std() > 0.0
 
 

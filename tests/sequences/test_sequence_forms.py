@@ -118,7 +118,7 @@ def test_a_forecast_says_what_it_is(fitted):
     assert " ± " in told
     assert (
         repr(fitted.forecast(TABLE[:0], task=[], random_state=0))
-        == "<Forecast of 0 sequences, 1 step ahead, 100 draws>"
+        == "<Forecast of 0 sequences, 1 step ahead, 1000 draws>"
     )
 
 

@@ -41,12 +41,18 @@ class Forecast(NamedTuple):
         For every column of numbers: expected values and standard deviations, (n_sequences, n_steps).
     samples : ndarray of shape (n_sequences, n_samples, n_steps) or (n_sequences, n_samples, n_steps, n_columns)
         Draws of the future, in the user's own symbols and numbers.
+    quantiles : dict
+        For every column of numbers: quantiles of its draws, (n_sequences, n_steps, n_levels).
+    levels : tuple of float
+        Which quantiles they are: between 0.05 and 0.95 lie nine in ten.
     """
 
     probability: dict[Any, dict[Any, Floats]]
     mean: dict[Any, Floats]
     deviation: dict[Any, Floats]
     samples: NDArray[Any]
+    quantiles: dict[Any, Floats]
+    levels: tuple[float, ...]
 
     def __repr__(self) -> str:
         n_sequences, n_draws, n_steps = self.samples.shape[:3]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.posterior import Archive, known_from
-from kinfolk.predictor import Predictor
+from kinfolk.predictor import Predictor, check_quantiles
 from kinfolk.sequences.answers.archive import kept_from, layout_from
 from kinfolk.sequences.answers.forecasting import Forecast, draw_sequences, look_ahead
 from kinfolk.sequences.answers.layout import Arranged, Layout, arrange
@@ -38,7 +38,8 @@ from kinfolk.tasks.schema import places_of
 from kinfolk.tasks.sequences import check_lengths
 from kinfolk.tasks.table import as_column
 
-_N_PATHS = 100
+_N_PATHS = 1000
+_LEVELS = (0.05, 0.5, 0.95)
 
 
 class SequencesPredictor(Predictor):
@@ -145,17 +146,22 @@ class SequencesPredictor(Predictor):
         task: Any = None,
         n_steps: int = 1,
         n_samples: int = _N_PATHS,
+        quantiles: Any = _LEVELS,
         random_state: Any = None,
     ) -> Forecast:
         """How the observations after the end of each sequence are distributed."""
         _check_count("n_steps", n_steps)
         _check_count("n_samples", n_samples)
+        levels = check_quantiles(quantiles)
         arranged = self._receive(X, lengths, task)
         rng = _generator(random_state)
         outlook = look_ahead(self.kept, arranged.sequences, int(n_steps), int(n_samples), rng)
         back = np.argsort(arranged.origin)
         layout = self.layout
-        forecast = Forecast({}, {}, {}, np.empty(0))
+        values = layout.values(outlook.paths)
+        shape = (len(back), int(n_samples), int(n_steps), *values.shape[1:])
+        samples = values.reshape(shape)[back]
+        forecast = Forecast({}, {}, {}, samples, {}, tuple(levels.tolist()))
         for channel, moments in zip(layout.channels, outlook.moments, strict=True):
             for place, column in enumerate(channel.columns):
                 called: Any = column if layout.names is None else layout.names[column]
@@ -168,9 +174,9 @@ class SequencesPredictor(Predictor):
                     forecast.mean[called] = moments.mean[back][:, :, place]
                     assert moments.deviation is not None
                     forecast.deviation[called] = moments.deviation[back][:, :, place]
-        values = layout.values(outlook.paths)
-        shape = (len(back), int(n_samples), int(n_steps), *values.shape[1:])
-        return forecast._replace(samples=values.reshape(shape)[back])
+                    drawn = (samples if layout.is_flat else samples[..., column]).astype(np.float64)
+                    forecast.quantiles[called] = np.moveaxis(np.quantile(drawn, levels, axis=1), 0, -1)
+        return forecast
 
     def receive_of_no_task(self, X: Any, lengths: Any) -> Sequences:
         """New sequences, coded, as if of one task."""

@@ -291,7 +291,8 @@ class Answers(StateAnswers):
         *,
         task: Any = None,
         n_steps: int = 1,
-        n_samples: int = 100,
+        n_samples: int = 1000,
+        quantiles: Any = (0.05, 0.5, 0.95),
         random_state: Any = None,
     ) -> Forecast:
         """How the observations after the end of each sequence are distributed.
@@ -304,19 +305,31 @@ class Answers(StateAnswers):
             As in :meth:`score_samples`.
         n_steps : int, default=1
             How far to look.
-        n_samples : int, default=100
-            Draws of the future.
+        n_samples : int, default=1000
+            Draws of the future, of which quantiles are taken.
+        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+            Of each column of numbers, each between 0 and 1: between 0.05 and 0.95 lie nine in ten.
         random_state : int, RandomState or None
             Of the draws; all else has no chance in it.
 
         Returns
         -------
         Forecast
+            For symbols ``probability``, for numbers ``mean``, ``deviation`` and ``quantiles``, each by column.
 
         See Also
         --------
         sample : New sequences.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kinfolk import SharedIHMM
+        >>> X = np.tile([0.0, 0.0, 0.0, 9.0, 9.0, 9.0], 20) + np.random.default_rng(0).normal(size=120)
+        >>> model = SharedIHMM(n_chains=2, n_burn_in=20, n_draws=20, random_state=0).fit(X, [60, 60], task=["a", "b"])
+        >>> next_two = model.forecast(X[:50], task=["a"], n_steps=2, random_state=0)
+        >>> next_two.quantiles[0].shape, next_two.levels
+        ((1, 2, 3), (0.05, 0.5, 0.95))
         """
-        return self._predictor().forecast(
-            X, lengths, task=task, n_steps=n_steps, n_samples=n_samples, random_state=random_state
-        )
+        how: dict[str, Any] = {"n_steps": n_steps, "n_samples": n_samples, "quantiles": quantiles}
+        return self._predictor().forecast(X, lengths, task=task, random_state=random_state, **how)
