@@ -175,3 +175,26 @@ def test_places_in_sequences_that_do_not_tell_an_order_are_told():
         model.fit(LONG)
     with pytest.warns(UserWarning, match="rows 4 and 5 are of one sequence and both have 7.*1 in all"):
         model.fit(LONG.assign(at=[7 if i in (4, 5) else i + 20 for i in range(20)]))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
+def test_dates_tell_an_order(make):
+    options = {"task_column": "who", "sequence_column": "clip", **SMALL}
+    days = SHUFFLED.assign(at=pd.Timestamp("2026-01-01") + pd.to_timedelta(SHUFFLED["at"], unit="D"))
+    model = SharedIHMM(order_column="at", **options).fit(make(days))
+    by_number = SharedIHMM(order_column="at", **options).fit(SHUFFLED)
+    np.testing.assert_array_equal(model.predict(make(days)), by_number.predict(SHUFFLED))
+    with pytest.raises(ValueError, match="order column 'at', row 1: a place in its sequence is missing"):
+        model.predict(make(days.assign(at=[pd.NaT if i == 1 else day for i, day in enumerate(days["at"])])))
+    with pytest.raises(ValueError, match="column 'at' holds dates or times"):
+        SharedIHMM(**options).fit(make(days.sort_values("at")))
+
+
+def test_ragged_lists_of_lists_are_told_to_be_written_as_arrays(fitted):
+    ragged = [["a", "b"], ["a"]]
+    for ask in (NestedIHMM(**SMALL).fit, fitted.score_samples):
+        with pytest.raises(
+            ValueError, match="number 0 of 2 and number 1 of 1 values"
+        ):
+            ask(ragged, task=["ann", "bob"])

@@ -145,7 +145,7 @@ def receive_sequences(X: Any, known: Known, *, lengths: Any = None, task: Any = 
     told = [known.task_column] * (task is not None)
     told += [known.sequence_column, known.order_column] * (lengths is not None)
     n_beside = len({column for column in told if column is not None})
-    table = read_table(X, flat=known.n_columns - n_beside == 1, only=known.columns)
+    table = read_table(X, flat=known.n_columns - n_beside == 1, only=known.columns, times=known.order_column)
     held = _without_told(known, table, task=task if needs_task else True, lengths=lengths)
     given = lengths, held.sequence_column, task, held.task_column, held.order_column
     taken = take_sequences(hold_columns(table, held), *given)

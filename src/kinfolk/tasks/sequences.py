@@ -50,6 +50,7 @@ def join_sequences(X: Any, lengths: Any = None) -> tuple[Any, Any]:
     (array([1, 2, 3]), [2, 1])
     """
     if not isinstance(X, list | tuple) or not any(_is_sequence(one) for one in X):
+        _refuse_ragged_lists(X)
         return X, lengths
     flat = [len(getattr(one, "shape", (0, 0))) == 1 for one in X]
     if lengths is not None:
@@ -70,6 +71,17 @@ def join_sequences(X: Any, lengths: Any = None) -> tuple[Any, Any]:
                 "sequences need the same columns, in the same order"
             )
     return _end_to_end(list(X)), [len(one) for one in X]
+
+
+def _refuse_ragged_lists(X: Any) -> None:
+    """Refuse lists of lists that cannot be the rows of a table: as sequences they are written otherwise."""
+    if isinstance(X, list | tuple) and X and all(isinstance(row, list | tuple) for row in X):
+        odd = next((i for i, row in enumerate(X) if len(row) != len(X[0])), None)
+        if odd is not None:
+            raise ValueError(
+                f"X is a list of lists, number 0 of {len(X[0])} and number {odd} of {len(X[odd])} values: the rows of "
+                "a table have as many each; if each is a sequence, say so, [numpy.array(one) for one in X]"
+            )
 
 
 def _is_sequence(one: Any) -> bool:
@@ -201,7 +213,7 @@ def _refuse_scattered(
 
 def _in_order(values: NDArray[Any], column: str | int, sequence: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rows sequence by sequence, those of each by what a column has; equal ones as they came, which is told."""
-    missing = is_missing(values)
+    missing = np.isnat(values) if values.dtype.kind in "mM" else is_missing(values)
     if missing.any():
         raise ValueError(f"order column {column!r}, row {int(np.argmax(missing))}: a place in its sequence is missing")
     try:

@@ -95,7 +95,14 @@ def plain_table(names: list[str] | None, columns: list[NDArray[Any]], coded: lis
     return Table(names, labels, columns, list(range(width)), width, n_rows, coded or [None] * width)
 
 
-def read_table(X: Any, *, flat: bool = False, sparse: bool = False, only: Collection[str] | None = None) -> Table:
+def read_table(
+    X: Any,
+    *,
+    flat: bool = False,
+    sparse: bool = False,
+    only: Collection[str] | None = None,
+    times: str | int | None = None,
+) -> Table:
     """Read any supported table into plain columns.
 
     Parameters
@@ -107,6 +114,8 @@ def read_table(X: Any, *, flat: bool = False, sparse: bool = False, only: Collec
         Whether a sparse matrix is taken, as it is.
     only : collection of str, optional
         Names of columns to look into, where columns have names; others stay as they came, whatever they hold.
+    times : str or int, optional
+        A column that may hold dates or times, and stays as it came.
 
     Returns
     -------
@@ -150,7 +159,8 @@ def read_table(X: Any, *, flat: bool = False, sparse: bool = False, only: Collec
         raise ValueError(f"the table's columns differ in length: {sorted(lengths)}")
     table = plain_table(names, raw, coded)
     for i, column in enumerate(raw):
-        if (only is None or names is None or names[i] in only) and table.coded[i] is None:
+        is_time = times is not None and times in (i, names and names[i])
+        if (only is None or names is None or names[i] in only) and table.coded[i] is None and not is_time:
             table.columns[i] = plain_column(column, table.labels[i])
             check_finite(table.columns[i], table.labels[i])
     return table

@@ -232,7 +232,8 @@ def receive_table(
     (['ann', 'bob'], [1, 0], ['size'])
     """
     check_choice("new_tasks", new_tasks, NEW_TASKS)
-    table, backend, declared = read_table(X, flat=sequences, sparse=sparse), backend_of(X), declared_categories(X)
+    table = read_table(X, flat=sequences, sparse=sparse, times=order_column)
+    backend, declared = backend_of(X), declared_categories(X)
     if sparse and table.sparse is not None and task_column is not None:
         raise ValueError("a sparse table has no task column: give task= instead")
     names, width = None if table.names is None else tuple(table.names), table.n_features
