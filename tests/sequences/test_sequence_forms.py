@@ -160,7 +160,7 @@ def test_sequences_are_told_apart_within_tasks_and_tasks_are_sequences_without_t
     by_task = LONG.sort_values("who", kind="stable").drop(columns="clip")
     model = SharedIHMM(task_column="who", **SMALL).fit(by_task)
     assert len(model.score_samples(by_task)) == 2
-    with pytest.raises(ValueError, match=r"rows of task 'ann' do not follow each other \(row 10\).*order_column="):
+    with pytest.raises(ValueError, match=r"rows of task 'ann' do not follow each other \(row 10\).*order_column=, or --order"):
         SharedIHMM(task_column="who", **SMALL).fit(LONG.drop(columns="clip"))
 
 

@@ -17,6 +17,7 @@ import typer
 from kinfolk.cli.commands import with_options
 from kinfolk.cli.fit_naive_bayes import NaiveBayesOptions
 from kinfolk.cli.fit_networks import NetworkOptions
+from kinfolk.cli.fit_sequences import SequenceOptions
 from kinfolk.cli.options import AsJson
 from kinfolk.cli.tables import TableOptions, fact_lines, json_text
 from kinfolk.files import check_target
@@ -29,7 +30,9 @@ Example:
   kinfolk fit folder-of-parquet/ --task person --label answer \\
       --inference variational --engine duckdb -o team.kin
   kinfolk fit birds.csv --task region --model bayesnets \\
-      --require "season->robin" -o birds.kin"""
+      --require "season->robin" -o birds.kin
+  kinfolk fit walks.csv --task person --sequence day --order time \\
+      --model ihmm -o walks.kin"""
 
 
 class Model(StrEnum):
@@ -43,6 +46,29 @@ class Model(StrEnum):
     transfer = "transfer"
     transfer_regressor = "transfer-regressor"
     bayesnets = "bayesnets"
+    ihmm = "ihmm"
+
+
+class Sharing(StrEnum):
+    """How structures of tasks hang together, or hidden states."""
+
+    joint = "joint"
+    none = "none"
+    identical = "identical"
+    pooled = "pooled"
+    nested = "nested"
+    shared = "shared"
+    single = "single"
+
+
+class Inference(StrEnum):
+    """How kin tasks are found."""
+
+    bhc = "bhc"
+    randomised_bhc = "randomised-bhc"
+    gibbs = "gibbs"
+    exact = "exact"
+    variational = "variational"
 
 
 class Kind(NamedTuple):
@@ -54,19 +80,21 @@ class Kind(NamedTuple):
 
 
 _LABELLED = frozenset({"label", "weight", "unlabelled"})
-_ALONE = _LABELLED | {"label_prior", "feature_prior", "temper", "evidence", "engine", "scheduler"}
+_ALONE = _LABELLED | {"label_prior", "feature_prior", "temper", "evidence", "engine", "scheduler", "bins"}
 _SAMPLED = _ALONE | {"numeric", "checkpoint"}
-_NETWORKS = frozenset(field.name for field in fields(NetworkOptions))
+_NETWORKS = frozenset(field.name for field in fields(NetworkOptions)) | {"sharing", "bins"}
+_SEQUENCES = frozenset(field.name for field in fields(SequenceOptions)) | {"sharing", "inference", "checkpoint"}
 
 MODELS: dict[Model, Kind] = {
     Model.clustered: Kind("ClusteredNB", "naive_bayes", _SAMPLED | {"inference", "concentration"}),
     Model.no_sharing: Kind("NoSharingNB", "naive_bayes", _ALONE | {"numeric"}),
     Model.complete_sharing: Kind("CompleteSharingNB", "naive_bayes", _ALONE | {"numeric", "share_labels"}),
     Model.prototype: Kind("PrototypeNB", "naive_bayes", _SAMPLED),
-    Model.averaged: Kind("AveragedNB", "naive_bayes", _LABELLED | {"numeric"}),
+    Model.averaged: Kind("AveragedNB", "naive_bayes", _LABELLED | {"numeric", "bins"}),
     Model.transfer: Kind("TransferClassifier", "transfer", _LABELLED),
     Model.transfer_regressor: Kind("TransferRegressor", "transfer", _LABELLED - {"unlabelled"}),
     Model.bayesnets: Kind("BayesNets", "networks", _NETWORKS),
+    Model.ihmm: Kind("NestedIHMM", "sequences", _SEQUENCES),
 }
 
 
@@ -80,9 +108,33 @@ class RunOptions:
         typer.Option(
             help="Share among kin tasks, among none, among all, or with a prototype; or average these four by how well "
             "each predicts rows held out; or average all kinds of models, linear ones and trees too (transfer; for "
-            "numbers transfer-regressor); or learn a Bayesian network for each task."
+            "numbers transfer-regressor); or learn a Bayesian network for each task; or, from sequences, hidden Markov "
+            "models (ihmm)."
         ),
     ] = Model.clustered
+    sharing: Annotated[
+        Sharing | None,
+        typer.Option(
+            help="Bayes nets: structures that differ no more than the data ask for (joint, the default), each task for "
+            "itself (none), one structure for all (identical), or all rows as one table (pooled). Hidden Markov "
+            "models: kin share states (nested, the default), all tasks (shared), or none (single)."
+        ),
+    ] = None
+    inference: Annotated[
+        Inference | None,
+        typer.Option(
+            help="How to find kin: by a tree of merges (bhc, the default of naive Bayes), by sampling (gibbs, the "
+            "default of hidden Markov models; learns from rows without a label too), by all partitions (exact; up to "
+            "10 tasks), or, for very many tasks, by a tree built from random parts (randomised-bhc) or variationally."
+        ),
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep in this folder how far sampling got; a run that was killed goes on there when started again.",
+        ),
+    ] = None
     bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of all that is random.", min=0)] = 0
     jobs: Annotated[
@@ -99,7 +151,13 @@ class Learnt(NamedTuple):
     facts: list[tuple[str, str]]
 
 
-@with_options(table=TableOptions, run=RunOptions, naive_bayes=NaiveBayesOptions, networks=NetworkOptions)
+@with_options(
+    table=TableOptions,
+    run=RunOptions,
+    naive_bayes=NaiveBayesOptions,
+    networks=NetworkOptions,
+    sequences=SequenceOptions,
+)
 def fit(table: TableOptions, run: RunOptions, **families: Any) -> None:
     """Learn from a table with rows of many tasks, and save the model.
 
@@ -112,7 +170,7 @@ def fit(table: TableOptions, run: RunOptions, **families: Any) -> None:
 
     from kinfolk.posterior import save
 
-    _refuse_options_of_others(run.model, [table, *families.values()])
+    _refuse_options_of_others(run.model, [table, run, *families.values()])
     check_target(run.output)
     kind = MODELS[run.model]
     family = import_module(f"kinfolk.cli.fit_{kind.family}")

@@ -27,7 +27,7 @@ Build = Callable[..., Any]
 LARGE_ROWS = 1_000_000
 LARGE_BYTES = 100 << 20
 
-_AS_GIVEN = ("inference", "numeric", "share_labels", "checkpoint")
+_AS_GIVEN = ("numeric", "share_labels")
 _NUMBERS = ("concentration", "label_prior", "feature_prior", "temper")
 
 
@@ -38,16 +38,6 @@ class Numeric(StrEnum):
     gaussian = "gaussian"
     poisson = "count"
     auto = "auto"
-
-
-class Inference(StrEnum):
-    """How kin tasks are found."""
-
-    bhc = "bhc"
-    randomised_bhc = "randomised-bhc"
-    gibbs = "gibbs"
-    exact = "exact"
-    variational = "variational"
 
 
 class Engine(StrEnum):
@@ -64,14 +54,6 @@ class NaiveBayesOptions:
 
     PANEL: ClassVar[str] = "Options of naive Bayes models"
 
-    inference: Annotated[
-        Inference | None,
-        typer.Option(
-            help="How to find kin: by a tree of merges (bhc, the default), by sampling (gibbs; learns from rows "
-            "without a label too), by all partitions (exact; up to 10 tasks), or, for very many tasks, by a tree built "
-            "from random parts (randomised-bhc) or variationally."
-        ),
-    ] = None
     weight: Annotated[
         str | None, typer.Option(metavar="COL", help="Column of weights: a row of weight 2 counts as two rows.")
     ] = None
@@ -113,13 +95,6 @@ class NaiveBayesOptions:
             help="With complete sharing: whether label rates are shared too.  [default: share-labels]",
         ),
     ] = None
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Keep in this folder how far sampling got; a run that was killed goes on there when started again.",
-        ),
-    ] = None
     engine: Annotated[
         Engine,
         typer.Option(
@@ -145,8 +120,9 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOp
     from kinfolk.cli.fit import Learnt
 
     if table.label is None:
-        raise ValueError("--label is needed, the column to be predicted: only --model bayesnets goes without")
+        raise ValueError("--label is needed, the column to be predicted: only --model bayesnets and ihmm go without")
     given: dict[str, Any] = {option: getattr(options, option) for option in _AS_GIVEN}
+    given |= {"inference": run.inference, "checkpoint": run.checkpoint}
     given |= {option: _number_or_learn(option, getattr(options, option)) for option in _NUMBERS}
     build = partial(
         getattr(kinfolk, name),
@@ -255,7 +231,7 @@ def _fit_counts(build: Build, table: TableOptions, bins: int, label: str, option
     if (
         options.engine == Engine.local
         and counts.n_unlabelled
-        and getattr(estimator, "inference", "gibbs") in (Inference.gibbs, Inference.exact)
+        and getattr(estimator, "inference", "gibbs") in ("gibbs", "exact")
     ):
         return None
     return _Fit(estimator.fit_statistics(counts), counts.n_rows, counts.n_unlabelled)

@@ -18,18 +18,10 @@ if TYPE_CHECKING:
     from kinfolk.cli.fit import Learnt, RunOptions
 
 EXPERT_FACTOR = 0.5
+_SHARING = ("joint", "none", "identical", "pooled")
 _KNOWN = "What is known of Bayes nets beforehand"
 _PENALTIES = ("learn", "validate")
 _STRUCTURE_PRIORS = ("sparse", "learn", "uniform")
-
-
-class Sharing(StrEnum):
-    """How structures of tasks hang together."""
-
-    joint = "joint"
-    none = "none"
-    identical = "identical"
-    pooled = "pooled"
 
 
 class Prior(StrEnum):
@@ -76,13 +68,6 @@ class NetworkOptions:
 
     PANEL: ClassVar[str] = "Options of Bayes nets"
 
-    sharing: Annotated[
-        Sharing | None,
-        typer.Option(
-            help="Structures that differ no more than the data ask for, each task for itself, one structure "
-            "for all, or all rows as one table.  [default: joint]"
-        ),
-    ] = None
     prior: Annotated[
         Prior | None,
         typer.Option(help="Differences from what tasks have in common, or between pairs.  [default: edit]"),
@@ -174,11 +159,16 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptio
     if former is not None and options.gaps is None:
         warnings.warn(f"--missing {former} is now written --gaps {former}: --missing names values", stacklevel=2)
         options = replace(options, gaps=Gaps(former))
+    if run.sharing is not None and run.sharing not in _SHARING:
+        raise ValueError(
+            f"--sharing {run.sharing} belongs to --model ihmm: --model {run.model} has {', '.join(_SHARING)}"
+        )
     graphs = _graphs(options)
     source, roles = open_training(table)
     frame = source.whole()
     estimator = getattr(kinfolk, name)(
         **_parameters(options, roles.features),
+        **({} if run.sharing is None else {"sharing": str(run.sharing)}),
         **graphs,
         bins=run.bins,
         task_column=table.task,

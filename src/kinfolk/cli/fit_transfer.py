@@ -23,7 +23,7 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOp
     from kinfolk.cli.fit_naive_bayes import mark_of, whole_labels
 
     if table.label is None:
-        raise ValueError("--label is needed, the column to be predicted: only --model bayesnets goes without")
+        raise ValueError("--label is needed, the column to be predicted: only --model bayesnets and ihmm go without")
     source, roles = open_training(table, table.label, options.weight)
     frame = source.whole()
     target = frame[table.label] if name == _OF_NUMBERS else whole_labels(frame[table.label])

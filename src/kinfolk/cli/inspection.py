@@ -33,10 +33,11 @@ def inspect(
     ] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a model found: who is kin, what tells labels apart; which arcs Bayes nets have.
+    """Show what a model found: who is kin, what tells labels apart; which arcs Bayes nets have; hidden states.
 
     Clusters hold tasks that are kin. A log ratio above zero means that a feature's value speaks for the one label, one
-    below zero that it speaks for the other. An arc of a Bayes net stands there with the tasks that have it.
+    below zero that it speaks for the other. An arc of a Bayes net stands there with the tasks that have it. A hidden
+    state stands there with what it shows; the percentage beside a number of states or clusters is its probability.
     """
     import kinfolk
     from kinfolk.cli.description import believed_most, describe
@@ -44,10 +45,12 @@ def inspect(
 
     estimator = kinfolk.load(model, estimator=True)
     if hasattr(estimator, "networks_"):
-        given = context.get_parameter_source("features")
-        if given is not None and given.name == "COMMANDLINE":  # be it with its default
-            raise ValueError(f"--features was given, but {model} holds Bayes nets, which have no labels to tell apart")
+        _refuse_features(context, model, "Bayes nets")
         typer.echo(_networks(estimator, task, as_json), nl=False)
+        return
+    if hasattr(estimator, "n_states_"):
+        _refuse_features(context, model, "hidden Markov models")
+        typer.echo(_sequences(estimator, task, as_json), nl=False)
         return
     if type(estimator).__name__ in TRANSFER:
         typer.echo(_transfer(estimator, task, as_json), nl=False)
@@ -67,6 +70,23 @@ def inspect(
         document = _one(estimator, member, about, named(task, estimator.tasks_.tolist(), "task"), features)
         text = _one_text
     typer.echo(json_text(document) if as_json else text(document), nl=False)
+
+
+def _refuse_features(context: typer.Context, model: Any, what: str) -> None:
+    given = context.get_parameter_source("features")
+    if given is not None and given.name == "COMMANDLINE":  # be it with its default
+        raise ValueError(f"--features was given, but {model} holds {what}, which have no labels to tell apart")
+
+
+def _sequences(estimator: Any, task: str | None, as_json: bool) -> str:
+    """Clusters and hidden states of all tasks, or of one."""
+    from kinfolk.cli.sequence_answers import all_text, inspect_all, inspect_one, one_text
+
+    if task is None:
+        about = inspect_all(estimator)
+        return json_text(about) if as_json else all_text(about)
+    document = inspect_one(estimator, named(task, estimator.tasks_.tolist(), "task"))
+    return json_text(document) if as_json else one_text(document, _LEAST_SIMILARITY)
 
 
 def _transfer(estimator: Any, task: str | None, as_json: bool) -> str:

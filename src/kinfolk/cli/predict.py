@@ -1,17 +1,20 @@
 """``kinfolk predict``: labels for the rows of a table, or how probable the rows are.
 
-A model of labels gives their probabilities, Bayes nets the log probability of the row as a whole. The table is read
-here, for ``kinfolk decide`` too, and checked where every table is that a model is asked about
+A model of labels gives their probabilities, Bayes nets the log probability of the row as a whole, hidden Markov models
+the state of every row, or what else is asked of sequences (``predict_sequences``). The table is read here, for
+``kinfolk decide`` too, and checked where every table is that a model is asked about
 (:mod:`kinfolk.tasks.answering`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kinfolk.cli.commands import with_options
 from kinfolk.cli.options import AskOptions
+from kinfolk.cli.predict_sequences import SequenceQuestions, of_sequences
 from kinfolk.cli.tables import check_table_target, open_table, series, shown, write_rows
 
 if TYPE_CHECKING:
@@ -25,21 +28,30 @@ EXAMPLE = """\b
 Example:
   kinfolk predict team.kin invitations.csv
   kinfolk predict team.kin invitations.parquet -o answers.parquet
-  cat invitations.csv | kinfolk predict team.kin - --json"""
+  cat invitations.csv | kinfolk predict team.kin - --json
+  kinfolk predict walks.kin walks.csv --what segments"""
 
 
-@with_options(asked=AskOptions)
-def predict(asked: AskOptions) -> None:
-    """Predict the label of every row of a table; with Bayes nets, tell how probable it is.
+@with_options(asked=AskOptions, sequences=SequenceQuestions)
+def predict(asked: AskOptions, sequences: SequenceQuestions) -> None:
+    """Predict the label of every row of a table; with Bayes nets, tell how probable it is; of sequences, hidden states.
 
     Gives a table with the task, the most probable label, and the probability of each label, in the order of the rows;
     of numbers, with their mean, standard deviation and the quantiles 0.05 and 0.95; with Bayes nets, with the task and
-    the natural log of the row's probability. Columns that the model does not know are left aside; its own must stand in
+    the natural log of the row's probability; with hidden Markov models, with the hidden state of every row, or with
+    what --what asks for. Columns that the model does not know are left aside; its own must stand in
     the order of the table that it was fitted to. A task never seen before is predicted as a new one, from what is known
     of all others.
     """
     check_table_target(asked.output, asked.as_json)
     predictor = asked.load()
+    if hasattr(predictor, "decode"):
+        write_rows(of_sequences(predictor, asked, sequences), {}, asked.output, asked.as_json, asked.no_escape)
+        return
+    for field in fields(sequences):
+        if getattr(sequences, field.name) is not None:
+            model = predictor.known.model
+            raise ValueError(f"--{field.name} belongs to hidden Markov models, and {asked.model} holds {model}")
     if hasattr(predictor, "networks_") and not has_labels(predictor):
         rows = read_rows(predictor, asked)
         columns = {"log_probability": predictor.score_samples(rows.table, **rows.told).tolist()}
@@ -103,8 +115,8 @@ def read_rows(predictor: Any, asked: AskOptions) -> Rows:
     features = {
         feature.name: feature for feature in (predictor._schema.columns if hasattr(predictor, "_schema") else ())
     }
-    text = {name for name, feature in features.items() if _is_text(feature.categories or ())}
-    if isinstance(column, str) and _is_text(predictor.tasks_.tolist()):
+    text = {name for name, feature in features.items() if is_text(feature.categories or ())}
+    if isinstance(column, str) and is_text(predictor.tasks_.tolist()):
         text.add(column)
     kept = dict.fromkeys(asked.keep or ())
     # What is only repeated stays as it is written.
@@ -126,7 +138,8 @@ def read_rows(predictor: Any, asked: AskOptions) -> Rows:
     return Rows(frame, {}, [*([frame[column].alias("task")] if column in frame.columns else []), *beside])
 
 
-def _is_text(values: Sequence[Any]) -> bool:
+def is_text(values: Sequence[Any]) -> bool:
+    """Whether there are values, and all of them are text."""
     return bool(values) and all(isinstance(value, str) for value in values)
 
 

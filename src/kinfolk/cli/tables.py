@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -83,7 +83,8 @@ class TableOptions(CsvOptions):
         str | None,
         typer.Option(
             metavar="COL",
-            help="Column to be predicted; empty where it is unknown. Only Bayes nets go without.",
+            help="Column to be predicted; empty where it is unknown. Only Bayes nets and hidden Markov models go "
+            "without.",
         ),
     ] = None
     feature: Annotated[
@@ -102,8 +103,13 @@ def open_table(path: Path, csv: CsvOptions, text: Collection[str] = ()) -> Scan:
     return scan(source, text, Csv(separator, csv.decimal, missing, not csv.no_escape))
 
 
-def open_training(table: TableOptions, label: str | None = None, weight: str | None = None) -> tuple[Scan, Roles]:
-    """A table to learn from, and which of its columns is what, features in the order in which they stand there."""
+def open_training(
+    table: TableOptions, label: str | None = None, weight: str | None = None, beside: Mapping[str, str] | None = None
+) -> tuple[Scan, Roles]:
+    """A table to learn from, and which of its columns is what, features in the order in which they stand there.
+
+    ``beside`` names columns by other uses, which a model takes together with the task and the features.
+    """
     from kinfolk.tasks.streaming.scanning import assign_roles
 
     if table.feature and table.drop:
@@ -111,9 +117,8 @@ def open_training(table: TableOptions, label: str | None = None, weight: str | N
     source = open_table(table.table, table)
     columns = list(source.schema)
     chosen = sorted(table.feature or (), key=lambda name: columns.index(name) if name in columns else -1)
-    roles = assign_roles(
-        columns, source.where, task=table.task, label=label, weight=weight, features=chosen or None, drop=table.drop
-    )
+    uses: dict[str, Any] = {"task": table.task, "label": label, "weight": weight, "beside": beside}
+    roles = assign_roles(columns, source.where, features=chosen or None, drop=table.drop, **uses)
     source.warn_of_text(roles.features)
     return source, roles
 
@@ -159,8 +164,8 @@ def series(name: str, values: list[Any]) -> pl.Series:
     """A column; of text where values differ in type, as labels 0 and 1 do from "ask"."""
     import polars as pl
 
-    if len({type(value) for value in values}) > 1:
-        values = [shown(value) for value in values]
+    if len({type(value) for value in values if value is not None}) > 1:
+        values = [None if value is None else shown(value) for value in values]
     return pl.Series(name, values)
 
 

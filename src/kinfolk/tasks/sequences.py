@@ -207,7 +207,7 @@ def _refuse_scattered(
     value = table.columns[table.position(column)].tolist()[row]
     raise ValueError(
         f"rows of {of} {value!r} do not follow each other (row {row}): sort the table by its column {column!r} first, "
-        "those of a sequence in their order, or name the column that tells it, order_column="
+        "those of a sequence in their order, or name the column that tells it (order_column=, or --order)"
     )
 
 

@@ -22,7 +22,7 @@ from kinfolk.sequences.answers.prediction import (
     most_probable_paths,
     state_probabilities,
 )
-from kinfolk.sequences.answers.segments import check_decoding, cut_into_segments
+from kinfolk.sequences.answers.segments import Decoded, check_decoding, cut_into_segments
 from kinfolk.sequences.answers.states import (
     NEAR,
     differing_states,
@@ -89,6 +89,10 @@ class SequencesPredictor(Predictor):
         self, X: Any, lengths: Any = None, *, task: Any = None, decoding: str = "viterbi"
     ) -> dict[str, list[Any]]:
         """Runs of steps in one hidden state, as columns of a table."""
+        return cut_into_segments(self.decode(X, lengths, task=task, decoding=decoding))
+
+    def decode(self, X: Any, lengths: Any = None, *, task: Any = None, decoding: str = "viterbi") -> Decoded:
+        """The hidden states of sequences with all that is told of them."""
         check_decoding(decoding)
         asked = receive_sequences(X, self.known, lengths=lengths, task=task)
         arranged = self._arrange(asked)
@@ -100,10 +104,22 @@ class SequencesPredictor(Predictor):
             states = _back(most_probable_paths(self.kept, sequences), steps)
         clusters = _back(clusters_in_best_draw(self.kept, sequences), arranged.origin)
         assert asked.lengths is not None
-        tasks = np.repeat(self.tasks_, len(clusters)) if asked.task is None else asked.task
-        given = None if asked.sequence is None else asked.sequence.tolist()
         names = names_of(self.kept, self.layout)
-        return cut_into_segments(states, probabilities, asked.lengths, clusters, tasks.tolist(), names, given)
+        return Decoded(states, probabilities, asked.lengths, clusters, *self._called(asked), names, asked.rows)
+
+    def sequences_of(self, X: Any, lengths: Any = None, *, task: Any = None) -> dict[str, list[Any]]:
+        """Which sequences a table has: their tasks, what they are called, and their lengths, as columns of a table."""
+        asked = receive_sequences(X, self.known, lengths=lengths, task=task)
+        assert asked.lengths is not None
+        tasks, called = self._called(asked)
+        return {"task": tasks, "sequence": called, "n_steps": asked.lengths.tolist()}
+
+    def _called(self, asked: Asked) -> tuple[list[Any], list[Any]]:
+        """The task of each sequence, and what it is called."""
+        assert asked.lengths is not None
+        n = len(asked.lengths)
+        tasks = np.repeat(self.tasks_, n) if asked.task is None else asked.task
+        return tasks.tolist(), list(range(n)) if asked.sequence is None else asked.sequence.tolist()
 
     def states(self) -> dict[str, list[Any]]:
         """The hidden states that tasks use, as columns of a table."""

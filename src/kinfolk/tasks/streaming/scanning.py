@@ -6,7 +6,7 @@ import io
 import os
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -310,6 +310,7 @@ def assign_roles(
     weight: str | None = None,
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
+    beside: Mapping[str, str] | None = None,
 ) -> Roles:
     """Give each column the use that was asked for; every column must be there, and have one use.
 
@@ -325,6 +326,8 @@ def assign_roles(
         Columns to learn from; all others by default, in the order of the table.
     drop : sequence of str, optional
         Columns to leave out.
+    beside : mapping, optional
+        Columns by other uses, which are learnt from with the task.
 
     Returns
     -------
@@ -335,7 +338,9 @@ def assign_roles(
     >>> assign_roles(["who", "sky", "wind", "ok"], "rows.csv", task="who", label="ok", drop=["wind"]).features
     ['sky']
     """
-    uses = [(use, name) for use, name in (("task", task), ("label", label), ("weight", weight)) if name is not None]
+    others = dict(beside or {})
+    named = {"task": task, "label": label, "weight": weight, **others}
+    uses = [(use, name) for use, name in named.items() if name is not None]
     taken = [name for _, name in uses]
     uses += [("feature", name) for name in features or ()]
     uses += [("one to leave out", name) for name in drop or ()]
@@ -349,9 +354,10 @@ def assign_roles(
     chosen = [name for name in columns if name not in first] if features is None else list(features)
     if not chosen:
         raise ValueError(f"{where} has no feature beside {', '.join(map(repr, taken))}: one is needed")
-    learnt = [name for name in columns if name == task or name in chosen]
-    in_order = [name for name in learnt if name != task] == chosen
-    return Roles(task, label, weight, chosen, learnt if in_order else [task, *chosen])
+    held = [task, *others.values()]
+    learnt = [name for name in columns if name in held or name in chosen]
+    in_order = [name for name in learnt if name not in held] == chosen
+    return Roles(task, label, weight, chosen, learnt if in_order else [*held, *chosen])
 
 
 def check_mark(unlabelled: Any, label: str, kind: pl.DataType) -> None:
