@@ -153,6 +153,19 @@ def test_a_name_has_the_columns_in_which_a_state_stands_out():
     assert names_of(first, only_tone) == {(0, 0): "x or y", (0, 1): "x or y (2)"}
 
 
+def test_states_of_booleans_and_of_autoregressions_are_called_by_what_they_do():
+    bits = np.tile(np.repeat([[1, 0], [0, 0]], 10, axis=0), (4, 1))
+    model = SharedIHMM(emission="bernoulli", **QUICK).fit(bits, [40, 40], task=["ann", "bob"])
+    shares = [[int(part.split()[-1].rstrip("%")) for part in name.split(",")] for name in model.states()["name"]]
+    assert {tuple(round(share / 100) for share in row) for row in shares} == {(1, 0), (0, 0)}
+    rng = np.random.default_rng(0)
+    up = np.cumsum(rng.normal(size=60) * 0.1) + np.linspace(0, 5, 60)
+    model = SharedIHMM(emission="ar", **{**QUICK, "n_states": 1}).fit(up, [60])
+    (name,) = model.states()["name"]
+    slope, _ = name.split(" of the last, ")
+    assert float(slope) == pytest.approx(np.polyfit(up[:-1], up[1:], 1)[0], abs=0.2)
+
+
 def test_marginal_decoding_takes_every_step_by_itself():
     # Of the paths 00, 10 and 11, the likeliest is 00; yet the first step is most probably in state 1.
     rows = np.array([[0.4, 0.6], [1.0, 0.0], [0.5, 0.5]])

@@ -44,8 +44,9 @@ class SequenceOptions:
         list[str] | None,
         typer.Option(
             metavar="KIND",
-            help="What states show: categorical, gaussian, gaussian-full or poisson, for all columns, or COL=KIND for "
-            "each; repeatable.  [default: text and whole numbers of few values are categories, other numbers Gaussian]",
+            help="What states show, for all columns, or COL=KIND for each: categorical, gaussian, gaussian-full, ar, "
+            "poisson, bernoulli; repeatable.  [default: text and whole numbers of few values are categories, other "
+            "numbers Gaussian]",
         ),
     ] = None
     states: Annotated[

@@ -111,47 +111,46 @@ def _names(emission: Emission, layout: Layout, parameters: Floats, weights: Floa
     weights = weights / weights.sum()
     said: list[list[tuple[float, str]]] = [[] for _ in parameters]
     n_columns = layout.n_columns
-    given = layout.channels, emission.means(parameters), emission.mean_squares(parameters)
-    for channel, means, squares in zip(*given, strict=True):
+    families = emission.channels
+    own_parameters = np.split(parameters, np.cumsum([family.n_parameters for family in families])[:-1], axis=-1)
+    for channel, family, own in zip(layout.channels, families, own_parameters, strict=True):
+        (means,), (squares,) = family.means(own), family.mean_squares(own)
         for place, column in enumerate(channel.columns):
             called = f"column {column}" if layout.names is None else layout.names[column]
             title = "" if n_columns == 1 else f"{called}: "
             if channel.symbols is not None:
-                told = _symbols_told(means, weights, channel.symbols)
+                surprises, texts = _symbols_told(means, weights, channel.symbols)
             else:
                 assert squares is not None
-                told = _numbers_told(means[:, place], squares[:, place], weights)
-            for own, (surprise, text) in zip(said, told, strict=True):
-                own.append((surprise, title + text))
+                surprises = _how_far_out(means[:, place], squares[:, place], weights)
+                texts = family.told(own, place)
+            for of_state, surprise, text in zip(said, surprises, texts, strict=True):
+                of_state.append((surprise, title + text))
     # The columns that tell most, in the order of the table.
     names = []
-    for own in said:
-        most = sorted(range(len(own)), key=lambda at: -own[at][0])[:_MOST_COLUMNS]
-        names.append(", ".join(own[at][1] for at in sorted(most)))
+    for of_state in said:
+        most = np.argsort([-surprise for surprise, _ in of_state], kind="stable")[:_MOST_COLUMNS]
+        names.append(", ".join(of_state[at][1] for at in sorted(most)))
     return names
 
 
-def _symbols_told(shares: Floats, weights: Floats, symbols: Sequence[Any]) -> list[tuple[float, str]]:
+def _symbols_told(shares: Floats, weights: Floats, symbols: Sequence[Any]) -> tuple[list[float], list[str]]:
     """Of each state, the divergence of its symbols from those of all states, and the likeliest symbols."""
     together = np.maximum(weights @ shares, np.finfo(float).tiny)
-    told = []
+    surprises, told = [], []
     for own in shares:
-        surprise = float((own * np.log(np.maximum(own, np.finfo(float).tiny) / together)).sum())
+        surprises.append(float((own * np.log(np.maximum(own, np.finfo(float).tiny) / together)).sum()))
         order = np.argsort(-own, kind="stable")
         n = min(int(np.searchsorted(own[order].cumsum(), _TOLD)) + 1, _MOST_SYMBOLS, len(symbols))
-        told.append((surprise, " or ".join(str(symbols[code]) for code in order[:n])))
-    return told
+        told.append(" or ".join(str(symbols[code]) for code in order[:n]))
+    return surprises, told
 
 
-def _numbers_told(means: Floats, squares: Floats, weights: Floats) -> list[tuple[float, str]]:
-    """Of each state, how far its mean is from that of all states in their units, and its mean and deviation."""
+def _how_far_out(means: Floats, squares: Floats, weights: Floats) -> list[float]:
+    """How far the mean of each state is from that of all of them together, in the units of these, squared."""
     centre = float(weights @ means)
     spread = max(float(weights @ squares) - centre**2, np.finfo(float).tiny)
-    deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
-    return [
-        ((mean - centre) ** 2 / spread, f"{mean:.3g} ± {deviation:.2g}")
-        for mean, deviation in zip(means.tolist(), deviations.tolist(), strict=True)
-    ]
+    return ((means - centre) ** 2 / spread).tolist()  # type: ignore[no-any-return]
 
 
 def _told_apart(names: list[str], cluster: Sequence[int]) -> list[str]:
@@ -191,8 +190,8 @@ def state_table(states: States) -> Columns:
     for place in range(len(states.name)):
         users = states.used[:, place]
         share.append(float(states.shares[users, place].mean()))
-        leaving = 1.0 - states.stays[users, place]
-        stay.append(float((1.0 / np.maximum(leaving, np.finfo(float).eps)).mean()))
+        # Of a stay of at most so many steps, the k-th takes place with probability p^(k − 1).
+        stay.append(float((states.stays[users, place, None] ** np.arange(_HORIZON)).sum(axis=1).mean()))
     return {
         "cluster": states.cluster.tolist(),
         "state": states.state.tolist(),

@@ -29,8 +29,8 @@ class StateAnswers:
         frame
             A row for each: ``cluster`` and ``state``; ``name``, made of what it emits: its likeliest symbols, or means
             and standard deviations, of the columns in which it differs most from the others; ``share``, the expected
-            share of steps that tasks which use it are there; ``duration``, the expected number of steps that they
-            stay; ``n_tasks``, how many tasks use it.
+            share of the first 100 steps that tasks which use it are there; ``duration``, the expected number of steps
+            that they stay, up to 100; ``n_tasks``, how many tasks use it.
 
         See Also
         --------

@@ -363,6 +363,12 @@ class Autoregressive(ExponentialFamily):
         (mean,) = self.means(parameters)
         return (mean**2 + np.diagonal(self.regression(parameters).covariance, axis1=-2, axis2=-1),)
 
+    def told(self, parameters: Floats, place: int) -> list[str]:
+        """Beside mean and deviation, how much of its own step before a column goes on with."""
+        slopes = self.regression(parameters).slope[:, place, place].tolist()
+        plain = super().told(parameters, place)
+        return [f"{slope:.2g} of the last, {text}" for slope, text in zip(slopes, plain, strict=True)]
+
     def regression(self, parameters: Floats) -> _Regression:
         """Constant (…, width), slope (…, p · width, width) and covariance (…, width, width) in the data's units."""
         coefficients, root = self._unpacked(parameters)

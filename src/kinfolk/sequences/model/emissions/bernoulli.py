@@ -143,6 +143,10 @@ class Bernoulli(ExponentialFamily):
         """How probable 1 is."""
         return (np.exp(parameters[..., : self.width]),)
 
+    def told(self, parameters: Floats, place: int) -> list[str]:
+        """How often a column is one."""
+        return [f"{mean:.0%}" for mean in self.means(parameters)[0][:, place].tolist()]
+
     def mean_squares(self, parameters: Floats) -> tuple[Floats, ...]:
         """The same, because 0 and 1 are their own squares."""
         return self.means(parameters)

@@ -255,6 +255,13 @@ class Family(Emission):
     def from_plain(cls, about: Mapping[str, Any], width: int, asked: Asked, strength: float) -> Self:
         """The family of so many columns that `plain` gave; an error where it cannot be."""
 
+    def told(self, parameters: Floats, place: int) -> list[str]:
+        """What states with parameters (n_states, P) show in one of its columns of numbers, in a few signs each."""
+        mean, square = self.means(parameters)[0][:, place], self.mean_squares(parameters)[0]
+        assert square is not None
+        deviation = np.sqrt(np.maximum(square[:, place] - mean**2, 0.0))
+        return [f"{m:.3g} ± {d:.2g}" for m, d in zip(mean.tolist(), deviation.tolist(), strict=True)]
+
     @property
     def channels(self) -> tuple[Family, ...]:
         """Itself alone."""
