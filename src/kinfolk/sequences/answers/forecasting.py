@@ -204,19 +204,27 @@ def _paths(
     past: Past,
     rng: np.random.Generator,
 ) -> list[tuple[NDArray[Any], ...]]:
-    """Draw futures of each sequence: a way for the task to be, then states, then what they show."""
+    """Draw futures of each sequence: a way for the task to be, then states, then what they show; all at once."""
     drawn = []
     for sequence in range(weights.shape[1]):
         chosen = rng.choice(len(ways), size=n_paths, p=weights[:, sequence])
-        own = tuple(None if steps is None else steps[sequence] for steps in past)
-        futures = []
-        for which in chosen.tolist():
-            way = ways[which]
-            here = _pick(way.states[sequence], rng)
-            states = draw_path(way.transitions, n_steps, rng, after=here)
-            futures.append(emission.draw_observations(way.parameters, states, rng, own))
-        drawn.append(tuple(np.concatenate(parts) for parts in zip(*futures, strict=True)))
+        used, of_path = np.unique(chosen, return_inverse=True)
+        reached = np.cumsum([ways[which].transitions for which in used.tolist()], axis=2)
+        here = np.cumsum([ways[which].states[sequence] for which in used.tolist()], axis=1)[of_path]
+        last, states = _picks(here, rng), np.empty((n_paths, n_steps), dtype=np.int64)
+        for step in range(n_steps):
+            last = states[:, step] = _picks(reached[of_path, last + 1], rng)
+        # Of all ways side by side, each has the states of its own.
+        parameters = np.concatenate([ways[which].parameters for which in used.tolist()])
+        states += of_path[:, None] * reached.shape[2]
+        own = tuple(None if steps is None else np.repeat(steps[[sequence]], n_paths, axis=0) for steps in past)
+        drawn.append(emission.draw_observations(parameters, states, rng, own))
     return drawn
+
+
+def _picks(reached: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A place by each row of cumulated probabilities."""
+    return np.asarray((rng.random((len(reached), 1)) * reached[:, -1:] >= reached).sum(axis=1))
 
 
 def draw_path(

@@ -22,8 +22,8 @@ from kinfolk.sequences.model.emissions.emission import Emission
 
 # A task's share of steps in a state is that of the first so many steps of its sequences.
 _HORIZON = 100
-# Draws from each state that distances are estimated from.
-_SIMULATED = 1000
+# Draws from each state that distances are estimated from: so many stays of so many steps, for states with a memory.
+_SIMULATED = (50, 20)
 # A name tells the symbols that make up so much of what a state shows, and so many of them and of columns at most.
 _TOLD, _MOST_SYMBOLS, _MOST_COLUMNS = 0.8, 3, 3
 # States are taken to be alike up to this distance, that of normal distributions 1.1 standard deviations apart.
@@ -173,7 +173,7 @@ def state_distances(parameters: Floats, emission: Emission, seed: int = 0) -> Fl
 
     def simulate(i: int) -> tuple[Floats, Floats]:
         """Log densities of draws from state i, in it and in all states."""
-        states, rng = np.full(_SIMULATED, i, dtype=np.int64), np.random.default_rng([seed, i])
+        states, rng = np.full(_SIMULATED, i), np.random.default_rng([seed, i])
         rows, row = emission.log_densities(parameters, emission.draw_observations(parameters, states, rng))
         return rows[row, i], rows[row]
 
