@@ -238,3 +238,18 @@ def test_the_number_of_clusters_has_a_posterior():
     counted = [len(set(drawn)) for drawn in partitions.tolist()]
     np.testing.assert_allclose(model.n_clusters_, np.bincount(counted) / len(counted))
     assert SingleIHMM(**QUICK).fit(X, lengths, task=task).n_clusters_.tolist() == [0, 0, 0, 0, 1]
+
+
+def test_chains_count_by_their_weights_in_who_is_kin_and_in_how_many_clusters_there_are():
+    X, lengths, task = toy_sequences()
+    model = NestedIHMM(**QUICK).fit(X, lengths, task=task)
+    traces = model.posterior_.traces
+    together, apart = np.zeros((1, 6, 4), dtype=np.int32), np.tile(np.arange(4, dtype=np.int32), (1, 6, 1))
+    model.posterior_ = model.posterior_._replace(
+        traces=traces._replace(partitions=np.concatenate([together, apart])), chain_weights=np.array([0.9, 0.1])
+    )
+    np.testing.assert_allclose(model.n_clusters_, [0, 0.9, 0, 0, 0.1])
+    np.testing.assert_allclose(model.similarity_, 0.9 + 0.1 * np.eye(4))
+    assert model.partition_.tolist() == [0, 0, 0, 0]
+    model.posterior_ = model.posterior_._replace(chain_weights=np.array([0.1, 0.9]))
+    assert model.partition_.tolist() == [0, 1, 2, 3]

@@ -50,6 +50,8 @@ def number_of(
         if task is not None and task not in model.tasks_.tolist():
             raise ValueError(f"task {task!r} was not in the training data")
         share = table.mean(axis=0) if task is None else table[model.tasks_.tolist().index(task)]
+    elif what == "clusters" and hasattr(model, "n_clusters_"):
+        share = np.asarray(model.n_clusters_)
     elif what == "clusters":
         drawn = partitions_of(model)
         numbers = (drawn.max(axis=-1) + 1).ravel()

@@ -93,7 +93,8 @@ class Answers(StateAnswers):
         """Posterior probability (n_clusters + 1,) that tasks fall into 0, 1, … clusters."""
         check_is_fitted(self)
         numbers = self.posterior_.traces.partitions.max(axis=-1).ravel() + 1
-        return np.bincount(numbers) / len(numbers)
+        times = np.bincount(numbers, self.posterior_.trace_weights)
+        return np.asarray(times / times.sum())
 
     @property
     def log_joint_(self) -> Floats:
