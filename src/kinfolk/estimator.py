@@ -75,7 +75,8 @@ class TaskRouting:
             Where to write it.
         data : table, optional
             Rows on which the model is compared with models that do not share. They may be those that it was fitted to:
-            copies of it learn without the rows that they are asked about.
+            copies of it learn without the rows that they are asked about. Of sequences, a table with the columns of
+            the fit, a list of sequences with ``task``, or a tuple of table, lengths and tasks.
         y, task : array-like or str, optional
             What is to be predicted, and each row's task: arrays, or names of columns of ``data``.
         ignore : sequence of str, default=()

@@ -69,7 +69,7 @@ def of_sequences(predictor: Any, asked: AskOptions, questions: SequenceQuestions
 
     what = questions.what or What.states
     _refuse_questions(what, asked, questions)
-    rows = _read(predictor, asked)
+    rows = read_sequences(predictor, asked)
     decoding = str(questions.decoding or Decoding.viterbi)
     if what == What.states:
         return as_table(rows, steps_table(predictor, rows.table, decoding))
@@ -92,7 +92,7 @@ def _refuse_questions(what: What, asked: AskOptions, questions: SequenceQuestion
             raise ValueError(f"--{name} belongs to --what forecast, and --what is {what}")
 
 
-def _read(predictor: Any, asked: AskOptions) -> Rows:
+def read_sequences(predictor: Any, asked: AskOptions) -> Rows:
     """Read a table of sequences, with the columns that the model was fitted to, and text where it knew text."""
     from kinfolk.cli.predict import Rows, is_text
     from kinfolk.tasks.table import no_such_column

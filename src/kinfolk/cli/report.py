@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kinfolk.cli.commands import with_options
-from kinfolk.cli.options import AsJson, Seed
+from kinfolk.cli.options import AsJson, AskOptions, Seed
 from kinfolk.cli.tables import CsvOptions, json_text, open_table
 from kinfolk.files import check_target
 
@@ -39,7 +39,8 @@ class ReportOptions(CsvOptions):
         ),
     ] = None
     label: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of TABLE that the model predicts; Bayes nets have none.")
+        str | None,
+        typer.Option(metavar="COL", help="Column of TABLE that the model predicts, if it has labels."),
     ] = None
     task: Annotated[
         str | None,
@@ -77,7 +78,10 @@ def report(how: ReportOptions) -> None:
         raise ValueError("the same model was named twice: there is nothing to compare")
     estimators = {path: kinfolk.load(path, estimator=True) for path in how.models}
     first = next(iter(estimators.values()))
-    if how.data is not None and how.label is None and not hasattr(first, "networks_"):
+    without_labels = hasattr(first, "networks_") or hasattr(first, "n_states_")
+    if how.label is not None and hasattr(first, "n_states_"):
+        raise ValueError(f"--label was given, but {how.models[0]} holds hidden Markov models, which predict no label")
+    if how.data is not None and how.label is None and not without_labels:
         raise ValueError("--label is needed with --data, the column that the model predicts")
     rows = _rows(how, first)
     shared: dict[str, Any] = {**rows, "ignore": how.ignore or (), "n_folds": how.folds, "random_state": how.seed}
@@ -101,6 +105,12 @@ def _rows(how: ReportOptions, model: Any) -> dict[str, Any]:
     """The table and which of its columns is what, with text where the model was fitted to text."""
     if how.data is None:
         return {}
+    if hasattr(model, "n_states_"):
+        from kinfolk.cli.predict_sequences import read_sequences
+
+        csv = {field.name: getattr(how, field.name) for field in fields(CsvOptions)}
+        asked = AskOptions(model=how.models[0], table=how.data, task=how.task, **csv)
+        return {"data": read_sequences(model._predictor(), asked).table}
     from kinfolk.reporting.findings import findings_of
 
     column = how.task or getattr(model, "task_column", None)

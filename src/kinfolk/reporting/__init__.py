@@ -1,7 +1,8 @@
 """One self-contained HTML page about a fitted model, and numbered checks in plain words.
 
 findings     what a fitted model holds, as one value; ``naive_bayes`` and its neighbours read one family each
-held_out     rows that are given: models compared on them, losses of tasks, calibration
+held_out     rows that are given: models compared on them, losses of tasks, calibration; ``held_out_networks`` and
+             ``held_out_sequences`` where there is no label
 numbered_checks  the numbered checks
 account      all of it together, for JSON too
 page         the page, with ``summary`` (its first screen), ``families`` (sections of one family of models), ``layout``

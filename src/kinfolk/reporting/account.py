@@ -11,16 +11,21 @@ from typing import Any
 import numpy as np
 
 from kinfolk.parameters import check_whole
+from kinfolk.reporting import held_out_sequences
 from kinfolk.reporting.findings import SOURCES, Findings, findings_of
 from kinfolk.reporting.held_out import PLAIN, Calibration, Given, HeldOut, calibrate, hold_out, receive
 from kinfolk.reporting.held_out_networks import hold_out_networks
 from kinfolk.reporting.numbered_checks import Alert, Seen, look
+from kinfolk.sequences.answers.segments import Decoded, cut_into_segments
 from kinfolk.transfer.comparison import judge, mean_and_error
 
 
 @dataclass(frozen=True)
 class Account:
-    """A model, what rows say of it if any were given, what checks found, and how to make it again."""
+    """A model, what rows say of it if any were given, what checks found, and how to make it again.
+
+    ``sequences`` are the hidden states of the sequences that were given, of a model of such.
+    """
 
     findings: Findings
     given: Given | None
@@ -29,6 +34,7 @@ class Account:
     alerts: list[Alert]
     examples: bool = True
     again: Mapping[str, str] = field(default_factory=dict)
+    sequences: Decoded | None = None
 
     @property
     def verdict(self) -> tuple[bool | None, str]:
@@ -57,7 +63,8 @@ def account_for(
     ----------
     estimator : fitted estimator
     data, y, task : optional
-        Rows, what is to be predicted and tasks: a table, and arrays or names of its columns.
+        Rows, what is to be predicted and tasks: a table, and arrays or names of its columns; of sequences a table with
+        the columns of the fit, a list, or a tuple of table, lengths and tasks.
     ignore : sequence of str
         Checks to leave out.
     examples : bool
@@ -75,20 +82,20 @@ def account_for(
     """
     check_whole("n_folds", n_folds, 2)
     findings = findings_of(estimator)
-    given = held_out = calibration = None
+    given = held_out = calibration = sequences = None
     if data is not None:
         if findings.family == "sequences":
-            raise ValueError(
-                f"{findings.model} is not compared on rows yet: leave the data out, and the page shows what the model "
-                "holds"
-            )
-        given = receive(findings, data, y, task)
-        compare = hold_out_networks if findings.family == "networks" else hold_out
-        held_out = compare(findings, given, n_folds, seed)
+            whole = held_out_sequences.receive(findings, data, y, task)
+            given, sequences = whole.rows, whole.decoded
+            held_out = held_out_sequences.hold_out_sequences(findings, whole, n_folds, seed)
+        else:
+            given = receive(findings, data, y, task)
+            compare = hold_out_networks if findings.family == "networks" else hold_out
+            held_out = compare(findings, given, n_folds, seed)
         calibration = calibrate(held_out, given)
     alerts = look(Seen(findings, given, held_out, calibration), ignore)
     facts = {**(again or {}), **_made_of(estimator, given, seed, n_folds)}
-    return Account(findings, given, held_out, calibration, alerts, examples, facts)
+    return Account(findings, given, held_out, calibration, alerts, examples, facts, sequences)
 
 
 def _made_of(estimator: Any, given: Given | None, seed: int, n_folds: int) -> dict[str, str]:
@@ -170,6 +177,7 @@ def document(account: Account) -> dict[str, Any]:
         "calibration": None if account.calibration is None else account.calibration._asdict(),
         "checks": [alert._asdict() for alert in account.alerts],
         "details": findings.details,
+        "segments": None if account.sequences is None else cut_into_segments(account.sequences),
         "made_again_with": dict(account.again),
     }
     plain: dict[str, Any] = json.loads(json.dumps(_plain(about)))

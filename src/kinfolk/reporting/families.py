@@ -1,4 +1,4 @@
-"""Sections of a page that only one family of models has: sources, arcs, states."""
+"""Sections of a page that only one family of models has: sources, arcs; states are in ``sequence_sections``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kinfolk.reporting import drawing
+from kinfolk.reporting import drawing, sequence_sections
 from kinfolk.reporting.account import Account
 from kinfolk.reporting.layout import Section, number, some, sortable, with_error
 from kinfolk.reporting.markup import element, joined
@@ -23,7 +23,7 @@ def sections(account: Account) -> list[Section]:
         return [_sources(account)]
     if family == "networks":
         return [_arcs(account), _networks(account)]
-    return [_states(account)] if family == "sequences" else []
+    return sequence_sections.sections(account) if family == "sequences" else []
 
 
 def _sources(account: Account) -> Section:
@@ -102,28 +102,3 @@ def _networks(account: Account) -> Section:
             cells += [loss, gain]
     table = sortable("network-table", heads, rows[:_MOST_ARCS], ids=ids)
     return Section("networks", "Networks", table)
-
-
-def _states(account: Account) -> Section:
-    """How many hidden states tasks have."""
-    findings = account.findings
-    of_all = findings.details["of_all"]
-    there = np.flatnonzero(of_all > 0.005)
-    title = "Posterior of the number of states, tasks averaged"
-    drawn = drawing.columns_of_counts([(str(k), float(of_all[k])) for k in there], title)
-    rows: list[list[Any]] = []
-    for place, task in enumerate(findings.tasks[:_MOST_ARCS]):
-        own = findings.details["n_states"][place]
-        likeliest = int(own.argmax())
-        mean = float(findings.details["mean_states"][place])
-        rows.append(
-            [
-                element("td", str(task), class_="name"),
-                number(likeliest, f"{likeliest}"),
-                number(float(own[likeliest]), f"{own[likeliest]:.0%}"),
-                number(mean, f"{mean:.2f}"),
-            ]
-        )
-    figure = element("figure", drawn, element("figcaption", f"{title}."))
-    heads = ["task", "likeliest number of states", "its probability", "mean"]
-    return Section("states", "Hidden states", joined(figure, sortable("state-table", heads, rows)))

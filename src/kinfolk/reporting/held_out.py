@@ -27,6 +27,8 @@ PLAIN = {
     "pooled": "all tasks pooled",
     "task-feature": "pooled, with an intercept for each task",
     "clustered": "kin share (ClusteredNB)",
+    "nested": "kin share their states (NestedIHMM)",
+    "shared": "all tasks share their states (SharedIHMM)",
     "joint": "structures learnt jointly",
     "logistic-alone": "every task alone (logistic regression)",
     "logistic-pooled": "all tasks pooled (logistic regression)",
@@ -141,14 +143,14 @@ def receive(findings: Findings, data: Any, y: Any, task: Any) -> Given:
     for what, values in (("labels", labels), ("tasks", tasks)):
         if values is not None and len(values) != table.n_rows:
             raise ValueError(f"the table has {table.n_rows} rows, but there are {len(values)} {what}")
-    return Given(columns, labels, tasks, _digest(columns, labels, tasks))
+    return Given(columns, labels, tasks, digest_of(columns, labels, tasks))
 
 
 def _has(table: Any, name: str | int) -> bool:
     return name in table.names if isinstance(name, str) and table.names is not None else isinstance(name, int)
 
 
-def _digest(columns: Mapping[str, NDArray[Any]], labels: NDArray[Any] | None, tasks: NDArray[Any]) -> str:
+def digest_of(columns: Mapping[str, NDArray[Any]], labels: NDArray[Any] | None, tasks: NDArray[Any]) -> str:
     """A hash of all values, column by column in the order of the table."""
     found = hashlib.sha256()
     parts = [*columns.items(), *([] if labels is None else [("y", labels)]), ("task", tasks)]

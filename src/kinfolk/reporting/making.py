@@ -89,7 +89,8 @@ def report(
         Where to write it.
     data : table, optional
         Rows to compare the model on with models that do not share; they may be those that it was fitted to, since
-        copies of it learn without the rows that they are asked about. A tuple of table, labels and tasks will do.
+        copies of it learn without the rows that they are asked about. A tuple of table, labels and tasks will do; of
+        sequences, a table with the columns of the fit, or a tuple of table, lengths and tasks.
     y, task : array-like or str, optional
         What is to be predicted, and each row's task: arrays, or names of columns of ``data``.
     ignore : sequence of str, default=()

@@ -233,7 +233,7 @@ CHECKS: dict[str, Check] = {
         "Sharing hurts a task",
         3,
         "The task is predicted worse than it would be from its own rows alone: its kin are not its kin.",
-        "Give it more rows, or a model of its own (NoSharingNB); AveragedNB weighs both ways.",
+        "Give it more rows, or a model of its own (NoSharingNB, SingleIHMM); AveragedNB weighs both ways.",
         _sharing_hurts,
     ),
     "KF002": Check(
@@ -297,7 +297,8 @@ CHECKS: dict[str, Check] = {
         "Whole numbers taken as categories",
         1,
         "Neighbouring quantities, such as ages or counts, teach each other nothing as categories.",
-        "If the column is a quantity, leave it out of categorical_features; it is then binned.",
+        "If the column is a quantity, leave it out of categorical_features; it is then binned. In sequences, say what "
+        'it is: emission="gaussian" or "poisson".',
         _quantities_as_categories,
     ),
     "KF011": Check(

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from kinfolk.reporting.findings import Findings, similarity_of
+from kinfolk.tasks.schema import Column, Schema
 
 
 def read(estimator: Any) -> Findings:
-    """Clusters of tasks, the posterior of every task's number of states, and what the chains drew."""
+    """Clusters of tasks, the posteriors of their number and of every task's number of states, and what states show."""
     n_states = np.asarray(estimator.n_states_)
     traces = estimator.posterior_.traces
     draws: dict[str, Any] = {}
@@ -18,19 +19,31 @@ def read(estimator: Any) -> Findings:
     if partitions.ndim == 3 and partitions.shape[1] > 1:
         draws = {"log joint": np.asarray(traces.log_joint), "number of clusters": partitions.max(axis=2) + 1}
     numbers = np.arange(n_states.shape[1])
+    predictor = estimator._predictor()
+    layout = predictor.layout
+    names = [f"column {place}" for place in range(layout.n_columns)] if layout.names is None else list(layout.names)
+    symbols = [
+        Column(names[channel.columns[0]], channel.symbols, None)
+        for channel in layout.channels
+        if channel.symbols is not None
+    ]
     return Findings(
         estimator,
         "sequences",
         estimator.tasks_.tolist(),
         None,
-        [f"column {place}" for place in range(estimator.n_features_in_)],
+        names,
         estimator.partition_,
         similarity_of(estimator),
+        schema=Schema(tuple(symbols)) if symbols else None,
         convergence=estimator.convergence_,
         draws=draws,
         details={
             "n_states": n_states,
             "mean_states": n_states @ numbers,
             "of_all": n_states.mean(axis=0),
+            "n_clusters": estimator.n_clusters_,
+            "states": predictor.states(),
+            "similar_states": predictor.similar_states(),
         },
     )

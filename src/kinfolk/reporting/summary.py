@@ -16,8 +16,6 @@ def did_sharing_help(account: Account) -> Html:
     held_out = account.held_out
     if held_out is None:
         said = "This page was made from the model alone, which holds no rows. With rows (--data TABLE, or data=) "
-        if account.findings.family == "sequences":
-            return element("p", "This is not answered for sequences yet: the page shows what was found.")
         return element(
             "p", said, "it compares the model with models that do not share: every task alone, and all tasks pooled."
         )
@@ -38,7 +36,7 @@ def did_sharing_help(account: Account) -> Html:
         element(
             "p",
             element("strong", word, class_=kind),
-            " On rows held out, ",
+            f" On {'sequences' if account.findings.family == 'sequences' else 'rows'} held out, ",
             model,
             "’s ",
             found.measure,
