@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from bench.fewshot import cells
+from bench.fewshot import cells, marks
 from bench.fewshot.measures import of_numbers, of_probabilities
 from bench.fewshot.models import Model
 from bench.fewshot.ranks import against, rank
@@ -81,6 +81,30 @@ def test_ranks_are_averaged_over_sets_with_nemenyis_critical_difference():
     assert gaps["peer"].to_list() == ["b", "b", "b"]
     assert gaps["difference"].to_list() == pytest.approx([-0.1, 0.1, -0.1])
     assert gaps["error"].to_list() == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)
+
+
+def test_models_are_ranked_on_splits_that_all_of_them_have():
+    rows = [
+        {"set": "s", "size": 8.0, "split": split, "model": m, "loss": 0.5 + split} for split in (0.0, 1.0) for m in "ab"
+    ]
+    rows += [{"set": "s", "size": 8.0, "split": 2.0, "model": "a", "loss": 0.0}]  # an easy split, which b lacks
+    table = pl.DataFrame(rows)
+    assert rank(table, "loss").ranks == pytest.approx({"a": 1.5, "b": 1.5})
+    assert against(table, "loss", "b", ["a"])["difference"].to_list() == pytest.approx([0.0])
+
+
+def test_intervals_may_be_given_by_their_ends():
+    ends = np.array([[0.0, 1.0], [0.0, 1.0]])
+    assert of_numbers(np.array([0.5, 2.0]), np.zeros(2), ends)["coverage"] == 0.5
+
+
+def test_a_split_by_labels_has_the_rare_one_in_its_rate_and_at_least_once():
+    task = np.repeat(["a", "b"], 100)
+    y = np.concatenate([np.arange(100) < 20, np.arange(100) < 1]).astype(float)
+    many = Rows(pl.DataFrame({"x": np.zeros(200)}), y, task)
+    train, test = marks.rows_of_tasks(10, ["a", "b"], stratified=True)(many, np.random.default_rng(0))
+    assert [y[train][task[train] == name].sum() for name in "ab"] == [2.0, 1.0]
+    assert sorted([*train, *test]) == list(range(200))
 
 
 def test_every_set_of_the_list_says_what_it_needs():

@@ -16,7 +16,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64)
 def main(arguments: list[str] | None = None) -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
-    from bench.fewshot import cells, page
+    from bench.fewshot import cells, marks, page
     from bench.fewshot.models import ours
     from bench.fewshot.peers import missing, peers
     from bench.fewshot.sets import Rows, listed, load
@@ -33,6 +33,9 @@ def main(arguments: list[str] | None = None) -> None:
     sets = {name: entry for name, entry in listed().items() if not asked.sets or name in asked.sets}
     chosen = {name: model for name, model in models.items() if not asked.models or name in asked.models}
     path = asked.out / "results.csv"
+    if asked.marks:
+        marks.run(asked.out / "marks.csv", asked.minutes, asked.splits, asked.models)
+        sets = {}
     done, loaded, start = cells.read_done(path), dict[str, Rows | None](), perf_counter()
     warnings.simplefilter("ignore")
     for cell in cells.in_order(sets, asked.sizes, asked.splits, chosen):
@@ -60,7 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
     if path.exists():
         where = RESULTS.parent.with_name("FEWSHOT.md") if asked.out == RESULTS else asked.out / "FEWSHOT.md"
-        page.write(page.read(path), list(ours()), where, asked.out / "ranks.png")
+        page.write(page.read(path), list(ours()), where, asked.out)
         print(where)
 
 
@@ -71,6 +74,7 @@ def _parser(sets: list[str]) -> argparse.ArgumentParser:
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES), help="rows a task to learn from")
     parser.add_argument("--models", nargs="+", help="by the names in the page")
     parser.add_argument("--splits", type=int, default=10, help="how many of each set and size")
+    parser.add_argument("--marks", action="store_true", help="protocols of earlier studies instead of cells")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of results.csv and splits")
     return parser
 

@@ -12,7 +12,8 @@ from bench.fewshot.encoding import Encoder
 from bench.fewshot.measures import Numbers
 from bench.fewshot.sets import Rows
 
-# What a fit leaves: from rows (whose targets it does not look at) to answers, and their spread where there is one.
+# What a fit leaves: from rows (whose targets it does not look at) to answers, and their spread where there is one:
+# standard deviations, or quantiles at 0.05 and 0.95.
 Answer = Callable[[Rows], tuple[Numbers, Numbers | None]]
 Fit = Callable[[Rows, int], Answer]
 
@@ -61,6 +62,9 @@ def _estimator(name: str, kind: str, encoded: bool, parameters: dict[str, Any]) 
         def answer(rows: Rows) -> tuple[Numbers, Numbers | None]:
             if kind == "classification":
                 return np.asarray(model.predict_proba(look(rows), task=rows.task))[:, 1], None
+            if hasattr(model, "predict_quantiles"):
+                ends = model.predict_quantiles(look(rows), [0.05, 0.95], task=rows.task)
+                return np.asarray(model.predict(look(rows), task=rows.task)), np.asarray(ends)
             mean, spread = model.predict(look(rows), task=rows.task, return_std=True)
             return np.asarray(mean), np.asarray(spread)
 

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
+from bench.fewshot import marks
 from bench.fewshot.cells import COLUMNS
 from bench.fewshot.measures import CLASSIFICATION, REGRESSION
 from bench.fewshot.ranks import Ranking, against, rank
@@ -27,8 +28,8 @@ def read(path: Path) -> pl.DataFrame:
     return pl.read_csv(path, schema=schema).with_columns(pl.col("error").fill_null(""))
 
 
-def write(results: pl.DataFrame, ours: Sequence[str], page: Path, picture: Path) -> None:
-    """Write the page and draw the picture."""
+def write(results: pl.DataFrame, ours: Sequence[str], page: Path, folder: Path) -> None:
+    """Write the page, and draw its picture in the folder of the results."""
     done = results.filter(pl.col("error") == "")
     lines = [
         "# Few rows a task",
@@ -58,6 +59,7 @@ def write(results: pl.DataFrame, ours: Sequence[str], page: Path, picture: Path)
     lines += _by_set(few, ours)
     lines += _gaps(few, ours)
     lines += _published(done, ours)
+    lines += marks.table(folder / "marks.csv")
     failed = results.filter(pl.col("error") != "")
     if len(failed):
         lines += [
@@ -68,7 +70,7 @@ def write(results: pl.DataFrame, ours: Sequence[str], page: Path, picture: Path)
         ]
     page.write_text("\n".join(lines), encoding="utf-8")
     if ranked:
-        draw(ranked, ours).savefig(picture, dpi=110)
+        draw(ranked, ours).savefig(folder / "ranks.png", dpi=110)
 
 
 def draw(ranked: Sequence[tuple[str, Ranking]], ours: Sequence[str]) -> Figure:

@@ -24,7 +24,8 @@ def rank(results: pl.DataFrame, measure: str) -> Ranking | None:
     """Rank models by a measure, less being better, within each set and size, then average over sizes and over sets.
 
     Sizes of one set are not independent of each other, so that sets are what the critical difference counts. Models
-    that lack more than a tenth of the cells are left out, and cells that one of the others lacks.
+    that lack more than a tenth of the cells are left out, and so are splits that one of the others lacks, so that all
+    are compared on the same rows.
     """
     cells = results.filter(pl.col(measure).is_not_null()).group_by("set", "size", "model").agg(pl.col(measure).mean())
     if cells.is_empty():
@@ -32,8 +33,9 @@ def rank(results: pl.DataFrame, measure: str) -> Ranking | None:
     counts = cells.group_by("model").len().sort("model")
     most = int(counts["len"].max())  # type: ignore[arg-type]
     kept = counts.filter(pl.col("len") >= ENOUGH * most)["model"].to_list()
-    wide = cells.filter(pl.col("model").is_in(kept)).pivot("model", index=["set", "size"], values=measure).drop_nulls()
     models = sorted(kept)
+    splits = results.filter(pl.col("model").is_in(kept)).pivot("model", index=["set", "size", "split"], values=measure)
+    wide = splits.drop_nulls(models).group_by("set", "size", maintain_order=True).agg(pl.col(models).mean())
     if len(models) < 2 or wide.is_empty():
         return None
     ranks = np.apply_along_axis(rankdata, 1, wide.select(models).to_numpy())
@@ -53,8 +55,11 @@ def against(results: pl.DataFrame, measure: str, ours: str, peers: list[str]) ->
     known = results.filter(pl.col(measure).is_not_null())
     for (name,), of_set in known.group_by("set", maintain_order=True):
         wide = of_set.pivot("model", index=["size", "split"], values=measure)
+        if ours not in wide.columns:
+            continue
+        wide = wide.drop_nulls(ours)
         here = [peer for peer in peers if peer in wide.columns and wide[peer].null_count() == 0]
-        if ours not in wide.columns or wide[ours].null_count() or not here:
+        if not here:
             continue
         best = min(here, key=lambda peer: float(wide[peer].mean()))  # type: ignore[arg-type]
         gaps = wide.with_columns(gap=pl.col(ours) - pl.col(best)).group_by("split").agg(pl.col("gap").mean())["gap"]

@@ -10,7 +10,9 @@ import kinfolk
 from kinfolk import HierarchicalRegressor, LICARegressor, TransferRegressor
 from kinfolk.tasks.design import learn_design
 from kinfolk.tasks.table import read_table
-from kinfolk.transfer.scales import WIDTHS, Mixture, learn_scales
+from kinfolk.transfer.held_out import HeldOutNumbers
+from kinfolk.transfer.scales import WIDTHS, Mixture, learn_scales, mix
+from kinfolk.transfer.sizes import SizeWeights
 
 
 def any_table(seed, n_tasks=15, n_rows=20, noise=None):
@@ -102,6 +104,63 @@ def test_widths_are_learnt_from_errors_whatever_deviation_a_model_gave():
     found = Mixture(weight, np.zeros((1, len(WIDTHS))), 5.0 * WIDTHS[None])
     for level in (0.05, 0.5, 0.95):
         assert found.quantile(level)[0] == pytest.approx(student(4).ppf(level), abs=0.12)
+
+
+def two_halves(seed, n=4000):
+    """Targets that are sums of two things, and the mean and deviation of two models that each know one of them."""
+    rng = np.random.default_rng(seed)
+    parts = rng.normal(size=(n, 2))
+    return parts.sum(axis=1) + 0.3 * rng.normal(size=n), parts, np.full((n, 2), np.sqrt(1.09))
+
+
+def coverage(scales, believed, data, is_known):
+    target, mean, deviation = data
+    said = mix(believed, scales, mean, deviation, is_known)
+    low, high = (said.quantile(scales.level(level, is_known)) for level in (0.05, 0.95))
+    return (low < target) & (target < high)
+
+
+def test_an_average_of_models_that_are_each_as_wide_as_their_errors_is_made_as_narrow_as_its_own():
+    held_out, fresh = two_halves(0), two_halves(1)
+    target, mean, deviation = held_out
+    rows, half = np.ones(len(target)), np.full(mean.shape, 0.5)
+    alone = learn_scales(target, mean, deviation, rows, rows)
+    together = HeldOutNumbers(*held_out, rows, rows).pooled_scales(SizeWeights(np.ones(1), half[:1]))
+    assert coverage(alone, half, fresh, rows > 0).mean() > 0.93
+    assert coverage(together, half, fresh, rows > 0).mean() == pytest.approx(0.9, abs=0.012)
+    # It is more probable as well.
+    density = [
+        np.log(density_of(mix(half, scales, *fresh[1:], rows > 0), fresh[0])).mean() for scales in (alone, together)
+    ]
+    assert density[1] > density[0] + 0.01
+
+
+def density_of(said, target):
+    return (said.weight * norm.pdf(target[:, None], said.mean, said.deviation)).sum(axis=1)
+
+
+def test_new_tasks_have_widths_and_levels_of_their_own():
+    target, mean, deviation = two_halves(2)
+    new = np.arange(len(target)) % 2 == 0
+    target = np.where(new, mean.mean(axis=1) + 5.0 * (target - mean.mean(axis=1)), target)
+    rows, half = np.ones(len(target)), np.full((1, 2), 0.5)
+    scales = HeldOutNumbers(target, mean, deviation, rows, (~new).astype(float)).pooled_scales(
+        SizeWeights(rows[:1], half)
+    )
+    inside = coverage(scales, np.repeat(half, len(target), axis=0), (target, mean, deviation), ~new)
+    assert inside[new].mean() == pytest.approx(0.9, abs=0.01)
+    assert inside[~new].mean() == pytest.approx(0.9, abs=0.01)
+
+
+def test_quantiles_of_skewed_errors_leave_as_many_on_either_side():
+    rng = np.random.default_rng(5)
+    error, rows = rng.exponential(size=4000) - 1.0, np.ones(4000)
+    nothing = np.zeros((4000, 1)), np.ones((4000, 1))
+    scales = HeldOutNumbers(error, *nothing, rows, rows).pooled_scales(SizeWeights(np.ones(1), np.ones((1, 1))))
+    said = mix(np.ones((1, 1)), scales, np.zeros((1, 1)), np.ones((1, 1)), np.ones(1, dtype=bool))
+    for level in (0.05, 0.5, 0.95):
+        found = said.quantile(scales.level(level, np.ones(1, dtype=bool)))[0]
+        assert found == pytest.approx(-np.log1p(-level) - 1.0, abs=0.1)
 
 
 def test_quantiles_and_moments_of_a_mixture_are_those_of_its_gaussians():

@@ -21,7 +21,7 @@ from kinfolk.tasks.schema import encode
 from kinfolk.tasks.training import Labelled
 from kinfolk.transfer.members import Chosen
 from kinfolk.transfer.models import Member, codings_of
-from kinfolk.transfer.scales import Scales, learn_scales, no_scales
+from kinfolk.transfer.scales import Scales, learn_scales, mix, no_scales, pooled_scales
 from kinfolk.transfer.sizes import SizeWeights, choose_sizes, hats
 from kinfolk.transfer.weights import by_sizes, make_folds
 
@@ -72,6 +72,13 @@ class HeldOutNumbers(NamedTuple):
     def scales(self) -> Scales:
         """How far off models are."""
         return learn_scales(self.target, self.mean, self.deviation, self.weights, self.n_rows)
+
+    def pooled_scales(self, believed: SizeWeights) -> Scales:
+        """How far off models are together, each believed so far, and how many numbers lie below their quantiles."""
+        weights, is_known = believed.of(self.n_rows), self.n_rows > 0.0
+        scales = pooled_scales(self.scales(), self.target, self.mean, self.deviation, self.weights, weights, ~is_known)
+        said = mix(weights, scales, self.mean, self.deviation, is_known)
+        return scales.counted(said, self.target, self.weights, is_known)
 
     def scored(self) -> HeldOut:
         """The log densities of targets, once it is known how far off models are."""
@@ -216,8 +223,10 @@ def believe(chosen: Chosen, folds: Folds, advance: Callable[[int], None], n_jobs
     hardly = weights.weights.max(axis=0) < _HARDLY
     of_sizes = weights.weights[:, ~hardly]
     members = {names[i]: every[i] for i in kept[~hardly]}
-    scales = held_out.only(np.flatnonzero(~hardly)).scales() if of_numbers else no_scales(len(members))
-    return Believed(members, weights._replace(weights=of_sizes / of_sizes.sum(axis=1, keepdims=True)), scales)
+    believed = weights._replace(weights=of_sizes / of_sizes.sum(axis=1, keepdims=True))
+    if not of_numbers:
+        return Believed(members, believed, no_scales(len(members)))
+    return Believed(members, believed, held_out.only(np.flatnonzero(~hardly)).pooled_scales(believed))
 
 
 def quietly(n_jobs: int | None, calls: Sequence[tuple[Any, ...]]) -> list[Any]:

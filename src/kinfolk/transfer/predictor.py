@@ -110,20 +110,22 @@ class AveragedRegressionPredictor(_AverageAnswers, NumberPredictor):
             raise ValueError("it has no scales of errors")
         return cls(members, weights, n_rows, known_of(archive), scales)
 
-    def _mixture(self, X: Any, task: Any) -> Mixture:
+    def _mixture(self, X: Any, task: Any) -> tuple[Mixture, NDArray[np.bool_]]:
+        """What is said of rows, and which are of known tasks."""
         asked = receive_rows(X, self.known, task=task)
         assert asked.place is not None
         moments = [member.moments(coded) for member, coded in self.coded_for_members(asked)]
         mean, deviation = (np.column_stack(each) for each in zip(*moments, strict=True))
-        return mix(self.weights_of(asked.place), self._scales, mean, deviation, self._n_rows[asked.place] > 0.0)
+        is_known = self._n_rows[asked.place] > 0.0
+        return mix(self.weights_of(asked.place), self._scales, mean, deviation, is_known), is_known
 
     def _expected(self, X: Any, task: Any) -> tuple[Floats, Floats]:
-        mixture = self._mixture(X, task)
+        mixture, _ = self._mixture(X, task)
         return mixture.expected(), mixture.standard_deviation()
 
     def _quantiles(self, X: Any, task: Any, levels: Floats) -> Floats:
-        mixture = self._mixture(X, task)
-        return np.column_stack([mixture.quantile(float(level)) for level in levels])
+        mixture, is_known = self._mixture(X, task)
+        return np.column_stack([mixture.quantile(self._scales.level(float(level), is_known)) for level in levels])
 
 
 def first_alike(members: Sequence[Answers]) -> list[int]:

@@ -2,12 +2,16 @@
 
 A model gives every row a mean and a standard deviation. How far off it is, in units of its deviation, is learnt from
 rows held out: errors are a mixture of Gaussians of fixed widths, so that tails may be heavy, and deviations too small
-or too large. New tasks have a mixture of their own.
+or too large. New tasks have a mixture of their own. An average of distributions that are each as wide as their own
+errors is wider than its errors, since these cancel in part (T. Gneiting and R. Ranjan, "Combining predictive
+distributions", Electronic Journal of Statistics 7, 2013): once models are weighed, widths are learnt once more for what
+they say together. No mixture of Gaussians need have the errors' shape, so that at last it is counted how often numbers
+held out lay below each quantile, and quantiles are asked for at the levels that hold what they promise.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,21 +28,41 @@ _STEPS = 200
 _ERFC = np.array([-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587,
                   -0.82215223, 0.17087277])  # fmt: skip
 _FEWEST_NEW = 20
+_TINY = 1e-300
+# Probabilities at which it is counted how many numbers lay below, and rows that are thought to be as they should.
+LEVELS = np.linspace(0.0, 1.0, 201)
+_AS_THEY_SHOULD = 20.0
 
 
 class Scales(NamedTuple):
     """Weights of the widths (models, widths) for tasks that are known, and for new ones.
 
-    ``unit`` holds the centre and the size of the units that models speak of numbers in.
+    ``unit`` holds the centre and the size of the units that models speak of numbers in. ``below`` (2, levels) is the
+    share of numbers held out, of known tasks and of new ones, that lay below the mixture's quantiles at ``LEVELS``.
     """
 
     known: Floats
     new: Floats
     unit: Floats = np.array([0.0, 1.0])
+    below: Floats = np.stack([LEVELS, LEVELS])
 
     def of(self, is_known: NDArray[np.bool_]) -> Floats:
         """Weights of widths (rows, models, widths)."""
         return np.where(is_known[:, None, None], self.known, self.new)
+
+    def level(self, promised: float, is_known: NDArray[np.bool_]) -> Floats:
+        """The level at which each row's mixture has the quantile below which so many numbers lie."""
+        known, new = (np.interp(promised, below, LEVELS) for below in self.below)
+        return np.where(is_known, known, new)
+
+    def counted(self, said: Mixture, target: Floats, weights: Floats, is_known: NDArray[np.bool_]) -> Scales:
+        """The same, with how many numbers held out lay below the quantiles of what was said of them."""
+        probability = said.distribution(target)
+        known = _share_below(probability[is_known], weights[is_known])
+        enough = (~is_known).sum() >= _FEWEST_NEW
+        return self._replace(
+            below=np.stack([known, _share_below(probability[~is_known], weights[~is_known]) if enough else known])
+        )
 
     def log_density(self, target: Floats, mean: Floats, deviation: Floats, is_known: NDArray[np.bool_]) -> Floats:
         """Log density of targets by each model (rows, models)."""
@@ -88,6 +112,54 @@ def _weights_of_widths(z: Floats, weights: Floats) -> Floats:
     return found
 
 
+def pooled_scales(
+    scales: Scales, target: Floats, mean: Floats, deviation: Floats, weights: Floats, believed: Floats, new: Any
+) -> Scales:
+    """Weights of widths under which numbers held out are most probable by all models together.
+
+    ``scales`` are those of models alone, ``believed`` (rows, models) is how far models are believed for each row, and
+    ``new`` tells rows of new tasks.
+    """
+
+    def better(rows: NDArray[np.bool_], before: Floats) -> Floats:
+        if rows.sum() < _FEWEST_NEW or len(before) == 1:
+            return before
+        of_widths = (
+            _log_normal((target[rows, None] - mean[rows]) / deviation[rows]) - np.log(deviation[rows])[:, :, None]
+        )
+        highest = of_widths.max(axis=(1, 2), keepdims=True)
+        likelihood = (np.exp(of_widths - highest) * believed[rows][:, :, None]).reshape(rows.sum(), -1)
+        share = before
+        for _ in range(_STEPS):
+            # What each width of each model has of each row, by expectation; then the widths of a model add up to one.
+            whole = likelihood @ share.ravel()
+            counts = share * ((weights[rows] / np.maximum(whole, _TINY)) @ likelihood).reshape(share.shape)
+            counts += _BEFOREHAND * before
+            last, share = share, counts / counts.sum(axis=1, keepdims=True)
+            if np.abs(share - last).max() < 1e-4:
+                break
+        return share
+
+    known = better(~new, scales.known)
+    return scales._replace(known=known, new=better(new, scales.new) if new.sum() >= _FEWEST_NEW else known)
+
+
+def _share_below(probability: Floats, weights: Floats) -> Floats:
+    """The share of rows whose probability is at most each of ``LEVELS``, with those that are thought to have been seen.
+
+    Examples
+    --------
+    >>> _share_below(np.array([0.5, 0.5, 0.9]), np.full(3, 20.0))[[0, 50, 100, 200]].tolist()
+    [0.0, 0.0625, 0.625, 1.0]
+    """
+    order = np.argsort(probability, kind="stable")
+    seen = np.append(0.0, np.cumsum(weights[order]))[np.searchsorted(probability[order], LEVELS, side="right")]
+    found = (seen + _AS_THEY_SHOULD * LEVELS) / (weights.sum() + _AS_THEY_SHOULD)
+    # Beyond the ends there is nothing.
+    found[0], found[-1] = 0.0, 1.0
+    return np.asarray(found)
+
+
 class Mixture(NamedTuple):
     """Predictive distributions of rows: Gaussians (rows, parts) with their weights."""
 
@@ -108,8 +180,8 @@ class Mixture(NamedTuple):
         """Probability of at most a value for each row."""
         return np.asarray((self.weight * _normal((value[:, None] - self.mean) / self.deviation)).sum(axis=1))
 
-    def quantile(self, level: float) -> Floats:
-        """The value that a row is below with this probability, by bisection."""
+    def quantile(self, level: float | Floats) -> Floats:
+        """The value that a row is below with this probability, one for all or one each, by bisection."""
         reach = 12.0 * self.deviation.max(axis=1)
         low, high = self.mean.min(axis=1) - reach, self.mean.max(axis=1) + reach
         for _ in range(60):
@@ -154,7 +226,13 @@ def scales_of(archive: Archive, n_models: int) -> Scales | None:
     if not unit[1] > 0.0:
         raise ValueError("its unit of numbers is not above zero")
     known, new = found
-    return Scales(known, new, unit)
+    if "scales.below" not in archive.arrays:
+        # A file of before it was counted.
+        return Scales(known, new, unit)
+    below = archive.array("scales.below", "f", (2, len(LEVELS)))
+    if not ((below[:, 0] == 0.0).all() and (below[:, -1] == 1.0).all() and (np.diff(below, axis=1) > 0.0).all()):
+        raise ValueError("its shares of numbers below quantiles do not go from zero to one")
+    return Scales(known, new, unit, below)
 
 
 def unit_of(numbers: Floats, weights: Floats | None) -> Floats:
