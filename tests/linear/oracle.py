@@ -3,6 +3,8 @@
 N. G. Polson, J. G. Scott and J. Windle, "Bayesian inference for logistic models using Pólya–Gamma latent variables",
 J. Amer. Statist. Assoc. 108, 2013. A PG(1, c) variable is drawn as the first terms of its sum of Gamma variables, the
 rest of which is replaced by its mean.
+
+Clusters of tasks with the same two weights are summed up exactly: over all partitions, and over weights on a grid.
 """
 
 import numpy as np
@@ -50,3 +52,31 @@ def _draw(precision, shift, rng):
     factor = np.linalg.cholesky(precision)
     mean = np.linalg.solve(precision, shift)
     return mean + np.linalg.solve(factor.T, rng.normal(size=len(shift)))
+
+
+def sum_over_clusters(X, y, task, partitions, log_priors, mean, scale, asked):
+    """Probability that two tasks share weights (tasks, tasks), and of label 1 for rows asked of every task.
+
+    X and ``asked`` have a constant column and one more; weights of a cluster are N(mean, scale²).
+    """
+    z = np.linspace(-6.0, 6.0, 121)
+    weights = np.stack([grid.ravel() for grid in np.meshgrid(*(mean + scale * z[:, None]).T, indexing="ij")])
+    log_weight = -0.5 * (z[:, None] ** 2 + z**2).ravel()
+    log_weight -= np.log(np.exp(log_weight).sum())
+    log_likelihood = -np.logaddexp(0.0, -(2.0 * y - 1.0)[:, None] * (X @ weights))
+    n_tasks, rate = task.max() + 1, 1.0 / (1.0 + np.exp(-(asked @ weights)))
+    of_tasks = np.array([log_likelihood[task == t].sum(axis=0) for t in range(n_tasks)])
+    log_joint, together, answers = [], [], []
+    for partition, total in zip(partitions, log_priors, strict=True):
+        answer = np.zeros((n_tasks, len(asked)))
+        for k in range(partition.max() + 1):
+            log_density = log_weight + of_tasks[partition == k].sum(axis=0)
+            density = np.exp(log_density - log_density.max())
+            total += log_density.max() + np.log(density.sum())
+            answer[partition == k] = rate @ (density / density.sum())
+        log_joint.append(total)
+        together.append(partition[:, None] == partition)
+        answers.append(answer)
+    chance = np.exp(np.array(log_joint) - max(log_joint))
+    chance /= chance.sum()
+    return (np.tensordot(chance, np.array(each, dtype=float), axes=1) for each in (together, answers))

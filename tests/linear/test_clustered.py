@@ -5,9 +5,14 @@ import pytest
 
 import kinfolk
 from kinfolk import ClusteredClassifier
+from kinfolk.linear.inference import clustered, hierarchical
 from kinfolk.linear.inference.clustered import Sampling, _averaged, _chains
 from kinfolk.linear.model.clusters import Base, log_evidence, posterior_of_clusters, without_intercepts
+from kinfolk.linear.model.logistic import average_rate
+from kinfolk.linear.model.rows import lay_out_rows
+from kinfolk.linear.model.values import Groups
 from kinfolk.partition.crp import log_prior
+from tests.linear.oracle import sum_over_clusters
 from tests.saved_models import ASKED, ASKED_TASK, LABEL, TASK, X
 
 SHORT = {"n_burn_in": 3, "n_draws": 5, "random_state": 0, "new_tasks": "expected"}
@@ -96,6 +101,27 @@ def test_a_new_task_joins_clusters_by_their_sizes():
     second = sum(w * (c + np.outer(m, m)) for w, m, c in zip(weights, means, spreads, strict=True))
     assert new_mean[0] == pytest.approx(mean)
     assert new_covariance[0] == pytest.approx(second - np.outer(mean, mean) + np.diag([variance[0], 0.0]))
+
+
+@pytest.mark.parametrize(("seed", "n_rows"), [(3, 6), (2, 6), (0, 25)])
+def test_kin_and_probabilities_are_those_of_sums_over_all_partitions_and_weights(seed, n_rows):
+    rng, n_tasks = np.random.default_rng(seed), 5
+    x, task = rng.normal(size=(n_tasks * n_rows, 1)), np.repeat(np.arange(n_tasks), n_rows)
+    slope = np.array([2.0, 2.0, 2.0, -2.0, -2.0])
+    y = (slope[task] * x[:, 0] + rng.logistic(size=len(x)) > 0).astype(float)
+    rows = lay_out_rows(x, y, None, task, n_tasks, np.array([0, 1]))
+    hyper, fitted = hierarchical.infer(rows)
+    base, _ = clustered._base([hyper], [fitted], Groups(np.array([0, 1])), False)
+    found = clustered.infer([rows], [hyper], [fitted], Sampling(1, 50, 400, 1.0, False), 0)
+    asked, every = np.column_stack([np.ones(20), rng.normal(size=20)]), [np.array(p) for p in all_partitions(n_tasks)]
+    table, priors = np.column_stack([np.ones(len(x)), x]), [log_prior(p, 1.0) for p in every]
+    kin, answers = sum_over_clusters(table, y, task, every, priors, base.mean[0], base.scale[0], asked)
+    seats = found.draws.seats
+    assert (seats[:, :, None] == seats[:, None, :]).mean(axis=0) == pytest.approx(kin, abs=0.09)
+    weights = found.weights[0]
+    for t in range(n_tasks):
+        rate = average_rate(*weights.linear_predictors(asked, np.full(20, t)))
+        assert rate == pytest.approx(answers[t], abs=0.04)
 
 
 def opposite_tasks(rng, n_tasks=8, n_rows=40):
