@@ -18,6 +18,7 @@ from kinfolk.plots import style
 
 PARTS = {"test": "rows of the same tasks", "new": "rows of new tasks"}
 MAIN = {"classification": "log_loss", "regression": "squared_error"}
+NOTES = Path(__file__).with_name("notes.md")  # what was found out beside, by hand
 TITLES = {"log_loss": "log loss", "squared_error": "squared error"}
 
 
@@ -60,6 +61,7 @@ def write(results: pl.DataFrame, ours: Sequence[str], page: Path, folder: Path) 
     lines += _gaps(few, ours)
     lines += _published(done, ours)
     lines += marks.table(folder / "marks.csv")
+    lines += [NOTES.read_text(encoding="utf-8")]
     failed = results.filter(pl.col("error") != "")
     if len(failed):
         lines += [

@@ -228,3 +228,20 @@ def test_regression_is_inferred_from_sums_alone():
     twice = lay_out_rows(np.tile(X, (2, 1)), np.tile(y, 2), None, np.tile(task, 2), 3, np.arange(3))
     one, other = (hierarchical_regression.infer(rows)[1].weights for rows in (weighted, twice))
     assert one.means == pytest.approx(other.means)
+
+
+def test_rows_say_what_their_sums_say():
+    rng = np.random.default_rng(1)
+    X, y, task = rng.normal(size=(40, 3)), rng.normal(size=40), rng.integers(0, 6, size=40)
+    rows = lay_out_rows(X, y, rng.uniform(0.5, 2.0, size=40), task, 6, np.arange(3))
+    sums, themselves = hierarchical_regression._Sums.of(rows), hierarchical_regression._Rows.of(rows)
+    precisions = rng.uniform(0.5, 2.0, size=6)
+    for one, other in zip(sums.sites(precisions, 3), themselves.sites(precisions, 3), strict=True):
+        assert one == pytest.approx(other)
+    weights = weights_given_sites(sums.sites(precisions, 3), np.full(3, 0.7), np.full(4, 0.9))
+    assert sums.squared_residuals(weights) == pytest.approx(themselves.squared_residuals(weights))
+    assert sums.n_rows == pytest.approx(themselves.n_rows)
+    # Of many columns and few rows of each task, rows are kept.
+    assert type(hierarchical_regression.statistics_of(rows)) is hierarchical_regression._Sums
+    wide = lay_out_rows(rng.normal(size=(40, 30)), y, None, task, 6, np.arange(3))
+    assert type(hierarchical_regression.statistics_of(wide)) is hierarchical_regression._Rows

@@ -11,6 +11,7 @@ from kinfolk import HierarchicalRegressor, LICARegressor, TransferRegressor
 from kinfolk.tasks.design import learn_design
 from kinfolk.tasks.table import read_table
 from kinfolk.transfer.held_out import HeldOutNumbers
+from kinfolk.transfer.members import REGRESSORS, Told
 from kinfolk.transfer.scales import WIDTHS, Mixture, learn_scales, mix
 from kinfolk.transfer.sizes import SizeWeights
 
@@ -254,6 +255,13 @@ def test_quantiles_are_taken_by_their_place(data, model):
     assert np.array_equal(found, model.predict_quantiles(X[:5], quantiles=[0.25, 0.75], task=task[:5]))
 
 
+def test_a_model_whose_covariances_would_fill_the_memory_is_not_among_the_members():
+    common = {"task_column": None, "new_tasks": "warn"}
+    assert REGRESSORS["sources"].suits(Told(common, 0, n_tasks=4_500, n_labels=0, n_columns=53))
+    assert not REGRESSORS["sources"].suits(Told(common, 0, n_tasks=34_000, n_labels=0, n_columns=160))
+    assert REGRESSORS["partly pooled"].suits(Told(common, 0, n_tasks=34_000, n_labels=0, n_columns=160))
+
+
 def test_text_for_a_number_is_refused(data):
     X, y, task = data
     with pytest.raises(ValueError, match="'high' in row 0"):
@@ -265,3 +273,27 @@ def test_quantiles_must_lie_between_zero_and_one(quantiles, data, model):
     X, _, task = data
     with pytest.raises(ValueError, match="between 0 and 1"):
         model.predict_quantiles(X, quantiles, task=task)
+
+
+def coverage_of_a_simulation(seed, n_tasks, n_rows, n_new=10, n_judged=4):
+    """Shares of targets in 90 % intervals, of known tasks and of new ones, drawn from what partial pooling assumes."""
+    rng = np.random.default_rng([seed, n_tasks, n_rows])
+    n_every = n_tasks + n_new
+    task = np.repeat(np.arange(n_every), n_rows + n_judged)
+    X = rng.normal(size=(len(task), 2))
+    weights = np.array([0.0, 0.5, -0.5]) + rng.normal(size=(n_every, 3)) * np.array([0.7, 0.4, 0.1])
+    noise = 0.5 * np.sqrt(4.0 / rng.gamma(5.0, size=n_every))
+    y = weights[task, 0] + (X * weights[task, 1:]).sum(axis=1) + noise[task] * rng.normal(size=len(task))
+    train = (np.tile(np.arange(n_rows + n_judged), n_every) < n_rows) & (task < n_tasks)
+    model = TransferRegressor(random_state=seed, new_tasks="expected").fit(X[train], y[train], task=task[train])
+    low, high = model.predict_quantiles(X[~train], [0.05, 0.95], task=task[~train]).T
+    inside, new = (low < y[~train]) & (y[~train] < high), task[~train] >= n_tasks
+    return inside[~new].mean(), inside[new].mean()
+
+
+@pytest.mark.slow
+def test_intervals_cover_what_they_say_in_many_simulations():
+    found = np.array([coverage_of_a_simulation(seed, 30, 8) for seed in range(30)])
+    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    # With thirty tasks, of which three are held out whole at a time, little is known of how new ones differ.
+    assert (np.abs(found.mean(axis=0) - 0.9) < 2.0 * error + np.array([0.0, 0.01])).all()

@@ -27,7 +27,15 @@ from kinfolk.tasks.whole_fits import all_or_nothing
 from kinfolk.transfer.averaging import Average
 from kinfolk.transfer.held_out import Folds, joined, quietly, rows_of_every_task
 from kinfolk.transfer.label_average import LabelAverage
-from kinfolk.transfer.members import NAIVE_BAYES, NAIVE_BAYES_KINDS, Chosen, default_members, own_members
+from kinfolk.transfer.members import (
+    NAIVE_BAYES,
+    NAIVE_BAYES_KINDS,
+    Chosen,
+    Sizes,
+    default_members,
+    own_members,
+    sizes_of,
+)
 from kinfolk.transfer.models import Member, codings_of
 from kinfolk.transfer.sizes import SizeWeights
 from kinfolk.transfer.weights import by_evidence, by_stacking
@@ -146,7 +154,7 @@ class AveragedNB(LabelAverage):
         self._check_parameters()
         table = self._receive(X, y, task, sample_weight)
         seed = self._draw_seed()
-        members, shares = self._choose(seed, len(table.arrival.known.tasks), len(table.labels.classes))
+        members, shares = self._choose(seed, sizes_of(table))
         for member in members.values():
             member.check()
         n_fits = len(members) * (1 + (self.n_folds if self.weigh_by == "held-out" else 0))
@@ -199,10 +207,10 @@ class AveragedNB(LabelAverage):
                 "bins, numeric and categorical_features belong to the default members: give yours their own"
             )
 
-    def _choose(self, seed: int, n_tasks: int, n_labels: int) -> Chosen:
+    def _choose(self, seed: int, sizes: Sizes) -> Chosen:
         plain_only = self.weigh_by in ("evidence", "conditional-evidence")
         if self.members is None:
-            return default_members(NAIVE_BAYES, self, seed, n_tasks, n_labels, plain_only)
+            return default_members(NAIVE_BAYES, self, seed, sizes, plain_only)
         return own_members(self.members, self, seed, NAIVE_BAYES_KINDS, plain_only)
 
     def _by_folds(
@@ -281,7 +289,7 @@ class AveragedNB(LabelAverage):
             )
         self._check_parameters()
         seed = self._draw_seed()
-        members, _ = self._choose(seed, 1, 1)
+        members, _ = self._choose(seed, Sizes(1, 1, 1))
         with (
             all_or_nothing(self),
             progress_bar("Fitting models", len(members), self.verbose) as advance,

@@ -25,7 +25,7 @@ from kinfolk.tasks.table import Backend
 from kinfolk.tasks.training import Labelled
 from kinfolk.tasks.whole_fits import all_or_nothing
 from kinfolk.transfer.held_out import Folds, believe, rows_of_every_task, tasks_held_out
-from kinfolk.transfer.members import Chosen
+from kinfolk.transfer.members import Chosen, Sizes, sizes_of
 from kinfolk.transfer.models import MODELS, Member, codings_of
 from kinfolk.transfer.predictor import classes_of, known_of, member_archives
 from kinfolk.transfer.scales import Scales, scales_of, unit_of
@@ -81,7 +81,7 @@ class ModelAverage(BaseEstimator):
     n_jobs: int | None
     verbose: bool | None
 
-    def _choose(self, seed: int, n_tasks: int, n_labels: int) -> Chosen:
+    def _choose(self, seed: int, sizes: Sizes) -> Chosen:
         """The members to weigh."""
         raise NotImplementedError  # abstract
 
@@ -109,7 +109,7 @@ class ModelAverage(BaseEstimator):
         if unit is not None and table.numbers is not None:
             table = table._replace(numbers=(table.numbers - unit[0]) / unit[1])
         classes = table.labels.classes if table.numbers is None else None
-        chosen = self._choose(seed, len(arrival.known.tasks), 0 if classes is None else len(classes))
+        chosen = self._choose(seed, sizes_of(table))
         for member in chosen.members.values():
             member.check()
         n_fits = len(chosen.members) * (1 + self.n_folds)

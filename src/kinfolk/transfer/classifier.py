@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from kinfolk.transfer.label_average import LabelAverage
-from kinfolk.transfer.members import CLASSIFIER_KINDS, CLASSIFIERS, Chosen, chosen_members
+from kinfolk.transfer.members import CLASSIFIER_KINDS, CLASSIFIERS, Chosen, Sizes, chosen_members
 
 
 class TransferClassifier(LabelAverage):
@@ -128,5 +128,5 @@ class TransferClassifier(LabelAverage):
         self._transfer(self._receive(X, y, task, sample_weight))
         return self
 
-    def _choose(self, seed: int, n_tasks: int, n_labels: int) -> Chosen:
-        return chosen_members(self.members, CLASSIFIERS, CLASSIFIER_KINDS, self, seed, n_tasks, n_labels)
+    def _choose(self, seed: int, sizes: Sizes) -> Chosen:
+        return chosen_members(self.members, CLASSIFIERS, CLASSIFIER_KINDS, self, seed, sizes)

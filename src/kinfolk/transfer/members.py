@@ -18,6 +18,7 @@ from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
 from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.naive_bayes.estimators.parameters import is_learn
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
+from kinfolk.tasks.training import Labelled
 from kinfolk.transfer.models import (
     HierarchicalMember,
     Member,
@@ -27,31 +28,51 @@ from kinfolk.transfer.models import (
 )
 
 _MOST_SOURCES = 4
+# LICA keeps a covariance of each task's weights: 400 MB of them, and no more.
+_MOST_COVARIANCES = 5e7
+
+
+class Sizes(NamedTuple):
+    """How many tasks, labels (none where targets are numbers) and columns a table has."""
+
+    n_tasks: int
+    n_labels: int
+    n_columns: int
+
+
+def sizes_of(table: Labelled) -> Sizes:
+    """The sizes of a table that has come through the door."""
+    known = table.arrival.known
+    return Sizes(len(known.tasks), len(table.labels.classes) if table.numbers is None else 0, known.n_columns)
 
 
 class Told(NamedTuple):
-    """What a default member is told: parameters that all have, the seed, and how many tasks and labels there are."""
+    """What a default member is told: parameters that all have, the seed, and how many tasks, labels and columns."""
 
     common: dict[str, Any]
     seed: int
     n_tasks: int
     n_labels: int
+    n_columns: int
 
 
 class Line(NamedTuple):
     """A default member: how it is made, and how far it is believed before any row is seen.
 
-    ``most_labels`` and ``fewest_tasks`` are what its model needs.
+    ``most_labels`` and ``fewest_tasks`` are what its model needs; ``most_weights`` bounds tasks × columns², the size of
+    what some models keep.
     """
 
     make: Callable[[Told], Member]
     share: float
     most_labels: int | None = None
     fewest_tasks: int = 1
+    most_weights: float = np.inf
 
     def suits(self, told: Told) -> bool:
         """Whether its model is one for these data."""
-        return told.n_tasks >= self.fewest_tasks and (self.most_labels is None or told.n_labels <= self.most_labels)
+        fits = told.n_tasks >= self.fewest_tasks and told.n_tasks * told.n_columns**2 <= self.most_weights
+        return fits and (self.most_labels is None or told.n_labels <= self.most_labels)
 
 
 def _naive_bayes(build: Callable[..., Any], **own: Any) -> Callable[[Told], Member]:
@@ -89,11 +110,11 @@ NAIVE_BAYES: dict[str, Line] = {
 # Clustered weights (ClusteredClassifier) predict as partial pooling does and take ten times as long: not by default.
 CLASSIFIERS: dict[str, Line] = NAIVE_BAYES | {
     "partly pooled": Line(_hierarchical(HierarchicalClassifier), 4.0),
-    "sources": Line(_lica(LICAClassifier), 0.50, most_labels=2, fewest_tasks=3),
+    "sources": Line(_lica(LICAClassifier), 0.50, most_labels=2, fewest_tasks=3, most_weights=_MOST_COVARIANCES),
     "interactions": Line(lambda told: TreesMember(told.seed), 0.10),
 }
 REGRESSORS: dict[str, Line] = {
-    "sources": Line(_lica(LICARegressor), 0.40, fewest_tasks=3),
+    "sources": Line(_lica(LICARegressor), 0.40, fewest_tasks=3, most_weights=_MOST_COVARIANCES),
     "partly pooled": Line(_hierarchical(HierarchicalRegressor), 0.50),
     "pooled": Line(_lica(LICARegressor, sharing="pooled"), 0.10),
     "interactions": Line(lambda told: TreesMember(told.seed), 0.10),
@@ -125,15 +146,18 @@ class Chosen(NamedTuple):
 
 
 def default_members(
-    lines: Mapping[str, Line], average: Any, seed: int, n_tasks: int, n_labels: int, plain_only: bool = False
+    lines: Mapping[str, Line], average: Any, seed: int, sizes: Sizes, plain_only: bool = False
 ) -> Chosen:
     """Default members with the parameters of the average; ``plain_only`` where evidence weighs them."""
     # Learnt priors have seen the labels whose evidence they are to be weighed by.
     common = {name: getattr(average, name) for name in _COMMON} | (_PLAIN if plain_only else {})
-    told = Told(common, seed, n_tasks, n_labels)
+    told = Told(common, seed, *sizes)
     suited = {name: line for name, line in lines.items() if line.suits(told)}
     if not suited:
-        raise ValueError(f"none of the members {', '.join(lines)} suits {n_tasks} tasks and {n_labels} labels")
+        raise ValueError(
+            f"none of the members {', '.join(lines)} suits {sizes.n_tasks} tasks, {sizes.n_labels} labels and "
+            f"{sizes.n_columns} columns"
+        )
     shares = np.array([line.share for line in suited.values()])
     return Chosen({name: line.make(told) for name, line in suited.items()}, shares / shares.sum())
 
@@ -170,17 +194,16 @@ def chosen_members(
     kinds: Mapping[type[Any], Callable[[Any], Member]],
     average: Any,
     seed: int,
-    n_tasks: int,
-    n_labels: int,
+    sizes: Sizes,
 ) -> Chosen:
     """All default members, those of some names, or a user's own."""
     if given is None:
-        return default_members(lines, average, seed, n_tasks, n_labels)
+        return default_members(lines, average, seed, sizes)
     if isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(one, str) for one in given):
         unknown = next((name for name in given if name not in lines), None)
         if unknown is not None or not len(given):
             raise ValueError(f"members={given!r}: names are needed of {', '.join(lines)}")
-        return default_members({name: lines[name] for name in given}, average, seed, n_tasks, n_labels)
+        return default_members({name: lines[name] for name in given}, average, seed, sizes)
     return own_members(given, average, seed, kinds)
 
 

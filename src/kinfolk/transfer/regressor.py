@@ -13,7 +13,7 @@ from kinfolk.tasks.answering import receive_rows
 from kinfolk.tasks.training import receive_measured
 from kinfolk.transfer.averaging import Average, ModelAverage
 from kinfolk.transfer.explaining import averaged_parts
-from kinfolk.transfer.members import REGRESSOR_KINDS, REGRESSORS, Chosen, chosen_members
+from kinfolk.transfer.members import REGRESSOR_KINDS, REGRESSORS, Chosen, Sizes, chosen_members
 from kinfolk.transfer.predictor import AveragedRegressionPredictor
 
 
@@ -127,8 +127,8 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
         self._transfer(receive_measured(X, y, model=type(self).__name__, task=task, **told))
         return self
 
-    def _choose(self, seed: int, n_tasks: int, n_labels: int) -> Chosen:
-        return chosen_members(self.members, REGRESSORS, REGRESSOR_KINDS, self, seed, n_tasks, n_labels)
+    def _choose(self, seed: int, sizes: Sizes) -> Chosen:
+        return chosen_members(self.members, REGRESSORS, REGRESSOR_KINDS, self, seed, sizes)
 
     def _make_predictor(self, average: Average) -> AveragedRegressionPredictor:
         assert average.scales is not None
