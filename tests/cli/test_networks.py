@@ -100,6 +100,14 @@ def test_every_option_reaches_the_estimator(run: Run) -> None:
     assert ("xray", "dysp") not in found
 
 
+def test_the_hierarchical_score_is_for_identical_structures_alone(run: Run) -> None:
+    assert run(*FIT, "--sharing", "identical", "--criterion", "bhd").exit_code == 0
+    assert kinfolk.load("m.kin", estimator=True).criterion == "bhd"
+    refused = run(*FIT, "--criterion", "bhd")
+    assert refused.exit_code == 2
+    assert "needs sharing='identical', not 'joint'" in refused.stderr
+
+
 @pytest.mark.parametrize("sharing", ["none", "identical", "pooled"])
 def test_structures_that_are_not_learnt_jointly_have_no_penalty(run: Run, sharing: str) -> None:
     result = run(*FIT, "--sharing", sharing, "--json")

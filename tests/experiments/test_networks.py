@@ -13,6 +13,7 @@ from kinfolk.datasets import load_network, make_random_network
 from kinfolk.experiments.measuring import mean_and_error
 from kinfolk.experiments.networks import (
     accuracy,
+    bhd,
     figure_1,
     figure_2,
     figure_3,
@@ -21,6 +22,7 @@ from kinfolk.experiments.networks import (
     figure_7,
     figure_8,
 )
+from kinfolk.experiments.networks.bhd import related_tables
 from kinfolk.experiments.networks.birds import first_rows, mean_log_likelihood, split_by_site
 from kinfolk.experiments.networks.drawing import penalty_at
 from kinfolk.experiments.networks.figure_4 import paired_p_value
@@ -55,6 +57,7 @@ def birds():
 
 SMALL = {
     "networks-accuracy": (accuracy, {"networks": ("asia",), "sizes": (100, 200), "n_draws": 2, "peers": ()}),
+    "networks-bhd": (bhd, {"networks": ("asia",), "sizes": (60,), "strengths": (math.inf, 2.0)}),
     "networks-figure-1": (figure_1, {"problem": RANDOM, "n_rows": 200, "penalties": (0.3, 0.9)}),
     "networks-figure-2": (figure_2, {"problem": ASIA, "exponents": (0.0, 2.0, math.inf), "n_rows": 200}),
     "networks-figure-3": (
@@ -253,6 +256,18 @@ class TestBirds:
             )
             by_hand.append(network.log_probability(codes).mean())
         assert mean_log_likelihood(model, split.test) == pytest.approx(np.mean(by_hand))
+
+
+def test_tables_of_related_tasks_spread_around_the_networks_own_as_a_dirichlet_of_so_many_rows():
+    network = make_random_network(3, random_state=0)
+    s = 4.0
+    tasks = related_tables(network, 4000, s, np.random.default_rng(0))
+    for v, table in enumerate(network.tables):
+        drawn = np.stack([task.tables[v] for task in tasks])
+        np.testing.assert_allclose(drawn.sum(axis=-1), 1.0)
+        np.testing.assert_allclose(drawn.mean(axis=0), table, atol=0.03)
+        np.testing.assert_allclose(drawn.var(axis=0), table * (1 - table) / (s + 1), atol=0.01)
+    assert related_tables(network, 2, math.inf, np.random.default_rng(0)) == [network, network]
 
 
 def test_penalties_are_one_minus_powers_of_ten():

@@ -12,7 +12,7 @@ from kinfolk.experiments.publishing import About, Study
 from kinfolk.experiments.registry import EXPERIMENTS, Experiment, find
 
 ON_MEETINGS = ["ijcai-figure-3", "ijcai-figure-4", "ijcai-figure-5", "thesis-table-4-1"]
-ON_NETWORKS = [f"networks-figure-{number}" for number in (1, 2, 3, 4, 5, 7, 8)]
+ON_NETWORKS = ["networks-bhd", *(f"networks-figure-{number}" for number in (1, 2, 3, 4, 5, 7, 8))]
 
 
 def test_experiments_are_listed_under_their_names_in_alphabetical_order():

@@ -44,6 +44,7 @@ def test_comments_docstrings_and_lines_do_not_count():
         (compiled(made("def f(x, y=1): return x")), compiled(made("def f(x, y=2): return x"))),
         (compiled(made("def f(x): return C", C=1)), compiled(made("def f(x): return C", C=2))),
         ((compiled(made("def f(x): return x")),), (compiled(made("def f(x): return -x")),)),
+        ({"a": compiled(made("def f(x): return x"))}, {"a": compiled(made("def f(x): return -x"))}),
     ],
 )
 def test_constants_and_called_kernels_count(value, other):

@@ -48,6 +48,30 @@ def is_acyclic(adjacency):
     return True
 
 
+def all_structures(n):
+    """All directed acyclic graphs of n variables: those of which some power is nothing."""
+    pairs = list(combinations(range(n), 2))
+    states = np.array(list(product(range(3), repeat=len(pairs))))
+    adjacency = np.zeros((len(states), n, n), dtype=bool)
+    for place, (i, j) in enumerate(pairs):
+        adjacency[:, i, j], adjacency[:, j, i] = states[:, place] == 1, states[:, place] == 2
+    power = adjacency
+    for _ in range(n - 1):
+        power = power @ adjacency
+    return adjacency[~power.any(axis=(1, 2))]
+
+
+def scores_of_all(structures, family):
+    """Score of each of many structures, from ``family(child, parents)``."""
+    n = structures.shape[1]
+    total = np.zeros(len(structures))
+    for v in range(n):
+        sets = structures[:, :, v] @ (1 << np.arange(n))
+        known = {own: family(v, tuple(p for p in range(n) if own >> p & 1)) for own in set(sets.tolist())}
+        total += [known[own] for own in sets.tolist()]
+    return total
+
+
 class Task(NamedTuple):
     """One task: its rows over all variables, and those that it has."""
 

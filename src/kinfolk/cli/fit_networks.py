@@ -37,6 +37,7 @@ class Criterion(StrEnum):
     bdeu = "bdeu"
     k2 = "k2"
     bic = "bic"
+    bhd = "bhd"
 
 
 class Search(StrEnum):
@@ -80,7 +81,9 @@ class NetworkOptions:
             "validate on rows held out.  [default: learn]",
         ),
     ] = None
-    criterion: Annotated[Criterion | None, typer.Option(help="Score of structures.  [default: bdeu]")] = None
+    criterion: Annotated[
+        Criterion | None, typer.Option(help="Score of structures; bhd needs --sharing identical.  [default: bdeu]")
+    ] = None
     ess: Annotated[float | None, typer.Option(metavar="X", help="Equivalent sample size.  [default: 1]")] = None
     arc_probability: Annotated[
         str | None,

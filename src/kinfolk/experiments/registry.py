@@ -123,6 +123,11 @@ EXPERIMENTS: dict[str, Experiment] = {
             "kinfolk.experiments.networks.accuracy",
         ),
         Experiment(
+            "networks-bhd",
+            "Azzimonti, Corani and Scutari (2022): one structure of related tables, by a hierarchical score",
+            "kinfolk.experiments.networks.bhd",
+        ),
+        Experiment(
             "networks-figure-1",
             "Niculescu-Mizil and Caruana (2012), figure 1: how little branch and bound evaluates",
             "kinfolk.experiments.networks.figure_1",

@@ -335,6 +335,8 @@ def _say(value: Any, user: FunctionType, leads_to: list[Any]) -> str:
     if isinstance(value, Dispatcher):
         leads_to.append(value)
         return _full_name(value.py_func)
+    if isinstance(value, dict):
+        value = tuple(value.items())
     if isinstance(value, tuple | list):
         return "(" + ", ".join(_say(item, user, leads_to) for item in value) + ")"
     if isinstance(value, np.ndarray):

@@ -60,7 +60,7 @@ def count_evaluated(
         included, which finds nothing better.
     """
     k, n = start.shape[:2]
-    score = CRITERIA["bdeu"].make(ess, cases.total_weight)
+    score = CRITERIA["bdeu"].make(ess, cases.total_weight, cases.n_parts)
     structures = start.copy()
     gains = np.full((k, n, n), -np.inf)
     for task in range(k):

@@ -67,10 +67,12 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
     penalty : float, "learn" or "validate", default="learn"
         δ from 0 (separate structures) to 1 (identical ones). ``"learn"`` infers it along with the structures;
         ``"validate"`` tries the values of a logarithmic grid on rows held out.
-    criterion : {"bdeu", "k2", "bic"}, default="bdeu"
-        Score of one structure given its task's rows.
+    criterion : {"bdeu", "k2", "bic", "bhd"}, default="bdeu"
+        Score of one structure given its task's rows. ``"bhd"``, a hierarchical Dirichlet score, is one of the rows of
+        all tasks together, whose probabilities differ around common ones: for ``sharing="identical"`` alone, and for
+        tasks that have all variables.
     ess : float, default=1.0
-        Equivalent sample size of BDeu.
+        Equivalent sample size of BDeu, and of what BHD believes of the common probabilities.
     max_parents : int, optional
         Most parents that a variable may have.
     tabu : int, default=10
@@ -153,6 +155,9 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
     References
     ----------
     A. Niculescu-Mizil and R. Caruana, "Inductive Transfer for Bayesian Network Structure Learning", AISTATS 2007.
+
+    L. Azzimonti, G. Corani and M. Scutari, "A Bayesian Hierarchical Score for Structure Learning from Related Data
+    Sets", International Journal of Approximate Reasoning 142, 2022 (``criterion="bhd"``).
 
     Examples
     --------
@@ -260,6 +265,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         received = receive_data(X, task, columns)
         self._check_complete(received)
         hyper, options = self._hyper_and_options(received)
+        self._check_alike(received, options)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         n_steps = (len(GRID) if options.validation else 0) + options.bootstrap
         with progress_bar("Learning networks", n_steps or None, progress_wanted(self.verbose)) as advance:
@@ -295,6 +301,11 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             raise ValueError('task_penalty needs prior="paired" and a number as penalty')
         if self.task_penalty and self.arc_penalty:
             raise ValueError("task_penalty and arc_penalty were both given: one of them is needed")
+        if CRITERIA[self.criterion].hierarchical and self.sharing != "identical":
+            raise ValueError(
+                f"criterion={self.criterion!r} scores one structure of all tasks together: it needs "
+                f"sharing='identical', not {self.sharing!r}"
+            )
         if self.search == "classes" and not self._classes_can_be():
             raise ValueError(
                 'search="classes" needs the criterion "bdeu" or "bic", a structure_prior that is the same for all '
@@ -305,7 +316,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         """Whether all structures of an equivalence class are worth the same, and all are allowed."""
         ruled = any(rule is not None for rule in (self.required, self.forbidden, self.tiers))
         free = is_for_all_arcs(self.structure_prior) and not ruled
-        return free and self.criterion != "k2"
+        return free and CRITERIA[self.criterion].equivalent
 
     def _check_complete(self, received: Received) -> None:
         """Refuse missing values where they cannot be."""
@@ -318,6 +329,19 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             raise ValueError(f"{gap}: a value is missing, and bootstrap= needs complete rows: fill it in first")
         if gap is not None and self._validates(received):
             raise ValueError('penalty="validate" needs complete rows: with missing="em", use "learn" or a number')
+
+    def _check_alike(self, received: Received, options: Options) -> None:
+        """Refuse tasks that a hierarchical score cannot take as parts of one table."""
+        if not options.criterion.hierarchical:
+            return
+        if not received.data.present.all():
+            t, v = np.argwhere(~received.data.present)[0]
+            task, variable = received.known.tasks.tolist()[t], received.data.variables[v]
+            raise ValueError(
+                f"task {task!r} has no variable {variable!r}: criterion={self.criterion!r} needs all of them"
+            )
+        if (options.starts != options.starts[0]).any():
+            raise ValueError(f"start= differs between tasks: criterion={self.criterion!r} needs one for all")
 
     def _validates(self, received: Received) -> bool:
         return self.penalty == "validate" and self.sharing == "joint" and len(received.data.codes) > 1

@@ -214,13 +214,16 @@ def _learn_as_one(options: Options, odds: float, data: Data, seed: int, own_tabl
 
     With tables of their own, the rows are counted task by task, as if the task were a parent of every variable: the
     paper's TSK (section 3.1). With n_tasks · ess for all, each task's part of a family's prior is then what it would be
-    for the task alone, so that BDeu and K2 are the sums of the tasks' scores. Without, rows are simply pooled.
+    for the task alone, so that BDeu and K2 are the sums of the tasks' scores. A hierarchical score takes the counts of
+    all tasks together. Without tables of their own, rows are simply pooled.
     """
     k = len(data.codes)
+    apart = own_tables and not options.criterion.hierarchical
     weights = None if data.weights is None else [np.concatenate(data.weights)]
-    strata = [np.repeat(np.arange(k, dtype=np.int32), [len(codes) for codes in data.codes])] if own_tables else None
-    cases = lay_out([np.concatenate(data.codes)], data.cards, None, weights, strata)
-    problem = make_problem(cases, options.criterion, options.ess * (k if own_tables else 1), options.constraints)
+    task = [np.repeat(np.arange(k, dtype=np.int32), [len(codes) for codes in data.codes])] if own_tables else None
+    rows = [np.concatenate(data.codes)]
+    cases = lay_out(rows, data.cards, None, weights, strata=task if apart else None, parts=None if apart else task)
+    problem = make_problem(cases, options.criterion, options.ess * (k if apart else 1), options.constraints)
     alone = no_sharing(1, options.log_odds)
     one = options._replace(starts=options.starts[:1])
     start = _better_starts(one, odds, problem, alone)

@@ -37,7 +37,9 @@ class Cases(NamedTuple):
     Task t's column of variable v is ``codes[code_start[t] + v · n_rows[t] :][: n_rows[t]]``; its rows with value x are
     the set bits of ``bits[bit_start[t, v] + x · n_words[t] :][: n_words[t]]``. ``weights`` is empty where every row
     counts once. ``strata``, where not empty, numbers the part that each row belongs to: all families are then counted
-    part by part, as if the part were a parent of every variable. ``total_weight`` is the number of every task's rows,
+    part by part, as if the part were a parent of every variable. ``parts``, where not empty, does so for scores of all
+    parts together: the values of a child are counted as those in the first part, those in the second, and so on.
+    ``total_weight`` is the number of every task's rows,
     weights counted.
     """
 
@@ -53,6 +55,8 @@ class Cases(NamedTuple):
     weight_start: NDArray[np.int64]
     strata: NDArray[np.int32]
     n_strata: int
+    parts: NDArray[np.int32]
+    n_parts: int
     total_weight: NDArray[np.float64]
 
 
@@ -62,6 +66,7 @@ def lay_out(
     present: NDArray[np.bool_] | None = None,
     weights: Sequence[NDArray[np.float64]] | None = None,
     strata: Sequence[NDArray[np.int32]] | None = None,
+    parts: Sequence[NDArray[np.int32]] | None = None,
 ) -> Cases:
     """Lay out complete coded tables, one for each task, each with a column for every variable.
 
@@ -75,7 +80,7 @@ def lay_out(
         Which variables each task has; all by default.
     weights : sequence of float arrays, optional
         How much each row counts; once by default.
-    strata : sequence of int arrays, optional
+    strata, parts : sequence of int arrays, optional
         Part 0, 1, … that each row belongs to; one part by default.
     """
     n_tasks, n = len(codes), len(cards)
@@ -100,10 +105,16 @@ def lay_out(
         n_words=n_words,
         weights=weight,
         weight_start=weight_start,
-        strata=np.zeros(0, dtype=np.int32) if strata is None else np.concatenate(strata).astype(np.int32),
+        strata=_end_to_end(strata),
         n_strata=1 if strata is None else 1 + max(int(own.max()) for own in strata),
+        parts=_end_to_end(parts),
+        n_parts=1 if parts is None else 1 + max(int(own.max()) for own in parts),
         total_weight=np.add.reduceat(weight, weight_start) if len(weight) else n_rows.astype(np.float64),
     )
+
+
+def _end_to_end(numbers: Sequence[NDArray[np.int32]] | None) -> NDArray[np.int32]:
+    return np.zeros(0, dtype=np.int32) if numbers is None else np.concatenate(numbers).astype(np.int32)
 
 
 def _as_bits(columns: NDArray[np.uint8], cards: NDArray[np.int64]) -> NDArray[np.uint64]:

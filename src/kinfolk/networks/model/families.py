@@ -30,12 +30,13 @@ MOST_CELLS = 1 << 20
 class Room(NamedTuple):
     """Arrays that counting writes into, as long as any family asks for: kernels that make none compile sooner.
 
-    By row: ``number`` of its parents' configuration, ``cell`` of that and the child's value, ``joint`` with one more
-    parent. By configuration: ``first_row`` that has it, ``merged`` number without one parent, ``codes`` of another.
-    ``bitmaps`` tell the rows of each cell; ``counts`` are the family's, ``table`` those of the next to be scored, and
-    ``places`` the numbers given so far.
+    By row: ``own`` value of the child, ``number`` of its parents' configuration, ``cell`` of both, ``joint`` with one
+    more parent. By configuration: ``first_row`` that has it, ``merged`` number without one parent, ``codes`` of
+    another. ``bitmaps`` tell the rows of each cell; ``counts`` are the family's, ``table`` those of the next to be
+    scored, and ``places`` the numbers given so far.
     """
 
+    own: NDArray[np.int32]
     number: NDArray[np.int32]
     cell: NDArray[np.int32]
     joint: NDArray[np.int32]
@@ -52,12 +53,13 @@ def room_to_count(cases: Cases) -> Room:
     """Make room for counting the rows of any task, one family at a time.
 
     Configurations that do not occur are not numbered, so that no table has more cells than there are rows, times the
-    states of one variable. Memory that is not written to is not taken.
+    states of one variable and the parts that they are counted in. Memory that is not written to is not taken.
     """
     n_rows, card = int(cases.n_rows.max(initial=0)), int(cases.cards.max(initial=1))
-    most = max(4 * n_rows + 1024, (n_rows + cases.n_strata) * card)
+    most = max(4 * n_rows + 1024, (n_rows + cases.n_strata) * card * cases.n_parts)
     longest = n_rows + cases.n_strata
     return Room(
+        own=np.empty(longest, dtype=np.int32),
         number=np.empty(longest, dtype=np.int32),
         cell=np.empty(longest, dtype=np.int32),
         joint=np.empty(longest, dtype=np.int32),
@@ -118,13 +120,16 @@ def family_gains(
 ) -> float:
     """Score a family, and write what adding each candidate, or removing each parent, would gain (−inf elsewhere)."""
     n_rows, n_words = cases.n_rows[task], cases.n_words[task]
-    start, n_values = cases.code_start[task], cases.cards[child]
-    own = cases.codes[start + child * n_rows : start + (child + 1) * n_rows]
+    start, n_values = cases.code_start[task], cases.cards[child] * cases.n_parts
     whole = len(cases.weights) == 0
     weights = cases.weights[cases.weight_start[task] : cases.weight_start[task] + n_rows]
     # Taken out of their tuple once: in inner loops each look at a field would count references.
-    number, cell, joint, table, places = room.number, room.cell, room.joint, room.table, room.places
+    own, number, cell, joint, table, places = room.own, room.number, room.cell, room.joint, room.table, room.places
 
+    for row in range(n_rows):
+        own[row] = cases.codes[start + child * n_rows + row]
+        if len(cases.parts):
+            own[row] += cases.parts[cases.weight_start[task] + row] * cases.cards[child]
     n_numbers, q = cases.n_strata, float(cases.n_strata)
     for row in range(n_rows):
         number[row] = cases.strata[cases.weight_start[task] + row] if len(cases.strata) else 0

@@ -88,7 +88,7 @@ def make_problem(
         score=np.empty((n_tasks, slots)),
         gains=np.empty((n_tasks, slots, n)),
     )
-    score = criterion.make(ess, cases.total_weight if n_rows is None else n_rows)
+    score = criterion.make(ess, cases.total_weight if n_rows is None else n_rows, cases.n_parts)
     return Problem(cases, score, constraints, scores)
 
 

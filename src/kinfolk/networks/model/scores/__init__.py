@@ -12,10 +12,10 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from kinfolk.networks.model.scores import bdeu, bic, k2
+from kinfolk.networks.model.scores import bdeu, bhd, bic, k2
 
 # By the names that users type.
-CRITERIA = {criterion.name: criterion for criterion in (bdeu.CRITERION, k2.CRITERION, bic.CRITERION)}
+CRITERIA = {criterion.name: criterion for criterion in (bdeu.CRITERION, k2.CRITERION, bic.CRITERION, bhd.CRITERION)}
 
 
 def score_table(

@@ -31,7 +31,7 @@ CRITERION = Criterion(
     name="bdeu",
     kind=BDeu,
     kernel=bdeu,
-    make=lambda ess, n_rows: BDeu(float(ess), no_rises(len(n_rows))),
+    make=lambda ess, n_rows, n_parts: BDeu(float(ess), no_rises(len(n_rows))),
     cell_prior=lambda ess, n_cells: ess / n_cells,
     equivalent=True,
 )

@@ -46,7 +46,7 @@ CRITERION = Criterion(
     name="bic",
     kind=BIC,
     kernel=bic,
-    make=lambda ess, n_rows: BIC(np.log(np.maximum(n_rows, 1.0))),
+    make=lambda ess, n_rows, n_parts: BIC(np.log(np.maximum(n_rows, 1.0))),
     cell_prior=lambda ess, n_cells: ess / n_cells,
     equivalent=True,
 )

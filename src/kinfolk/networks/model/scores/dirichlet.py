@@ -33,7 +33,7 @@ def no_rises(n_tasks: int) -> Rises:
 
 
 @inner
-def _log_gamma(x: float) -> float:
+def log_gamma(x: float) -> float:
     """Natural log of the gamma function: Stirling's series where it is exact to the last digits."""
     if x < 16.0:
         return math.lgamma(x)
@@ -74,7 +74,7 @@ def log_marginal(
                 n = counts[(u * n_values + x) * card + v]
                 if n > 0:
                     total += n
-                    score += cell_rises[int(n)] if whole and n < _SMALL else _log_gamma(cell + n) - base_cell
+                    score += cell_rises[int(n)] if whole and n < _SMALL else log_gamma(cell + n) - base_cell
             if total > 0:
-                score -= row_rises[int(total)] if whole and total < _SMALL else _log_gamma(row + total) - base_row
+                score -= row_rises[int(total)] if whole and total < _SMALL else log_gamma(row + total) - base_row
     return score

@@ -28,7 +28,7 @@ CRITERION = Criterion(
     name="k2",
     kind=K2,
     kernel=k2,
-    make=lambda ess, n_rows: K2(no_rises(len(n_rows))),
+    make=lambda ess, n_rows, n_parts: K2(no_rises(len(n_rows))),
     cell_prior=lambda ess, n_cells: 1.0,
     equivalent=False,
 )
