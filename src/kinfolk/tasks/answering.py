@@ -224,8 +224,9 @@ def encode_rows(table: Table, schema: Schema) -> Codes:
     for place, i in enumerate(schema.coded_first[: codes.shape[1]]):
         known = schema.columns[i].categories
         # Of a column whose values the model was not to know, a warning came when it was fitted.
-        if known:
-            tell_of_unseen(table.columns[i], codes[:, place] < 0, known, table.labels[i])
+        unknown = codes[:, place] < 0
+        if known and unknown.any():
+            tell_of_unseen(table.columns[i], unknown, known, table.labels[i])
     return codes
 
 

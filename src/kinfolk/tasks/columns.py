@@ -63,7 +63,9 @@ def learn_schema(
     _check_numeric(numeric)
     named = {table.position(key): value for key, value in numeric.items()} if isinstance(numeric, Mapping) else {}
     columns = []
-    for i, values in enumerate(table.columns):
+    for i, coded in enumerate(table.coded):
+        # Text that came coded is known to be text without being written out.
+        values = table.columns[i] if coded is None else _text_like(coded)
         place = table.places[i]
         name = str(place) if table.names is None else table.names[i]
         label = table.labels[i]
@@ -94,16 +96,15 @@ def learn_schema(
             if place in declared:
                 categories = tuple(declared[place])
             else:
-                coded = table.coded[i]
                 found = distinct(values, label) if coded is None else used_categories(coded)
                 categories = _few_enough(found, label, MAX_CATEGORIES)
             if len(categories) > MAX_CATEGORIES:
                 raise ValueError(f"{label} declares {len(categories):,} categories: at most {MAX_CATEGORIES:,} fit")
             columns.append(Column(name, categories, None))
         elif kind == "bin":
-            columns.append(Column(name, None, _bin_edges(values, weights, its_bins, label)))
+            columns.append(Column(name, None, _bin_edges(table.columns[i], weights, its_bins, label)))
         else:
-            columns.append(Column(name, None, None, learn_number(values, weights, kind, label)))
+            columns.append(Column(name, None, None, learn_number(table.columns[i], weights, kind, label)))
     return Schema(tuple(columns))
 
 
@@ -277,6 +278,11 @@ def learn_number(values: NDArray[Any], weights: NDArray[np.float64] | None, fami
     if spread <= rounding or largest * spread < np.finfo(np.float64).tiny:
         return Number(family, float(kept[len(kept) // 2]), max(1.0, rounding * largest))
     return Number(family, largest * centre, largest * spread)
+
+
+def _text_like(coded: Coded) -> NDArray[Any]:
+    """One value of a column of text, which is missing if all are."""
+    return np.array(["" if (coded.codes >= 0).any() else None], dtype=object)
 
 
 def used_categories(coded: Coded) -> tuple[str, ...]:

@@ -150,9 +150,9 @@ class Schema:
         """Codes of the columns that have some, in column-major order: prediction and counting go column by column."""
         codes = np.empty((table.n_rows, len(self.n_values)), dtype=np.int32, order="F")
         place = 0
-        for i, (column, values) in enumerate(zip(self.columns, table.columns, strict=True)):
+        for i, column in enumerate(self.columns):
             if column.number is None:
-                codes[:, place] = encode_column(column, values, table.coded[i], table.labels[i])
+                codes[:, place] = encode_in(column, table, i)
                 place += 1
         return codes
 
@@ -179,10 +179,20 @@ class Schema:
         return result
 
 
+def encode_in(column: Column, table: Table, i: int) -> Codes:
+    """Codes of a table's i-th column; text that came coded need not be written out for them."""
+    coded = table.coded[i]
+    if coded is not None and column.categories is not None:
+        return encode_column(column, coded.codes, coded)
+    return column.encode(table.columns[i], table.labels[i])
+
+
 def encode_column(column: Column, values: NDArray[Any], coded: Coded | None, label: str | None = None) -> Codes:
     """Codes of a column's values: looked up category by category where they came coded, else value by value."""
     if coded is None or column.categories is None:
         return column.encode(values, label)
+    if coded.categories == tuple(column.categories):
+        return coded.codes
     places = encode_alike(np.array(coded.categories, dtype=object), column.categories)
     return np.append(places, np.int32(-1))[coded.codes]
 

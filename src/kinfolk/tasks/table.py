@@ -7,9 +7,9 @@ values, the declared categories of a categorical column, is asked for at fit tim
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,28 @@ class Coded(NamedTuple):
         return np.array([*self.categories, None], dtype=object)[self.codes]
 
 
+class Columns(Sequence[NDArray[Any]]):
+    """Columns of a table, of which text that came coded is written out when somebody asks for it, and not before."""
+
+    def __init__(self, held: Iterable[NDArray[Any] | Coded]) -> None:
+        self.held = list(held)
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    @overload
+    def __getitem__(self, index: int) -> NDArray[Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[NDArray[Any]]: ...
+    def __getitem__(self, index: int | slice) -> NDArray[Any] | list[NDArray[Any]]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        column = self.held[index]
+        if isinstance(column, Coded):
+            column = self.held[index] = column.values()
+        return column
+
+
 class Table(NamedTuple):
     """Columns of equal length, each of numbers (NaN where missing) or of objects (None where missing).
 
@@ -44,7 +66,7 @@ class Table(NamedTuple):
 
     names: list[str] | None
     labels: list[str]
-    columns: list[NDArray[Any]]
+    columns: Sequence[NDArray[Any]]
     places: list[int]
     width: int
     n_rows: int
@@ -75,7 +97,7 @@ class Table(NamedTuple):
         return self._replace(
             names=None if self.names is None else [self.names[i] for i in indices],
             labels=[self.labels[i] for i in indices],
-            columns=[self.columns[i] for i in indices],
+            columns=Columns(self._held(i) for i in indices),
             places=[self.places[i] for i in indices],
             coded=[self.coded[i] for i in indices],
         )
@@ -83,16 +105,24 @@ class Table(NamedTuple):
     def rows(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
         """The table with some of its rows: those that are marked, or those at places, in their order."""
         coded = [None if own is None else own._replace(codes=own.codes[keep]) for own in self.coded]
-        columns = [column[keep] for column in self.columns]
+        columns = Columns(self.columns[i][keep] if own is None else own for i, own in enumerate(coded))
         n_rows = int(keep.sum()) if keep.dtype == bool else len(keep)
         return self._replace(columns=columns, n_rows=n_rows, coded=coded)
 
+    def _held(self, index: int) -> NDArray[Any] | Coded:
+        """A column as it is at hand."""
+        return self.columns.held[index] if isinstance(self.columns, Columns) else self.columns[index]
 
-def plain_table(names: list[str] | None, columns: list[NDArray[Any]], coded: list[Coded | None] | None = None) -> Table:
+
+def plain_table(names: list[str] | None, columns: list[NDArray[Any]]) -> Table:
     """A table of columns that are plain already."""
-    width, n_rows = len(columns), len(columns[0]) if columns else 0
+    return _table(names, columns, len(columns[0]) if columns else 0, [None] * len(columns))
+
+
+def _table(names: list[str] | None, columns: Sequence[NDArray[Any]], n_rows: int, coded: list[Coded | None]) -> Table:
+    width = len(columns)
     labels = [f"column {place}" if names is None else f"column {names[place]!r}" for place in range(width)]
-    return Table(names, labels, columns, list(range(width)), width, n_rows, coded or [None] * width)
+    return Table(names, labels, columns, list(range(width)), width, n_rows, coded)
 
 
 def read_table(
@@ -141,28 +171,29 @@ def read_table(
     if names is not None and len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"column {twice!r} stands twice in the table: every column needs a name of its own")
-    coded: list[Coded | None] | None = None
+    raw: list[NDArray[Any] | Coded]
     if isinstance(X, Mapping):
         raw = [as_column(X[name], f"column {name!r}") for name in X]
     elif (called := frame_names(X)) is not None:
         # In turn where a frame can, since names may be numbers.
         taken = [column for _, column in X.items()] if hasattr(X, "iloc") else [X[name] for name in called]
-        coded = [_coded(column) for column in taken]
         raw = [
-            as_column(column, f"column {name!r}") if own is None else own.values()
-            for column, name, own in zip(taken, called, coded, strict=True)
+            as_column(column, f"column {name!r}") if (own := _coded(column)) is None else own
+            for column, name in zip(taken, called, strict=True)
         ]
     else:
         raw = list(np.ascontiguousarray(_two_dimensional(X).T))
-    lengths = {len(column) for column in raw}
+    coded = [column if isinstance(column, Coded) else None for column in raw]
+    lengths = {len(column.codes) if isinstance(column, Coded) else len(column) for column in raw}
     if len(lengths) > 1:
         raise ValueError(f"the table's columns differ in length: {sorted(lengths)}")
-    table = plain_table(names, raw, coded)
-    for i, column in enumerate(raw):
+    table = _table(names, columns := Columns(raw), max(lengths, default=0), coded)
+    for i, held in enumerate(raw):
         is_time = times is not None and times in (i, names and names[i])
-        if (only is None or names is None or names[i] in only) and table.coded[i] is None and not is_time:
-            table.columns[i] = plain_column(column, table.labels[i])
-            check_finite(table.columns[i], table.labels[i])
+        wanted = (only is None or names is None or names[i] in only) and not is_time
+        if wanted and not isinstance(held, Coded):
+            columns.held[i] = plain = plain_column(held, table.labels[i])
+            check_finite(plain, table.labels[i])
     return table
 
 
@@ -224,7 +255,8 @@ def _sparse_table(X: Any) -> Table:
 def _coded(column: Any) -> Coded | None:
     """The codes of a pandas or polars column of text; None for any other."""
     kind = str(getattr(column, "dtype", ""))
-    if hasattr(column, "to_physical"):  # polars
+    # Of the type: pandas looks for what a column lacks among the names of its rows, too.
+    if hasattr(type(column), "to_physical"):  # polars
         if kind.startswith(("String", "Categorical")):
             import polars as pl
 
@@ -236,10 +268,10 @@ def _coded(column: Any) -> Coded | None:
         codes = column.to_physical().to_numpy()
         if codes.dtype.kind == "f":  # with gaps
             codes = np.where(np.isnan(codes), -1, codes)
-    elif kind == "category" and hasattr(column, "cat"):  # pandas
+    elif kind == "category" and hasattr(type(column), "cat"):  # pandas
         categories = column.dtype.categories.tolist()
         codes = np.asarray(column.array.codes)
-    elif kind in ("str", "string") and hasattr(column, "factorize"):
+    elif kind in ("str", "string") and hasattr(type(column), "factorize"):
         codes, found = column.factorize()
         categories = found.tolist()
     else:

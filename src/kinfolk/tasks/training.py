@@ -272,9 +272,8 @@ def group_column(table: Table) -> int | None:
     >>> group_column(read_table({"size": [1, 2, 3] * 5, "site": ["n"] * 5 + ["w"] * 5 + ["s"] * 5}))
     1
     """
-    for i, column in enumerate(table.columns):
-        coded = table.coded[i]
-        values = column if coded is None else coded.codes
+    for i, coded in enumerate(table.coded):
+        values = table.columns[i] if coded is None else coded.codes
         if values.dtype.kind not in "iuO" or (coded is not None and (coded.codes < 0).any()):
             continue
         begins = np.flatnonzero(values[1:] != values[:-1])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kinfolk.networks.model.network import Codes
 from kinfolk.tasks.answering import tell_of_unseen
 from kinfolk.tasks.columns import learn_schema, task_ids, used_categories
-from kinfolk.tasks.schema import Column, Schema, encode_column
+from kinfolk.tasks.schema import Column, Schema, encode_in
 from kinfolk.tasks.table import Table, as_column, declared_categories, plain_table, read_table
 
 
@@ -48,13 +48,14 @@ def encode_part(part: Part, schema: Schema) -> tuple[Codes, NDArray[np.bool_]]:
     place = {name: v for v, name in enumerate(schema.names)}
     codes = np.full((part.table.n_rows, len(schema.columns)), -1, dtype=np.int32, order="F")
     here = np.zeros(len(schema.columns), dtype=bool)
-    for i, (values, name) in enumerate(zip(part.table.columns, part.names, strict=True)):
+    for i, name in enumerate(part.names):
         v = place[name]
         column = schema.columns[v]
-        codes[:, v] = encode_column(column, values, part.table.coded[i])
+        codes[:, v] = encode_in(column, part.table, i)
         here[v] = True
-        if column.categories:
-            tell_of_unseen(values, codes[:, v] < 0, column.categories, part.table.labels[i])
+        unknown = codes[:, v] < 0
+        if column.categories and unknown.any():
+            tell_of_unseen(part.table.columns[i], unknown, column.categories, part.table.labels[i])
     return codes, here
 
 

@@ -77,7 +77,7 @@ def receive_data(X: Any, task: Any = None, columns: Columns = Columns()) -> Rece
         schema = learn_schema(arrival.table, None, columns.categorical_features, columns.bins, declared_categories(X))
         everything, named = schema.encode(arrival.table), arrival.table.names is not None
         rows = rows_of_tasks(arrival.place, len(known.tasks))
-        codes = tuple(np.asfortranarray(everything[its]) for its in rows)
+        codes = (everything,) if len(rows) == 1 else tuple(np.asfortranarray(everything[its]) for its in rows)
         present = np.ones((len(codes), len(schema.columns)), dtype=bool)
     _check_sizes(codes, schema, known.tasks, columns)
     _check_overlap(present, schema, known.tasks, columns.sharing)

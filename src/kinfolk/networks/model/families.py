@@ -1,9 +1,10 @@
 """Scores of families, a variable with its parents (eq. 2, with closed forms), all candidates at once.
 
 A search asks for a whole column of gains: for one child and its parents, what the score gains by adding each other
-variable as a parent, or by removing each that is one. Rows are numbered by their parents' configuration once; a
-candidate then costs either one popcount for each word, configuration and value, or one step for each row, whichever is
-less. The cost of a column is O(n_variables · n_rows) at worst and up to 64 times less where configurations are few.
+variable as a parent, or by removing each that is one. A small family is counted by bitmaps alone, all of which are
+conjunctions of those of single values; rows of others are numbered by their parents' configuration once. A candidate
+then costs either one popcount for each word, configuration and value, or one step for each row, whichever is less. The
+cost of a column is O(n_variables · n_rows) at worst and up to 64 times less where configurations are few.
 
 In the papers: Niculescu-Mizil and Caruana (2012), eq. (2).
 """
@@ -126,30 +127,27 @@ def family_gains(
     # Taken out of their tuple once: in inner loops each look at a field would count references.
     own, number, cell, joint, table, places = room.own, room.number, room.cell, room.joint, room.table, room.places
 
-    for row in range(n_rows):
-        own[row] = cases.codes[start + child * n_rows + row]
-        if len(cases.parts):
-            own[row] += cases.parts[cases.weight_start[task] + row] * cases.cards[child]
-    n_numbers, q = cases.n_strata, float(cases.n_strata)
-    for row in range(n_rows):
-        number[row] = cases.strata[cases.weight_start[task] + row] if len(cases.strata) else 0
+    bitmaps, counts, one = room.bitmaps, room.counts, int64(1)
+    q = float(cases.n_strata)
     for p in parents:
-        codes = cases.codes[start + p * n_rows : start + (p + 1) * n_rows]
-        n_numbers = _refine(number, n_rows, n_numbers, codes, cases.cards[p], places, number)
         q *= cases.cards[p]
+    small = whole and cases.n_strata * cases.n_parts == 1 and q <= n_rows and q * n_values <= _BITMAP_LIMIT
+    if small:
+        n_numbers = int64(q)
+        _conjoin(cases, task, child, parents, bitmaps, counts)
+    else:
+        n_numbers = _number_rows(cases, task, child, parents, room)
+        _tally(cell, n_rows, weights, whole, n_numbers * n_values, counts)
     n_cells = n_numbers * n_values
-    for row in range(n_rows):
-        cell[row] = number[row] * n_values + own[row]
-    counts = room.counts
-    _tally(cell, n_rows, weights, whole, n_cells, counts)
-    one = int64(1)
+    has_bitmaps, has_numbers = small, not small
     here = score_table(counts, (n_numbers, n_values, one), q, score, task, whole)
 
     for p in range(len(out)):
         out[p] = -np.inf
-    if len(parents):
+    if len(parents) and small:
+        _gains_of_merging(cases, score, task, parents, n_values, q, here, room, out)
+    elif len(parents):
         _gains_of_removing(cases, score, task, parents, (n_numbers, n_values), q, here, room, out)
-    bitmaps, has_bitmaps = room.bitmaps, False
     for p in range(len(candidates)):
         if not candidates[p]:
             continue
@@ -166,6 +164,11 @@ def family_gains(
             first = cases.bit_start[task, p]
             _count_bits(cases.bits[first : first + card * n_words], n_words, card, bitmaps, n_cells, counts, table)
         else:
+            if not has_numbers:
+                n_numbers = _number_rows(cases, task, child, parents, room)
+                n_cells, has_bitmaps, has_numbers = n_numbers * n_values, False, True
+                _tally(cell, n_rows, weights, whole, n_cells, counts)
+                shape = (n_numbers, n_values, card)
             codes = cases.codes[start + p * n_rows : start + (p + 1) * n_rows]
             if n_cells * card <= 4 * n_rows + 1024:
                 for row in range(n_rows):
@@ -178,6 +181,90 @@ def family_gains(
             _tally(joint, n_rows, weights, whole, shape[0] * shape[1] * shape[2], table)
         out[p] = score_table(table, shape, q * card, score, task, whole) - here
     return float(here)
+
+
+@inner
+def _number_rows(cases: Cases, task: int, child: int, parents: NDArray[np.int64], room: Room) -> int:
+    """Give every row its own value, the number of its parents' configuration, and the cell of both."""
+    own, number, cell = room.own, room.number, room.cell
+    n_rows, start, n_values = cases.n_rows[task], cases.code_start[task], cases.cards[child] * cases.n_parts
+    for row in range(n_rows):
+        own[row] = cases.codes[start + child * n_rows + row]
+        if len(cases.parts):
+            own[row] += cases.parts[cases.weight_start[task] + row] * cases.cards[child]
+    n_numbers = cases.n_strata
+    for row in range(n_rows):
+        number[row] = cases.strata[cases.weight_start[task] + row] if len(cases.strata) else 0
+    for p in parents:
+        codes = cases.codes[start + p * n_rows : start + (p + 1) * n_rows]
+        n_numbers = _refine(number, n_rows, n_numbers, codes, cases.cards[p], room.places, number)
+    for row in range(n_rows):
+        cell[row] = number[row] * n_values + own[row]
+    return int(n_numbers)
+
+
+@inner
+def _conjoin(
+    cases: Cases,
+    task: int,
+    child: int,
+    parents: NDArray[np.int64],
+    bitmaps: NDArray[np.uint64],
+    counts: NDArray[np.float64],
+) -> None:
+    """Make bitmaps of all configurations of the parents and values of the child, and count the rows of each."""
+    n_words, n_values = cases.n_words[task], cases.cards[child]
+    bits, first = cases.bits, cases.bit_start[task, child]
+    for x in range(n_values):
+        for w in range(n_words):
+            bitmaps[x, w] = bits[first + x * n_words + w]
+    n_cells = n_values
+    for p in parents:
+        card, first = cases.cards[p], cases.bit_start[task, p]
+        # From the last to the first, so that a bitmap is overwritten when all that follow from it are made.
+        for u in range(n_cells // n_values - 1, -1, -1):
+            for v in range(card - 1, -1, -1):
+                for x in range(n_values):
+                    source, target = u * n_values + x, (u * card + v) * n_values + x
+                    for w in range(n_words):
+                        bitmaps[target, w] = bitmaps[source, w] & bits[first + v * n_words + w]
+        n_cells *= card
+    for place in range(n_cells):
+        ones = np.uint64(0)
+        for w in range(n_words):
+            ones += _count_ones(bitmaps[place, w])  # type: ignore[call-arg]
+        counts[place] = ones
+
+
+@inner
+def _gains_of_merging(
+    cases: Cases,
+    score: Any,
+    task: int,
+    parents: NDArray[np.int64],
+    n_values: int,
+    q: float,
+    here: float,
+    room: Room,
+    out: NDArray[np.float64],
+) -> None:
+    """Add up counts over each parent's values, where all configurations stand in order, by the last parent first."""
+    counts, fewer = room.counts, room.table
+    n_numbers, inner_size = int64(q), int64(1)
+    for place in range(len(parents) - 1, -1, -1):
+        removed = parents[place]
+        card = cases.cards[removed]
+        n_merged = n_numbers // card
+        for u in range(n_merged):
+            first = (u // inner_size * card * inner_size + u % inner_size) * n_values
+            for x in range(n_values):
+                total = 0.0
+                for v in range(card):
+                    total += counts[first + v * inner_size * n_values + x]
+                fewer[u * n_values + x] = total
+        shape = (n_merged, n_values, int64(1))
+        out[removed] = score_table(fewer, shape, q / card, score, task, True) - here
+        inner_size *= card
 
 
 @inner

@@ -20,4 +20,4 @@ spliced: Any = partial(compiled, inline="always")
 _int64: Any = np.int64
 # A number that is no constant: numba compiles a kernel anew for each constant that it is given, and what begins as a
 # constant and becomes a variable is compiled twice.
-int64: Callable[[int], int] = _int64
+int64: Callable[[float], int] = _int64

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.maths.compiled import compiled
 from kinfolk.networks.model.data import Data
 from kinfolk.networks.model.network import Network, Structures
 from kinfolk.networks.model.scores.bdeu import CRITERION as BDEU
@@ -144,7 +145,28 @@ def family_counts(
     weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Rows (or their weights) for each configuration of the parents (rows) and each state (columns)."""
-    n_cells = prod(int(cards[u]) for u in (*parents, v))
-    place, known = family_cells(codes, v, parents, cards)
-    counts = np.bincount(place[known], None if weights is None else weights[known], minlength=n_cells)
-    return counts.reshape(-1, int(cards[v])).astype(np.float64)
+    family = np.array([*parents, v])
+    counts = np.zeros(prod(int(cards[u]) for u in family))
+    rows = np.asarray(codes, dtype=np.int32, order="F")
+    _tally(rows, family, cards[family].astype(np.int64), np.zeros(0) if weights is None else weights, counts)
+    return counts.reshape(-1, int(cards[v]))
+
+
+@compiled
+def _tally(
+    codes: NDArray[np.int32],
+    family: NDArray[np.int64],
+    cards: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    counts: NDArray[np.float64],
+) -> None:
+    for row in range(len(codes)):
+        place = 0
+        for u in range(len(family)):
+            code = codes[row, family[u]]
+            if code < 0:
+                place = -1
+                break
+            place = place * cards[u] + code
+        if place >= 0:
+            counts[place] += weights[row] if len(weights) else 1.0
