@@ -80,23 +80,24 @@ def made_up(n_sequences, length, rng):
     return np.array([0.0, 5.0])[states] + rng.normal(size=states.shape) * np.array([0.5, 1.5])[states]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_intervals_hold_as_much_of_the_future_as_they_say():
     rng = np.random.default_rng(1)
-    train, test = made_up(20, 30, rng), made_up(80, 13, rng)
+    train, test = made_up(20, 30, rng), made_up(300, 13, rng)
     model = SharedIHMM(n_states=6, n_chains=2, n_burn_in=40, n_draws=10, random_state=0).fit(
         train.reshape(-1, 1), [30] * 20, task=["a", "b"] * 10
     )
     found = model.forecast(
         test[:, :10].reshape(-1, 1),
-        [10] * 80,
-        task=["a"] * 80,
+        [10] * 300,
+        task=["a"] * 300,
         n_steps=3,
-        n_samples=100,
+        n_samples=500,
         quantiles=[0.1, 0.9],
         random_state=0,
     )
     low, high = np.moveaxis(found.quantiles[0], -1, 0)
     held = (low <= test[:, 10:]) & (test[:, 10:] <= high)
-    # 80 % of 240, three standard errors about it, those of 80 where a sequence's three steps are as one.
-    assert held.mean() == pytest.approx(0.8, abs=3 * np.sqrt(0.8 * 0.2 / 80))
+    # 80 % of 900, three standard errors about it, those of 300 where a sequence's three steps are as one.
+    assert held.mean() == pytest.approx(0.8, abs=3 * np.sqrt(0.8 * 0.2 / 300))

@@ -240,6 +240,13 @@ def test_the_number_of_clusters_has_a_posterior():
     assert SingleIHMM(**QUICK).fit(X, lengths, task=task).n_clusters_.tolist() == [0, 0, 0, 0, 1]
 
 
+@pytest.mark.parametrize("n_draws", [3, 7, 49])
+def test_tasks_that_always_share_do_so_with_a_probability_of_one(n_draws):
+    X, lengths, task = toy_sequences()
+    model = SharedIHMM(**{**QUICK, "n_draws": n_draws, "n_chains": 3}).fit(X, lengths, task=task)
+    np.testing.assert_array_equal(model.similarity_, np.ones((4, 4)))
+
+
 def test_chains_count_by_their_weights_in_who_is_kin_and_in_how_many_clusters_there_are():
     X, lengths, task = toy_sequences()
     model = NestedIHMM(**QUICK).fit(X, lengths, task=task)

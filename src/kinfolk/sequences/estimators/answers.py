@@ -80,7 +80,8 @@ class Answers(StateAnswers):
         together = np.zeros((len(places), len(places)))
         for seat, n in zip(distinct, times, strict=True):
             together += n * (seat[:, None] == seat[None, :])
-        return np.asarray(together / times.sum())
+        # What is certain is one, whatever rounding makes of the sum of all weights.
+        return np.asarray(np.minimum(together / times.sum(), 1.0).round(12))
 
     @property
     def n_states_(self) -> Floats:
