@@ -93,6 +93,21 @@ def test_every_option_reaches_the_estimator(run: Run, sharing: str, name: str) -
     assert params == {**getattr(kinfolk, name)(**given).get_params()}
 
 
+def test_an_average_says_whom_it_believes(run: Run) -> None:
+    WALKS.to_csv("walks.csv", index=False)
+    command = ("fit", "walks.csv", *ROLES, "--model", "ihmm", "--sharing", "averaged", "--inference", "variational")
+    result = run(*command, "--states", 4, "--clusters", 3, "-o", "a.kin")
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    model = kinfolk.load("a.kin", estimator=True)
+    assert isinstance(model, kinfolk.AveragedIHMM)
+    for text in (result.stdout, run("inspect", "a.kin").stdout):
+        for name, weight in model.weights_.items():
+            assert f"{name} {weight:.0%}" in text
+    states = printed(run("predict", "a.kin", "walks.csv").stdout)["state"]
+    assert states.tolist() == model.predict(WALKS).tolist()
+    assert model.report().document["family"] == "sequences"
+
+
 def test_variational_inference_and_days_that_are_dates(run: Run) -> None:
     dated = WALKS.assign(minute=pd.Timestamp("2026-01-01") + pd.to_timedelta(WALKS["minute"], unit="min"))
     dated.to_csv("walks.csv", index=False)
@@ -192,7 +207,7 @@ def test_what_was_found_is_told_of_all_and_of_one(run: Run, model: Path, fitted:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ((*FIT, "--sharing", "joint"), ["--sharing joint", "nested, shared, single"]),
+        ((*FIT, "--sharing", "joint"), ["--sharing joint", "nested, shared, single, averaged"]),
         ((*FIT, "--sharing", "shared", "--clusters", 3), ["--clusters", "--sharing is shared"]),
         ((*FIT, "--inference", "bhc"), ["--inference bhc", "gibbs or variational"]),
         ((*FIT[:-8], "-o", "m.kin", "--inference", "variational", "--chains", 2), ["--chains", "--inference gibbs"]),

@@ -59,6 +59,7 @@ class Sharing(StrEnum):
     nested = "nested"
     shared = "shared"
     single = "single"
+    averaged = "averaged"
 
 
 class Inference(StrEnum):
@@ -117,7 +118,8 @@ class RunOptions:
         typer.Option(
             help="Bayes nets: structures that differ no more than the data ask for (joint, the default), each task for "
             "itself (none), one structure for all (identical), or all rows as one table (pooled). Hidden Markov "
-            "models: kin share states (nested, the default), all tasks (shared), or none (single)."
+            "models: kin share states (nested, the default), all tasks (shared), or none (single), or the average of "
+            "these three by what each predicts of sequences held out (averaged)."
         ),
     ] = None
     inference: Annotated[

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kinfolk.cli.fit import Learnt, RunOptions
 
 # How tasks share states, and the estimator that has them share so.
-ESTIMATORS = {"nested": "NestedIHMM", "shared": "SharedIHMM", "single": "SingleIHMM"}
+ESTIMATORS = {"nested": "NestedIHMM", "shared": "SharedIHMM", "single": "SingleIHMM", "averaged": "AveragedIHMM"}
 _INFERENCE = ("gibbs", "variational")
 
 
@@ -44,9 +44,9 @@ class SequenceOptions:
         list[str] | None,
         typer.Option(
             metavar="KIND",
-            help="What states show, for all columns, or COL=KIND for each: categorical, gaussian, gaussian-full, ar, "
-            "poisson, bernoulli; repeatable.  [default: text and whole numbers of few values are categories, other "
-            "numbers Gaussian]",
+            help="What states show, for all columns, or COL=KIND for each: categorical, gaussian, gaussian-full, "
+            "student-t, ar, poisson, bernoulli; repeatable.  [default: text and whole numbers of few values are "
+            "categories, other numbers Gaussian]",
         ),
     ] = None
     states: Annotated[
@@ -58,11 +58,11 @@ class SequenceOptions:
     stickiness: Annotated[
         str | None, typer.Option(metavar="X", help="Bias of states to stay, or 'learn'.  [default: 0]")
     ] = None
-    chains: Annotated[int | None, typer.Option(metavar="N", help="Chains to sample.  [default: 4]", min=1)] = None
+    chains: Annotated[int | None, typer.Option(metavar="N", help="Chains to sample.  [default: 8]", min=1)] = None
     burn_in: Annotated[
         int | None, typer.Option(metavar="N", help="Sweeps of each chain to throw away.  [default: 100]", min=0)
     ] = None
-    draws: Annotated[int | None, typer.Option(metavar="N", help="Draws of each chain.  [default: 100]", min=1)] = None
+    draws: Annotated[int | None, typer.Option(metavar="N", help="Draws of each chain.  [default: 50]", min=1)] = None
 
 
 def learn(name: str, table: TableOptions, run: RunOptions, options: SequenceOptions) -> Learnt:
@@ -95,8 +95,8 @@ def _estimator(run: RunOptions, options: SequenceOptions, name: str) -> str:
     if run.sharing not in ESTIMATORS:
         ways = ", ".join(ESTIMATORS)
         raise ValueError(f"--sharing {run.sharing} belongs to --model bayesnets: --model ihmm has {ways}")
-    if options.clusters is not None and run.sharing != "nested":
-        raise ValueError(f"--clusters belongs to --sharing nested, and --sharing is {run.sharing}")
+    if options.clusters is not None and run.sharing not in ("nested", "averaged"):
+        raise ValueError(f"--clusters belongs to --sharing nested or averaged, and --sharing is {run.sharing}")
     return ESTIMATORS[run.sharing]
 
 

@@ -34,6 +34,7 @@ def describe(estimator: Any) -> dict[str, Any]:
             for channel in predictor.layout.channels
             for column in channel.columns
         },
+        **({"weights": estimator.weights_} if hasattr(estimator, "weights_") else {}),
         "n_clusters": _posterior(estimator.n_clusters_),
         "clusters": [{"cluster": cluster, "tasks": own} for cluster, own in sorted(clusters.items())],
         "tasks": [
@@ -73,6 +74,11 @@ def facts_of(about: dict[str, Any]) -> list[tuple[str, str]]:
         ("columns", ", ".join(f"{name} ({kind})" for name, kind in about["columns"].items())),
         ("clusters", _told(about["n_clusters"])),
         ("states of a task", f"{few}" if few == many else f"{few} to {many}"),
+        *(
+            [("believed", ", ".join(f"{name} {share:.0%}" for name, share in about["weights"].items()))]
+            if "weights" in about
+            else []
+        ),
         *([] if about["advice"] is None else [("chains", about["advice"])]),
     ]
 

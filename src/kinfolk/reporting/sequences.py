@@ -38,6 +38,7 @@ def read(estimator: Any) -> Findings:
         schema=Schema(tuple(symbols)) if symbols else None,
         convergence=estimator.convergence_,
         draws=draws,
+        weights=getattr(estimator, "weights_", None),
         details={
             "n_states": n_states,
             "mean_states": n_states @ numbers,
