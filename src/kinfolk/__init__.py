@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kinfolk.networks.estimators.multinet import BayesMultinet
     from kinfolk.posterior import load, save
     from kinfolk.sequences.estimators.averaged import AveragedIHMM
+    from kinfolk.sequences.estimators.feature import FeatureIHMM
     from kinfolk.sequences.estimators.nested import NestedIHMM
     from kinfolk.sequences.estimators.shared import SharedIHMM
     from kinfolk.sequences.estimators.single import SingleIHMM
@@ -48,6 +49,7 @@ _HOME = {
     "CompleteSharingNB": "kinfolk.naive_bayes.estimators.complete_sharing",
     "DecisionClassifier": "kinfolk.decisions",
     "FewPerTask": "kinfolk.tasks.selection.splitters",
+    "FeatureIHMM": "kinfolk.sequences.estimators.feature",
     "HierarchicalClassifier": "kinfolk.linear.estimators.classifier",
     "HierarchicalRegressor": "kinfolk.linear.estimators.regressor",
     "LICAClassifier": "kinfolk.lica.estimators.classifier",
@@ -88,6 +90,7 @@ __all__ = [
     "CompleteSharingNB",
     "DecisionClassifier",
     "FewPerTask",
+    "FeatureIHMM",
     "HierarchicalClassifier",
     "HierarchicalRegressor",
     "LICAClassifier",

@@ -55,6 +55,7 @@ _ESTIMATORS = (
     "AveragedIHMM",
     "NestedIHMM",
     "SharedIHMM",
+    "FeatureIHMM",
     "SingleIHMM",
     "DecisionClassifier",
     "TransferClassifier",

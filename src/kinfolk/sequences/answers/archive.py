@@ -77,6 +77,8 @@ def to_archive(params: Mapping[str, Any], known: Known, layout: Layout, kept: Ke
         arrays["chain_weights"] = fitted.chain_weights
     if fitted.rooms is not None:
         about["rooms"] = list(fitted.rooms)
+    if draws[0].features is not None:
+        arrays["draws.features"] = np.array([draw.features for draw in draws], dtype=np.int8)
     return Archive(about, arrays)
 
 
@@ -195,6 +197,11 @@ def _draws_from(archive: Archive, n_draws: int, n_tasks: int, n_states: int, wid
     n_used = archive.array("draws.n_states", "i", (n_draws, n_tasks)).astype(np.int64)
     log_joint = _floats(archive, "draws.log_joint", (n_draws,))
     hyper = np.array([_floats(archive, f"draws.{name}", (n_draws,)) for name in HyperParameters._fields])
+    features: Any = [None] * n_draws
+    if "draws.features" in archive.arrays:
+        features = archive.array("draws.features", "i", (n_draws, n_tasks, n_states)) > 0
+        if not features.any(axis=2).all():
+            raise ValueError("a task in it has none of its states")
     if (hyper[:-1] <= 0.0).any():
         raise ValueError("a concentration in it is not above zero")
     if (hyper[-1] < 0.0).any():
@@ -211,6 +218,7 @@ def _draws_from(archive: Archive, n_draws: int, n_tasks: int, n_states: int, wid
             n_used[d],
             None if rows is None else rows[d],
             None if codes is None else codes[starts[d] : ends[d]],
+            features=features[d],
         )
         for d in range(n_draws)
     ]

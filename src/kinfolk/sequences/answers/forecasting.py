@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.sequences.answers.new_tasks import Empty, draw_rows, joining_weights, pseudo_counts
+from kinfolk.sequences.answers.new_tasks import Empty, base_of_a_new_task, draw_rows, joining_weights, pseudo_counts
 from kinfolk.sequences.answers.particles import Crowd, Start
 from kinfolk.sequences.answers.prediction import Kept, groups_of
 from kinfolk.sequences.model.draw import Draw
@@ -267,7 +267,7 @@ def draw_sequences(
             known = cluster < len(joins)
             base = draw.base_weights[cluster] if known else kept.empty.base_weights[place]
             parameters = draw.parameters[cluster] if known else kept.empty.parameters[place]
-            transitions = draw_rows(pseudo_counts(base, draw.hyper), rng)
+            transitions = draw_rows(pseudo_counts(base_of_a_new_task(draw, base, rng), draw.hyper), rng)
         paths.append(draw_path(transitions, length, rng))
         observations.append(kept.emission.draw_observations(parameters, paths[-1], rng))
     together = tuple(np.concatenate(parts) for parts in zip(*observations, strict=True))

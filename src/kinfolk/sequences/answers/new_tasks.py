@@ -14,7 +14,7 @@ import numpy as np
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.gamma_draws import log_gamma_draws
-from kinfolk.sequences.model.draw import Draw, HyperParameters
+from kinfolk.sequences.model.draw import Draw, HyperParameters, chances_of_features
 
 # Transition rows that are drawn for a new task: so many over all draws, and at least so many from each.
 _ROWS_OVER_ALL, _FEWEST_ROWS = 200, 4
@@ -87,6 +87,17 @@ def ways_of_a_new_task(
     if alone > 0.0:
         clusters.append((-1, alone, empty.base_weights[place], empty.parameters[place]))
     for cluster, weight, base, parameters in clusters:
-        rows = pseudo_counts(base, draw.hyper)
         for _ in range(n_rows):
+            rows = pseudo_counts(base_of_a_new_task(draw, base, rng), draw.hyper)
             yield Way(float(np.log(weight / n_rows)), cluster, draw_rows(rows, rng), parameters)
+
+
+def base_of_a_new_task(draw: Draw, base: Floats, rng: np.random.Generator) -> Floats:
+    """A cluster's base weights as a new task has them: where tasks choose their states, one for each that it chose."""
+    if draw.features is None:
+        return base
+    chances = chances_of_features(draw.features, draw.hyper)
+    chosen = rng.random(len(chances)) < chances
+    # A task has one at least.
+    chosen[rng.choice(len(chances), p=base)] |= not chosen.any()
+    return chosen.astype(np.float64)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.sequences.answers.new_tasks import Empty, joining_weights, pseudo_counts
+from kinfolk.sequences.answers.new_tasks import Empty, base_of_a_new_task, joining_weights, pseudo_counts
 from kinfolk.sequences.model.draw import Draw
 from kinfolk.sequences.model.emissions.emission import Emission
 
@@ -172,6 +172,7 @@ def particles_of_new_task(
     n_ways = sum(len(draw.base_weights) + 1 for draw in draws)
     chosen = _affordable(draws, max(1, len(draws) * _MOST_OF_NEW // n_ways))
     rows, codes, parameters, shares = [], [], [], []
+    rng = np.random.default_rng([seed, 5])
     for place in chosen.tolist():
         draw = draws[place]
         assert draw.code_counts is not None
@@ -181,7 +182,7 @@ def particles_of_new_task(
         ways.append((alone, empty.base_weights[place], nothing, empty.parameters[place]))
         for weight, base, shown, theta in ways:
             if weight > 0.0:
-                rows.append(pseudo_counts(base, draw.hyper))
+                rows.append(pseudo_counts(base_of_a_new_task(draw, base, rng), draw.hyper))
                 codes.append(shown)
                 parameters.append(theta)
                 shares.append(weight * weights[place])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,11 @@ class Draw(NamedTuple):
         None in draws that files of earlier versions hold.
     left_out : float
         Mean log probability of a few training sequences, each left out of what was counted; NaN where not known.
+    features : bool array of shape (J, L), or None
+        Which states each task has, where tasks choose (`kinfolk.sequences.model.bp_hmm`). Base weights are then shares
+        of a new task's chances to have each state, and of the hyper-parameters η and γ are c and γ there.
+    states : int array, or None
+        Hidden states of some training steps, while draws are compared.
     """
 
     cluster: NDArray[np.int64]
@@ -71,3 +76,23 @@ class Draw(NamedTuple):
     row_counts: NDArray[np.float32] | None = None
     code_counts: NDArray[np.float32] | None = None
     left_out: float = np.nan
+    features: NDArray[np.bool_] | None = None
+    states: NDArray[np.integer[Any]] | None = None
+
+
+def chances_of_features(features: NDArray[np.bool_], hyper: HyperParameters) -> Floats:
+    """Probability that one more task has each state, given those that the others have (J, L).
+
+    It has a state of m tasks with probability m/(c + J), and Poisson(γc/(c + J)) that nobody has; these are of the
+    columns that are empty.
+
+    Examples
+    --------
+    >>> some = np.array([[True, True, False], [True, False, False]])
+    >>> chances_of_features(some, HyperParameters(2.0, 1.0, 1.0, 1.0)).tolist()
+    [0.5, 0.25, 0.5]
+    """
+    n_tasks, sizes = len(features), features.sum(axis=0)
+    is_empty = sizes == 0
+    new = hyper.gamma * hyper.eta / (n_tasks + hyper.eta) / max(int(is_empty.sum()), 1)
+    return np.asarray(np.where(is_empty, min(new, 1.0), sizes / (n_tasks + hyper.eta)))
