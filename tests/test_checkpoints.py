@@ -50,6 +50,7 @@ FITS = {
     "nested iHMM": sequences(kinfolk.NestedIHMM(4, 3, **SCHEDULE)),
     "shared iHMM": sequences(kinfolk.SharedIHMM(4, **SCHEDULE)),
     "single iHMM": sequences(kinfolk.SingleIHMM(4, **SCHEDULE)),
+    "feature iHMM": sequences(kinfolk.FeatureIHMM(4, **SCHEDULE)),
 }
 
 

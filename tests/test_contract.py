@@ -10,6 +10,7 @@ from kinfolk import (
     ClusteredClassifier,
     ClusteredNB,
     CompleteSharingNB,
+    FeatureIHMM,
     HierarchicalClassifier,
     HierarchicalRegressor,
     LICAClassifier,
@@ -39,6 +40,10 @@ class OneAveragedIHMM(_OneSequence, AveragedIHMM):
 
 
 class OneNestedIHMM(_OneSequence, NestedIHMM):
+    pass
+
+
+class OneFeatureIHMM(_OneSequence, FeatureIHMM):
     pass
 
 
@@ -83,6 +88,7 @@ ESTIMATORS = [
     OneAveragedIHMM(n_clusters=2, **_FEW),
     OneSharedIHMM(inference="variational", **_FEW),
     OneSingleIHMM(**_FEW),
+    OneFeatureIHMM(**_FEW),
 ]
 
 _WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")

@@ -25,7 +25,7 @@ class ExactFeatures(NamedTuple):
 
 
 def log_prior(columns, gamma, c):
-    """Of a set of columns of two tasks, by Griffiths and Ghahramani (2011): classes of columns divided by factorials."""
+    """Of a set of columns of two tasks, by Griffiths and Ghahramani (2011): equal columns are divided by factorials."""
     total = len(columns) * np.log(gamma * c) - gamma * (1 + c / (c + 1))
     total += sum(betaln(sum(column), 2 - sum(column) + c) for column in columns)
     return total - sum(np.log(factorial(n)) for n in Counter(columns).values())
@@ -67,7 +67,13 @@ def exact_features(observations, n_codes, most, *, eta, gamma, alpha, kappa, str
                 steady = np.concatenate([np.diff(own_states) == 0 for own_states in states])
                 shared = sum(sum(column) == 2 for column in columns)
                 weights.append(
-                    (base + moves[0][pair[0]] + moves[1][pair[1]] + emitted, n, shared, steady, states[0][0] == states[1][0])
+                    (
+                        base + moves[0][pair[0]] + moves[1][pair[1]] + emitted,
+                        n,
+                        shared,
+                        steady,
+                        states[0][0] == states[1][0],
+                    )
                 )
     log_weight = np.array([entry[0] for entry in weights])
     evidence = np.logaddexp.reduce(log_weight)

@@ -102,6 +102,7 @@ GROUPS: dict[str, tuple[Fit, ...]] = {
         Fit("NestedIHMM", {"n_clusters": 3, "inference": "variational", **_STATES}, "symbols"),
         Fit("NestedIHMM", {"n_clusters": 3, "inference": "variational", "stickiness": "learn", **_STATES}, "symbols"),
         Fit("SharedIHMM", {"inference": "variational", **_STATES}, "measured"),
+        Fit("FeatureIHMM", _STATES, "symbols"),
     ),
     "other networks": (
         Fit("BayesNets", {"random_state": 0, "prior": "paired"}, "arcs"),

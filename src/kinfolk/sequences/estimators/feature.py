@@ -25,9 +25,9 @@ _STICKINESS = GammaPrior(1.0, 0.01)
 class FeatureIHMM(SequenceModel):
     """Hidden Markov models of many tasks' sequences, each of which uses some of the same hidden states.
 
-    Two recordings may have some behaviours in common and not others, which clusters of whole tasks cannot say. Here each
-    task has a subset of common states, its features, and transitions of its own among them; what a state emits is the
-    same for all that have it. Which states there are, and who has which, is learnt (Indian buffet process).
+    Two recordings may have some behaviours in common and not others, which clusters of whole tasks cannot say. Here
+    each task has a subset of common states, its features, and transitions of its own among them; what a state emits is
+    the same for all that have it. Which states there are, and who has which, is learnt (Indian buffet process).
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ class FeatureIHMM(SequenceModel):
         Weight of the prior of each transition between states of a task.
     stickiness : float or "learn", default="learn"
         Bias of states to stay, added to that weight where a state follows itself.
-    n_chains, n_burn_in, n_draws, thin, task_column, sequence_column, new_tasks, random_state, n_jobs, verbose
+    n_chains, n_burn_in, n_draws, thin, task_column, sequence_column, order_column, new_tasks, random_state, n_jobs
         As in :class:`~kinfolk.NestedIHMM`.
-    checkpoint : path, optional
+    verbose, checkpoint
         As in :class:`~kinfolk.NestedIHMM`.
 
     Attributes
@@ -99,6 +99,7 @@ class FeatureIHMM(SequenceModel):
         thin: int = 1,
         task_column: str | int | None = None,
         sequence_column: str | int | None = None,
+        order_column: str | int | None = None,
         new_tasks: str = "warn",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -119,6 +120,7 @@ class FeatureIHMM(SequenceModel):
         self.thin = thin
         self.task_column = task_column
         self.sequence_column = sequence_column
+        self.order_column = order_column
         self.new_tasks = new_tasks
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -129,7 +131,7 @@ class FeatureIHMM(SequenceModel):
     def features_(self) -> Floats:
         """Posterior probability (n_tasks, n_states) that each task has each state, numbered as by :meth:`predict`."""
         check_is_fitted(self)
-        return self._features().mean(axis=0)
+        return np.asarray(self._features().mean(axis=0))
 
     def _features(self) -> Floats:
         """Which states each task has in every draw that is kept, (n_draws, n_tasks, n_states)."""

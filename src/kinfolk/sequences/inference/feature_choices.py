@@ -3,16 +3,16 @@
 Given θ and a task's weights η, of the features that it has not as well, its sequences O_j are as probable as filtering
 says. So a task tries, one after the other,
 
-* to take or to give up each state that others have: a Metropolis step with prior odds m/(J − 1 − m + c), m others having
-  it, times the ratio of likelihoods;
+* to take or to give up each state that others have: a Metropolis step with prior odds m/(J − 1 − m + c), m others
+  having it, times the ratio of likelihoods;
 * to be given a state of its own, or to have one of its own taken away: of these it has Poisson(λ), λ = γc/(c + J − 1).
   A birth's θ is from a mixture, half the prior, half the posterior given the steps of a window W of the task, placed at
   random before it is known whether this is a birth or a death (M. C. Hughes, E. B. Fox and E. B. Sudderth, NIPS 2012,
   section 4). Prior and proposal have the ratio 1 / (½ + ½ p(O_W | θ)/p(O_W)), so that no density of θ is needed; and a
   task with n states of its own is given another with λ/(n + 1) times these.
 
-Given states, a row of W_j tells shares of its weights η_jr, and nothing of their sum, which is Gamma; weights of features
-that a task has not are draws from their prior.
+Given states, a row of W_j tells shares of its weights η_jr, and nothing of their sum, which is Gamma; weights of
+features that a task has not are draws from their prior.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kinfolk.maths.compiled import compiled
 from kinfolk.maths.gamma_draws import log_gamma_draws
 from kinfolk.sequences.model.bp_hmm import FeatureState, Flags
 from kinfolk.sequences.model.draw import HyperParameters
-from kinfolk.sequences.model.emissions.emission import Densities, Emission
+from kinfolk.sequences.model.emissions.emission import Densities, Emission, Observations
 from kinfolk.sequences.model.filtering import draw_states, log_likelihoods
 from kinfolk.sequences.model.sequences import Sequences
 
@@ -50,11 +50,19 @@ class TaskView(NamedTuple):
         log η of the task.
     bounds : ndarray
         Of its sequences, counted from its first step.
+    observations : tuple of ndarrays
+        What its steps show.
+    n_others : ndarray of shape (L,)
+        How many other tasks have each state.
+    n_tasks : int
     """
 
     rows: Floats
     log_weights: Floats
     bounds: NDArray[np.int64]
+    observations: Observations
+    n_others: NDArray[np.int64]
+    n_tasks: int
 
     def log_likelihood(self, own: Flags) -> float:
         """Log likelihood of the task's sequences if these were its features."""
@@ -106,18 +114,15 @@ def draw_log_weights(own: Flags, transitions: Floats, hyper: HyperParameters, rn
     return log_weights
 
 
-def choose_shared(
-    task: TaskView, own: Flags, n_others: NDArray[np.int64], n_tasks: int, hyper: HyperParameters,
-    rng: np.random.Generator,
-) -> Flags:  # fmt: skip
-    """Let a task take or give up each state that ``n_others`` others have, in turn."""
+def choose_shared(task: TaskView, own: Flags, hyper: HyperParameters, rng: np.random.Generator) -> Flags:
+    """Let a task take or give up each state that others have, in turn."""
     own, current = own.copy(), task.log_likelihood(own)
-    for k in rng.permutation(np.flatnonzero(n_others)).tolist():
+    for k in rng.permutation(np.flatnonzero(task.n_others)).tolist():
         tried = own.copy()
         tried[k] = not own[k]
         if not tried.any():
             continue
-        log_odds = log(n_others[k]) - log(n_tasks - 1 - n_others[k] + hyper.eta)
+        log_odds = log(task.n_others[k]) - log(task.n_tasks - 1 - task.n_others[k] + hyper.eta)
         found = task.log_likelihood(tried)
         if -rng.standard_exponential() < found - current + (log_odds if tried[k] else -log_odds):
             own, current = tried, found
@@ -140,23 +145,27 @@ def log_proposal_ratio(log_likelihood_of_window: float, log_evidence_of_window: 
 
 
 def be_born_or_die(
-    task: TaskView, own: Flags, n_others: NDArray[np.int64], parameters: Floats, observations: tuple[NDArray[np.generic], ...],
-    n_tasks: int, emission: Emission, hyper: HyperParameters, rng: np.random.Generator,
-) -> tuple[Flags, Floats]:  # fmt: skip
+    task: TaskView,
+    own: Flags,
+    parameters: Floats,
+    emission: Emission,
+    hyper: HyperParameters,
+    rng: np.random.Generator,
+) -> tuple[Flags, Floats]:
     """Try to give a task a state of its own, or to take one away; its features and all parameters θ after that.
 
-    ``observations`` are those of the task; where a state is born, ``task.rows`` gets its log densities.
+    Where a state is born, ``task.rows`` gets its log densities.
     """
     window = window_of(task.bounds, rng)
-    seen = tuple(channel[window] for channel in observations)
+    seen = tuple(channel[window] for channel in task.observations)
     statistics = emission.statistics(seen, np.zeros(len(seen[0]), dtype=np.int64), 1)
     log_evidence = float(emission.log_marginal(statistics)[0])
-    log_rate = log(hyper.gamma) + log(hyper.eta) - log(hyper.eta + n_tasks - 1)
-    alone = np.flatnonzero(own & (n_others == 0))
+    log_rate = log(hyper.gamma) + log(hyper.eta) - log(hyper.eta + task.n_tasks - 1)
+    alone = np.flatnonzero(own & (task.n_others == 0))
     born = rng.random() < 0.5
     tried = own.copy()
     if born:
-        empty = np.flatnonzero(~own & (n_others == 0))
+        empty = np.flatnonzero(~own & (task.n_others == 0))
         if not len(empty):
             return own, parameters
         k = int(empty[rng.integers(len(empty))])
@@ -164,7 +173,7 @@ def be_born_or_die(
         parameters = parameters.copy()
         before = task.rows[:, k].copy()
         parameters[k] = emission.draw_parameters(given, rng)[0]
-        rows, row = emission.log_densities(parameters[k : k + 1], observations)
+        rows, row = emission.log_densities(parameters[k : k + 1], task.observations)
         task.rows[:, k] = rows[row, 0]
         n_own = len(alone)
     else:
@@ -212,12 +221,10 @@ def choose_features(
         own, part, steps = features[j], sequences.between(j, j + 1), sequences.steps_of(j)
         rows, row = emission.log_densities(parameters, part.observations)
         log_weights = draw_log_weights(own, state.transitions[j], hyper, rng)
-        task, others = TaskView(rows[row], log_weights, part.bounds), sizes - own
-        chosen = choose_shared(task, own, others, n_tasks, hyper, rng)
+        task = TaskView(rows[row], log_weights, part.bounds, part.observations, sizes - own, n_tasks)
+        chosen = choose_shared(task, own, hyper, rng)
         for _ in range(n_births):
-            chosen, parameters = be_born_or_die(
-                task, chosen, others, parameters, part.observations, n_tasks, emission, hyper, rng
-            )
+            chosen, parameters = be_born_or_die(task, chosen, parameters, emission, hyper, rng)
         sizes += chosen.astype(np.int64) - own
         features[j], places = chosen, np.flatnonzero(chosen)
         densities, moves = restricted(task.rows, task.log_weights, places)

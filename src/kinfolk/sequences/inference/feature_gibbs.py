@@ -1,9 +1,9 @@
 """Inference of the beta-process HMM by sampling: where chains start, and their draws with states numbered alike.
 
-Chains run as those of the nDP-iHMM do (`gibbs`). A state's number means nothing, and changes where states are born, split
-and merge. So states of every draw that is kept are numbered as those of the best one, the draw with the highest log
-joint, are: two states are the same if they have most steps in common, all pairs at once (H. W. Kuhn, Naval Res. Logist.
-2, 1955). The best one's come in the order of how many steps they have.
+Chains run as those of the nDP-iHMM do (`gibbs`). A state's number means nothing, and changes where states are born,
+split and merge. So states of every draw that is kept are numbered as those of the best one, the draw with the highest
+log joint, are: two states are the same if they have most steps in common, all pairs at once (H. W. Kuhn, Naval Res.
+Logist. 2, 1955). The best one's come in the order of how many steps they have.
 """
 
 from __future__ import annotations

@@ -2,20 +2,19 @@
 
 A split picks a step at random and another of the same state, which are to come apart; a merge picks two states, and a
 step of each. Either is the other's way back. A merge has nothing to choose: every step of both is in the one, which the
-tasks have that had either. A split has to say which of the two states each of the steps is in, and which tasks have
-which.
+tasks have that had either. A split has to say which of the two states each step is in, and which tasks have which.
 
-Hughes et al. allocate sequences one after the other, each given those before it. Here two states are fitted to the steps
-beforehand, from short windows around the two that were picked, by some iterations of expectation and maximisation: what
-these give hangs on the steps and on the two that were picked, and not on which of them are in which state, so that a
-split and its way back are drawn, and weighed, by the same two states. Given them,
+Hughes et al. allocate sequences one after the other, each given those before it. Here two states are fitted to the
+steps beforehand, from short windows around the two that were picked, by some iterations of expectation and
+maximisation: what these give hangs on the steps and on the two that were picked, and not on which of them are in which
+state, so that a split and its way back are drawn, and weighed, by the same two states. Given them,
 
 * runs of the steps are hidden Markov chains of two states, drawn by forward filtering, backward sampling;
 * a task has a state that it is in; one that it has had no step of it has with about the odds that all else gives.
 
 The probability q of what is drawn is known, and so are those of the picks, r as a split and r' as a merge. A split is
-accepted with probability min(1, p(split) r'/(p(merged) r q)), a merge with that of the inverse. As q is at most one, most
-merges that are bad are known to be so before any states are fitted.
+accepted with probability min(1, p(split) r'/(p(merged) r q)), a merge with that of the inverse. As q is at most one,
+most merges that are bad are known to be so before any states are fitted.
 """
 
 from __future__ import annotations
@@ -87,7 +86,9 @@ def fit_halves(
     seen = sequences.observations_at(steps)
     first, second = np.searchsorted(steps, picked).tolist()
     layout = Layout.of(bounds, np.array([0, len(bounds) - 1]))
-    rows = np.array([[1.0, 1.0], [1.0 + hyper.stickiness / hyper.alpha, 1.0], [1.0, 1.0 + hyper.stickiness / hyper.alpha]])
+    rows = np.array(
+        [[1.0, 1.0], [1.0 + hyper.stickiness / hyper.alpha, 1.0], [1.0, 1.0 + hyper.stickiness / hyper.alpha]]
+    )
     posteriors = np.zeros((len(steps), 2))
     for state, (at, other) in enumerate(((first, second), (second, first))):
         run = np.searchsorted(bounds, at, side="right")
@@ -130,14 +131,14 @@ class Having(NamedTuple):
 
     def log_probability(self, has: Flags) -> float:
         """Log probability that these are drawn."""
-        in_neither = ~self.is_in.any(axis=1)
+        in_neither = self.is_in.sum(axis=1) == 0
         free = ~self.is_in & ~in_neither[:, None]
         total = np.where(has, log_expit(self.log_odds), log_expit(-self.log_odds))[free].sum()
         which = np.where(has.all(axis=1), 2, has[:, 1])[in_neither]
         return float(total + self._log_shares()[np.arange(len(which)), which].sum())
 
     def _log_shares(self) -> Floats:
-        """Log probabilities that a task in neither has the first alone, the second alone, and both; one it must have."""
+        """Log probabilities that a task in neither has the first alone, the second alone, and both."""
         odds = self.log_odds[~self.is_in.any(axis=1)]
         shares = np.column_stack([odds, odds.sum(axis=1)])
         return np.asarray(shares - np.logaddexp.reduce(shares, axis=1, keepdims=True))
@@ -200,7 +201,7 @@ class SplitMerge(NamedTuple):
         return split if threshold < log_ratio - log_probability else now
 
     def _log_choices(self, split: Configuration, pair: tuple[int, int]) -> float:
-        """Log of how probable two states, and a step of each, are for a merge, to how the same steps are for a split."""
+        """Log of r'/r: how probable two states and a step of each are to a merge, by what the steps are to a split."""
         visits = split.visits
         n_visited, (n_a, n_b) = int((visits > 0).sum()), visits[list(pair)].tolist()
         merging = log(1.0 - _SPLITS) - log(n_visited * (n_visited - 1)) - log(n_a * n_b)
@@ -217,7 +218,7 @@ class SplitMerge(NamedTuple):
         counts = counts_of(states, self.sequences, features.shape[1])
         users, having = self._having(merged, counts, pair)
         has, log_has = having.draw(rng)
-        features[np.ix_(users, pair)] = has
+        features[np.ix_(users, np.array(pair))] = has
         statistics = merged.statistics.copy()
         statistics[list(pair)] = self.emission.statistics(self.sequences.observations_at(halves.steps), path, 2)
         return Configuration(features, states, counts, statistics), log_path + log_has
@@ -229,7 +230,7 @@ class SplitMerge(NamedTuple):
         halves = self._halves(merged, pair[0], picked)
         path = (split.states[halves.steps] == pair[1]).astype(np.int64)
         users, having = self._having(merged, split.counts, pair)
-        return halves.log_probability(path) + having.log_probability(split.features[np.ix_(users, pair)])
+        return halves.log_probability(path) + having.log_probability(split.features[np.ix_(users, np.array(pair))])
 
     def _halves(self, merged: Configuration, state: int, picked: tuple[int, ...]) -> Halves:
         return fit_halves(np.flatnonzero(merged.states == state), picked, self.sequences, self.emission, self.hyper)

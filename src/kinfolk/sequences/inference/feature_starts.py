@@ -25,7 +25,8 @@ def cut_into_blocks(
     sequences: Sequences, length: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The block of each step, and the task of each block; blocks of a sequence are of one length but for its ends."""
-    block, tasks = np.empty(sequences.n_steps, dtype=np.int64), []
+    block = np.empty(sequences.n_steps, dtype=np.int64)
+    tasks: list[int] = []
     for task in range(sequences.n_tasks):
         for i in range(int(sequences.task_bounds[task]), int(sequences.task_bounds[task + 1])):
             start, stop = int(sequences.bounds[i]), int(sequences.bounds[i + 1])
@@ -59,7 +60,7 @@ def start_paths(
     state = np.arange(n_blocks)
     left = n_blocks
     while left > 1:
-        i, j = np.unravel_index(np.argmax(gains), gains.shape)
+        i, j = divmod(int(np.argmax(gains)), n_blocks)
         if gains[i, j] <= 0.0 and left <= n_states:
             break
         statistics[j] += statistics[i]
@@ -70,7 +71,7 @@ def start_paths(
         left -= 1
         others = np.unique(state)
         others = others[others != j]
-        found = _gains(int(j), others, statistics, features, alone, emission, hyper)
+        found = _gains(j, others, statistics, features, alone, emission, hyper)
         gains[np.maximum(others, j), np.minimum(others, j)] = found
     return np.unique(state[block], return_inverse=True)[1].astype(np.int64)
 
@@ -87,7 +88,7 @@ def _gains(
     """How much merging one state with each of the others raises the log score."""
     together = statistics[one] + statistics[others]
     having = features[:, one : one + 1] | features[:, others]
-    return _log_scores(together, having, emission, hyper) - alone[one] - alone[others]
+    return np.asarray(_log_scores(together, having, emission, hyper) - alone[one] - alone[others])
 
 
 def _log_scores(statistics: Floats, features: Flags, emission: Emission, hyper: HyperParameters) -> Floats:

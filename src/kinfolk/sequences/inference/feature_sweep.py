@@ -118,9 +118,9 @@ def draw_mass_and_concentration(
     sizes = sizes[sizes > 0]
     mass = hyper.gamma
     if isinstance(priors.gamma, GammaPrior):
-        mass = GammaPrior(
-            priors.gamma.shape + len(sizes), priors.gamma.rate + expected_tasks(hyper.eta, n_tasks)
-        ).draw(rng)
+        mass = GammaPrior(priors.gamma.shape + len(sizes), priors.gamma.rate + expected_tasks(hyper.eta, n_tasks)).draw(
+            rng
+        )
 
     def log_likelihood(c: float) -> float:
         shared = betaln(sizes, n_tasks - sizes + c).sum()
@@ -192,7 +192,7 @@ def start_state(
 
     Hyper-parameters start at their priors' means, and all else is drawn once given these.
     """
-    features = counts_of(states, sequences, n_states).any(axis=1)
+    features = counts_of(states, sequences, n_states).sum(axis=1) > 0
     begun = FeatureState(
         features,
         np.asarray(states, dtype=np.int64),

@@ -14,10 +14,10 @@ column of F has which is of no meaning. Up to a constant, a matrix with K column
 
     p(F) ∝ (γc)^K exp(−γ Σ_{j=1}^{J} c/(c + j − 1)) ∏_k B(m_k, J − m_k + c)
 
-with m_k tasks that have state k (T. L. Griffiths and Z. Ghahramani, J. Mach. Learn. Res. 12, 2011, section 5; R. Thibaux
-and M. I. Jordan, AISTATS 2007). Two things are given: every task has a feature at least, for else its sequences have
-probability zero, and there are at most L states, for which there is room. c small lets tasks share nearly all states,
-c large hardly any.
+with m_k tasks that have state k (T. L. Griffiths and Z. Ghahramani, J. Mach. Learn. Res. 12, 2011, section 5; R.
+Thibaux and M. I. Jordan, AISTATS 2007). Two things are given: every task has a feature at least, for else its sequences
+have probability zero, and there are at most L states, for which there is room. c small lets tasks share nearly all
+states, c large hardly any.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def log_features(features: Flags, hyper: HyperParameters) -> float:
 
 @compiled
 def log_feature_transitions(counts, features, alpha, kappa):  # type: ignore[no-untyped-def]
-    """Log probability of each task's transitions with its rows, Dirichlet over its features, integrated out. O(J L²)."""
+    """Log probability of each task's transitions, its rows, Dirichlet over its features, integrated out. O(J L²)."""
     n_tasks, n_rows, n_states = counts.shape
     out = np.zeros(n_tasks)
     none, none_staying = lgamma(alpha), lgamma(alpha + kappa)
