@@ -6,7 +6,7 @@
 - `variational`: the mean-field posterior, of one cluster (`mean_field`, with the kernels of `local_posteriors` and
   `base_weights`), of all (`mean_field_mixture`) and of many tasks in batches (`stochastic_variational`);
 - `agglomeration`, `task_set_fits`, `state_merges`, `most_probable_hyper`: how mean field finds clusters and states;
-- `feature_gibbs`: chains of the beta-process HMM, from where they begin (`feature_starts`); `feature_sweep`: one sweep, in
-  which `feature_choices` lets tasks choose their states, and `feature_split_merge` has states split and merge;
+- `feature_gibbs`: chains of the beta-process HMM, from where they begin (`feature_starts`); `feature_sweep`: one sweep,
+  in which `feature_choices` lets tasks choose their states, and `feature_split_merge` has states split and merge;
 - `threads`: work in threads whose results do not depend on their number.
 """
