@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kinfolk.datasets.mocap import load_mocap
 from kinfolk.datasets.music import load_music
 from kinfolk.datasets.sequences import make_kin_sequences, make_sequences
 from kinfolk.datasets.vowels import load_vowels
@@ -185,3 +186,12 @@ def test_real_sets_that_are_not_there_are_asked_for_by_name(monkeypatch, tmp_pat
         load_vowels()
     with pytest.raises(ValueError, match='source is \'radio\', but must be "stored" or "sound"'):
         load_music(source="radio")
+
+
+def test_movements_are_those_that_their_readme_tells_of():
+    mocap = real(load_mocap)
+    assert mocap.X.shape == (2_058, 12)
+    assert mocap.lengths.tolist() == [382, 205, 251, 446, 387, 387]
+    assert mocap.subject.tolist() == [13, 13, 13, 14, 14, 14]
+    assert len(np.unique(mocap.action)) == 12
+    assert mocap.columns[0] == "root.ty"

@@ -10,7 +10,7 @@ import pytest
 
 from kinfolk.datasets.sequences import make_kin_sequences, make_sequences
 from kinfolk.experiments.publishing import publish
-from kinfolk.experiments.sequences import music, synthetic, vowels
+from kinfolk.experiments.sequences import mocap, music, synthetic, vowels
 from kinfolk.experiments.sequences.models import NESTED, SHARED, SINGLE, gain_over, steps_of
 from kinfolk.experiments.sequences.music import compare_clips, held_out, kin_of, middle
 from kinfolk.experiments.sequences.synthetic import judge, path_from_one_cluster
@@ -75,6 +75,29 @@ def utterances():
     return SimpleNamespace(
         X=made.X, lengths=made.lengths, task=made.task + 1, is_train=np.tile(np.repeat([True, False], 10), 3)
     )
+
+
+def movements():
+    rng = np.random.default_rng(4)
+    action = np.repeat(np.array(["run", "sit", "run", "jump"]), 10)
+    shown = {"run": 0.0, "sit": 4.0, "jump": 9.0}
+    X = np.array([[shown[name]] for name in action]) + 0.1 * rng.normal(size=(40, 1))
+    return SimpleNamespace(X=X, lengths=np.array([20, 20]), task=np.array([0, 1]), action=action)
+
+
+class Rounded:
+    """Stands in for an estimator: a state for each whole number."""
+
+    partition_ = np.array([0, 0])
+
+    def __init__(self, method, **parameters):
+        self.method = method
+
+    def fit(self, X, lengths, task):
+        return self
+
+    def predict(self, X, lengths, task):
+        return np.round(X[:, 0]).astype(np.int64)
 
 
 STUDIES = {
@@ -263,3 +286,20 @@ def test_the_report_says_where_hmmlearn_was_not_run():
     assert "hmmlearn is not installed" in outcome.setting
     # All ten training utterances can be chosen in one way only.
     assert outcome.table["repeat"].unique().to_list() == [0]
+
+
+def test_labels_are_counted_by_the_best_matching_of_states():
+    outcome = mocap.study(build=Rounded, n_repeats=2, load=movements)
+    assert outcome.table["wrong"].to_list() == [0.0] * 8
+    assert outcome.table["states"].to_list() == [3] * 8
+    assert mocap.share_of_wrong_labels(np.zeros(40), movements().action) == pytest.approx(0.5)
+
+
+def test_a_study_of_movements_writes_numbers_picture_and_report_and_repeats_itself(tmp_path):
+    first, second = (
+        publish(tmp_path / run, "mocap", "Title", mocap.ABOUT, mocap.study(build=Rounded, n_repeats=2, load=movements))
+        for run in "ab"
+    )
+    assert first.csv.read_bytes() == second.csv.read_bytes()
+    assert first.report == second.report
+    assert not re.search(r"\bnan\b|\bNone\b", first.report)

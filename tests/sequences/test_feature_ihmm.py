@@ -167,7 +167,9 @@ def test_a_start_finds_behaviours_that_last():
     bounds = np.append(0, np.cumsum(lengths))
     data = Sequences((X,), bounds, np.arange(5) * 2)
     emission = GaussianDiagonal(X.mean(axis=0), X.std(axis=0))
-    states = start_paths(data, emission, HyperParameters(1.0, 1.0, 1.0, 1.0), 8, np.random.default_rng(0))
+    found = start_paths(data, emission, HyperParameters(1.0, 1.0, 1.0, 1.0), 8, np.random.default_rng(0))
+    assert [states.max() + 1 for states in found] == sorted({states.max() + 1 for states in found}, reverse=True)
+    states = found[0]
     assert states.max() < 8
     agree = np.zeros((8, 4))
     np.add.at(agree, (states, did), 1)

@@ -7,6 +7,7 @@ sequences                    sequences of hidden Markov models, some of them kin
 real, numeric_tasks          real tables with many tasks
 text_topics, feederwatch     news by topic; bird feeders by state and winter
 vowels, music, sound/        recordings, and how sound is read
+mocap                        recordings of movement
 public                       real sets that other packages on PyPI bring
 catalogue                    what belongs into the folder of ``KINFOLK_DATA``
 """
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kinfolk.datasets.feederwatch import load_feederwatch
     from kinfolk.datasets.lica_tasks import make_lica_documents, make_lica_tasks
     from kinfolk.datasets.meetings import MEETING_FEATURES, TEAM, make_meetings
+    from kinfolk.datasets.mocap import load_mocap
     from kinfolk.datasets.music import load_music
     from kinfolk.datasets.networks import load_network, make_random_network, sample_tasks
     from kinfolk.datasets.numeric_tasks import load_numeric
@@ -35,6 +37,7 @@ __all__ = [
     "MEETING_FEATURES",
     "TEAM",
     "load_feederwatch",
+    "load_mocap",
     "load_music",
     "load_network",
     "load_numeric",
@@ -59,6 +62,7 @@ __getattr__, __dir__ = lazily(
         "MEETING_FEATURES": "meetings",
         "TEAM": "meetings",
         "load_feederwatch": "feederwatch",
+        "load_mocap": "mocap",
         "load_music": "music",
         "load_network": "networks",
         "load_numeric": "numeric_tasks",

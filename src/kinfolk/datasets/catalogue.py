@@ -85,6 +85,14 @@ CATALOGUE = (
         ("lica-numeric",),
     ),
     DataFolder(
+        "mocap6",
+        ("actions_per_tstep.csv", "metadata_per_seq.csv", "sensor_data_per_tstep.csv"),
+        "load_mocap",
+        "Six recordings of exercises of the CMU motion capture database, labelled by Fox, Hughes, Sudderth and Jordan "
+        "(2014), from the repository of bnpy (BSD-3-Clause)",
+        ("sequences-mocap",),
+    ),
+    DataFolder(
         "music_clips",
         ("clips.json", "mfcc.npz"),
         "load_music",

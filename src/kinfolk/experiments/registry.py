@@ -163,6 +163,11 @@ EXPERIMENTS: dict[str, Experiment] = {
             "kinfolk.experiments.networks.figure_8",
         ),
         Experiment(
+            "sequences-mocap",
+            "Fox, Hughes, Sudderth and Jordan (2014): exercises found in six recordings of movement",
+            "kinfolk.experiments.sequences.mocap",
+        ),
+        Experiment(
             "sequences-music",
             "Ni, Carin and Dunson (2007), figures 6 and 7: ten clips of music, from a few seconds of each",
             "kinfolk.experiments.sequences.music",

@@ -30,6 +30,8 @@ from kinfolk.sequences.model.sequences import Sequences
 
 # Splits and merges tried in a sweep, most of which are merges that are known at once to be bad.
 _SPLIT_MERGES = 20
+# Sweeps after which starts are compared.
+_SWEEPS_TO_COMPARE = 6
 # Steps by which states of draws are compared.
 _STEPS_COMPARED = 4096
 
@@ -76,9 +78,15 @@ class FeatureSampler(NamedTuple):
     n_states: int
 
     def start(self, rng: np.random.Generator) -> FeatureState:
-        """Blocks of steps, agglomerated into states."""
-        states = start_paths(self.sequences, self.emission, self.priors.means(), self.n_states, rng)
-        return start_state(states, self.sequences, self.emission, self.priors, n_states=self.n_states, rng=rng)
+        """Blocks of steps, agglomerated into states: of several starts the best after some sweeps."""
+        data = self.sequences, self.emission
+        tried = []
+        for states in start_paths(*data, self.priors.means(), self.n_states, rng):
+            state = start_state(states, *data, self.priors, n_states=self.n_states, rng=rng)
+            for _ in range(_SWEEPS_TO_COMPARE):
+                state = self.sweep(state, rng)
+            tried.append((kept(state, *data).log_joint, state))
+        return max(tried, key=lambda found: found[0])[1]
 
     def sweep(self, state: FeatureState, rng: np.random.Generator) -> FeatureState:
         """The next state."""
