@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
@@ -14,9 +13,12 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.estimators.base import LEARN, SequenceModel
 from kinfolk.sequences.inference import feature_gibbs
+from kinfolk.sequences.inference.options import Options
 from kinfolk.sequences.model.draw import HyperParameters
+from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.fitted import Fitted
 from kinfolk.sequences.model.ndp_ihmm import Priors
+from kinfolk.sequences.model.sequences import Sequences
 
 # Behaviours last: a broad prior of the bias to stay, in which a state may as well be left after a few steps.
 _STICKINESS = GammaPrior(1.0, 0.01)
@@ -144,8 +146,10 @@ class FeatureIHMM(SequenceModel):
         each = has.sum(axis=2)
         return np.asarray((both / (each[:, :, None] + each[:, None, :] - both)).mean(axis=0))
 
-    def _infer(self) -> Callable[..., tuple[HyperParameters, Fitted]]:
-        return feature_gibbs.infer
+    def _infer(
+        self, sequences: Sequences, emission: Emission, options: Options, seed: int
+    ) -> tuple[HyperParameters, Fitted]:
+        return feature_gibbs.infer(sequences, emission, self._priors(), options, seed)
 
     def _n_clusters(self) -> int | None:
         return 1

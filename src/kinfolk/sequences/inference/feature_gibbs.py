@@ -106,7 +106,7 @@ def numbered_alike(draws: Sequence[Draw]) -> tuple[Draw, ...]:
     --------
     >>> rows, hyper = np.full((1, 3, 2), 0.5), HyperParameters(1.0, 1.0, 1.0, 1.0)
     >>> one = Draw(np.zeros(1), np.array([[0.2, 0.8]]), np.array([[[5.0], [6.0]]]), rows, hyper, -3.0, np.array([2]),
-    ...            rows, np.empty((1, 2, 0)), np.array([[True, True]]), np.array([0, 1, 1]))
+    ...            rows, np.empty((1, 2, 0)), features=np.array([[True, True]]), states=np.array([0, 1, 1]))
     >>> other = one._replace(parameters=one.parameters[:, ::-1], states=np.array([1, 0, 0]), log_joint=-4.0)
     >>> [draw.parameters.ravel().tolist() for draw in numbered_alike([one, other])]
     [[6.0, 5.0], [6.0, 5.0]]

@@ -147,5 +147,5 @@ def kept(state: FeatureState, sequences: Sequences, emission: Emission) -> Draw:
         log_joint(state, emission, counts, statistics),
         (counts.sum(axis=1) > 0).sum(axis=1),
         *urns(features.astype(np.float64), hyper, counts, emission, statistics[None]),
-        features,
+        features=features,
     )
