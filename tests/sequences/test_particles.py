@@ -12,11 +12,13 @@ from kinfolk.sequences.answers.new_tasks import joining_weights, pseudo_counts
 from kinfolk.sequences.answers.particles import Crowd, advance, successors
 from kinfolk.sequences.answers.plain_filters import PlainFilters
 from kinfolk.sequences.answers.prediction import Kept, log_predictive, log_predictive_of_tasks
+from kinfolk.sequences.answers.predictor import SequencesPredictor
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.emissions.families import side_by_side
 from kinfolk.sequences.model.emissions.poisson import Poisson
 from kinfolk.sequences.model.sequences import Sequences
+from kinfolk.tasks.answering import Known
 
 N_STATES, N_CODES = 2, 3
 CODES = Categorical(N_CODES, 0.1)
@@ -156,6 +158,20 @@ def test_a_sequence_is_as_probable_whatever_stands_beside_it():
     np.testing.assert_array_equal(log_predictive(kept, together), apart)
     of_tasks = log_predictive_of_tasks(kept, Sequences((codes,), np.array([0, 8, 20]), np.array([0, 2])))
     np.testing.assert_array_equal(of_tasks[:, 0], apart)
+
+
+def test_as_drawn_each_draw_has_the_rows_and_shares_that_it_has():
+    rng = np.random.default_rng(8)
+    draw = a_draw(rng)
+    drawn = (
+        SequencesPredictor(Known("a model", None, 1, None, np.array(["a", "b"])), None, keep([draw])).as_drawn().kept
+    )
+    terms = []
+    for path in itertools.product(range(N_STATES), repeat=3):
+        rows = (0, path[0] + 1, path[1] + 1)
+        moves = sum(np.log(draw.transitions[0][row, state]) for row, state in zip(rows, path, strict=True))
+        terms.append(moves + sum(draw.parameters[0][state, code] for state, code in zip(path, (0, 2, 2), strict=True)))
+    assert log_predictive(drawn, one_sequence([0, 2, 2]))[0] == pytest.approx(logsumexp(terms))
 
 
 def test_draws_count_as_they_are_weighed():
