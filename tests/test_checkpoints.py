@@ -46,7 +46,6 @@ FITS = {
     "noisy copies": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", within="noisy", **SCHEDULE)),
     "prototype": naive_bayes(kinfolk.PrototypeNB(**SCHEDULE)),
     "prototype with unlabelled rows": naive_bayes(kinfolk.PrototypeNB(**SCHEDULE), HALF),
-    "averaged iHMM": sequences(kinfolk.AveragedIHMM(4, 3, n_folds=2, **SCHEDULE)),
     "nested iHMM": sequences(kinfolk.NestedIHMM(4, 3, **SCHEDULE)),
     "shared iHMM": sequences(kinfolk.SharedIHMM(4, **SCHEDULE)),
     "single iHMM": sequences(kinfolk.SingleIHMM(4, **SCHEDULE)),

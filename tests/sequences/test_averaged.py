@@ -9,6 +9,7 @@ import kinfolk
 from kinfolk import AveragedIHMM, NestedIHMM, SharedIHMM, SingleIHMM
 from kinfolk.maths.stacking import by_stacking
 from kinfolk.sequences.estimators.averaged import hold_out
+from kinfolk.sequences.estimators.base import INFERENCE
 from kinfolk.sequences.model.sequences import Sequences
 from tests.sequences.toy import QUICK, toy_sequences
 
@@ -77,6 +78,31 @@ def test_the_result_does_not_depend_on_the_number_of_processes(averaged):
     np.testing.assert_array_equal(
         other.score_samples(X, LENGTHS, task=TASK), averaged.score_samples(X, LENGTHS, task=TASK)
     )
+
+
+def test_a_fit_that_was_stopped_between_two_models_goes_on_and_ends_the_same(tmp_path, monkeypatch):
+    model = AveragedIHMM(
+        n_states=3, n_clusters=2, n_folds=2, n_chains=1, n_burn_in=2, n_draws=2, random_state=0, checkpoint=tmp_path
+    )
+    given = {"lengths": LENGTHS, "task": TASK}
+    at_once = clone(model).set_params(checkpoint=None).fit(X, **given)
+    infer, calls = INFERENCE["gibbs"], []
+
+    def stops_at_the_fourth(*asked):
+        calls.append(asked)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return infer(*asked)
+
+    monkeypatch.setitem(INFERENCE, "gibbs", stops_at_the_fourth)
+    with pytest.raises(KeyboardInterrupt):
+        clone(model).fit(X, **given)
+    assert not hasattr(model, "posterior_")
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir())
+    again = clone(model).fit(X, **given)
+    assert again.weights_ == at_once.weights_
+    np.testing.assert_array_equal(again.score_samples(X, **given), at_once.score_samples(X, **given))
 
 
 def test_of_one_task_there_is_nothing_to_weigh():
