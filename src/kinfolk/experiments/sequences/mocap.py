@@ -31,8 +31,8 @@ HMMLEARN = "hmmlearn, Gaussian"
 # three steps back, the joint density of states and data is by far the highest with three.
 LASTING: dict[str, Any] = {"stickiness": 300.0, "transition_concentration": 1.0}
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
-    FEATURE: ("FeatureIHMM", {"emission": "ar-3", **LASTING}),
-    PLAIN: ("FeatureIHMM", {"emission": "gaussian-full", **LASTING}),
+    FEATURE: ("FeatureIHMM", {"emission": "ar-3", "n_burn_in": 20, "n_draws": 20, **LASTING}),
+    PLAIN: ("FeatureIHMM", {"emission": "gaussian-full", "n_burn_in": 20, "n_draws": 20, **LASTING}),
     SHARED: ("SharedIHMM", {"emission": "ar-3", "stickiness": 300.0}),
     NESTED: ("NestedIHMM", {"emission": "ar-3", "stickiness": 300.0, "n_clusters": 6}),
 }
@@ -94,7 +94,7 @@ def _load() -> Any:
 def build_model(method: str, **parameters: Any) -> Any:
     """Make one of the estimators."""
     name, own = MODELS[method]
-    return getattr(kinfolk, name)(n_states=N_ACTIONS, n_jobs=N_JOBS, **own, **parameters)
+    return getattr(kinfolk, name)(n_states=N_ACTIONS, n_jobs=N_JOBS, **(own | parameters))
 
 
 def segment(
