@@ -359,3 +359,14 @@ def test_a_label_that_was_not_in_the_fit_leaves_the_average_as_it_was(averaged):
     with pytest.raises(ValueError, match="label 7"):
         averaged.partial_fit(X[:2], [0, 7], task=task[:2])
     np.testing.assert_array_equal(averaged.predict_proba(X, task=task), before)
+
+
+def test_the_first_rows_are_those_of_a_fit_and_have_every_label():
+    X, y, task = made_up_tasks(0)
+    first = AveragedNB(random_state=0).partial_fit(X, y, classes=[0, 1], task=task)
+    whole = AveragedNB(random_state=0).fit(X, y, task=task)
+    np.testing.assert_array_equal(first.predict_proba(X, task=task), whole.predict_proba(X, task=task))
+    untouched = AveragedNB(random_state=0)
+    with pytest.raises(ValueError, match="no row has label 2 of classes"):
+        untouched.partial_fit(X, y, classes=[0, 1, 2], task=task)
+    assert not hasattr(untouched, "weights_")

@@ -181,6 +181,9 @@ def test_tasks_and_values_never_seen_and_missing_ones_are_answered(data, model):
 def test_members_that_learn_from_all_rows_at_once_take_no_further_ones_and_say_so(data, model):
     X, y, task = data
     assert not hasattr(TransferClassifier(), "partial_fit")
+    assert not hasattr(TransferClassifier(["clustered", "sources"]), "partial_fit")
+    assert hasattr(TransferClassifier(["clustered"]), "partial_fit")
+    assert hasattr(TransferClassifier({"kin": ClusteredNB()}), "partial_fit")
     with pytest.raises(AttributeError, match="partial_fit") as found:
         model.partial_fit(X, y, task=task)
     assert "partly pooled" in str(found.value.__cause__)

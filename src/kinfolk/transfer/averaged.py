@@ -244,6 +244,9 @@ class AveragedNB(LabelAverage):
             found = [model.conditional_evidence() for model in models.values()]
         return by_evidence(np.array([evidence.value for evidence in found])), found
 
+    def _counts_alone(self) -> bool:
+        return True
+
     def _weighed_anew(self, members: Mapping[str, Member]) -> SizeWeights:
         """By the evidence of all rows, where evidence weighs; else as before."""
         if not self._log_evidence:

@@ -54,7 +54,8 @@ class Average(NamedTuple):
 
 def _members_learn_more(model: ModelAverage) -> bool:
     """Refuse, with a sentence, to add rows to members that cannot learn from them."""
-    check_is_fitted(model)
+    if not hasattr(model, "weights_"):
+        return model._counts_alone()
     unable = [name for name, member in model._average.members.items() if not hasattr(member, "learn_more")]
     if unable:
         raise AttributeError(
@@ -83,6 +84,10 @@ class ModelAverage(BaseEstimator):
 
     def _choose(self, seed: int, sizes: Sizes) -> Chosen:
         """The members to weigh."""
+        raise NotImplementedError  # abstract
+
+    def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows."""
         raise NotImplementedError  # abstract
 
     def _make_predictor(self, average: Average) -> Any:
@@ -127,18 +132,20 @@ class ModelAverage(BaseEstimator):
             self._keep(Average(arrival.known, classes, whole, believed.weights, n_rows, seed, backend, scales))
 
     @available_if(_members_learn_more)
-    def partial_fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, task: Any = None, sample_weight: Any = None) -> Self:
         """Add rows, of known tasks or new ones, to what believed members have learnt; how far they are believed stays.
 
-        It is there once the average is fitted, if all members that are believed learn from further rows, as naive Bayes
-        does: their counts add up, so that each is what a fit to all rows gives with the same categories and bins.
-        Members are weighed anew by :meth:`fit` alone; the weights of a task move with its rows all the same, where they
-        depend on how many there are.
+        It is there if all members that are believed learn from further rows, as naive Bayes does: their counts add up,
+        so that each is what a fit to all rows gives with the same categories and bins. The first call is a :meth:`fit`,
+        by which alone members are weighed; the weights of a task move with its rows all the same, where they depend on
+        how many there are.
 
         Parameters
         ----------
         X, y, task, sample_weight
-            As in :meth:`fit`; labels are those of the fit.
+            As in :meth:`fit`; labels are those of the first call.
+        classes : array-like, optional
+            All labels that will ever be seen; the first call must have rows of each.
 
         Returns
         -------
@@ -148,6 +155,11 @@ class ModelAverage(BaseEstimator):
         --------
         fit : Learn from all rows at once, and weigh members by them.
         """
+        if not hasattr(self, "weights_"):
+            with all_or_nothing(self):
+                self.fit(X, y, task=task, sample_weight=sample_weight)
+                self._check_classes(classes)
+            return self
         average, members = self._average, dict[str, Member]()
         with all_or_nothing(self):
             for name, member in average.members.items():
@@ -161,6 +173,20 @@ class ModelAverage(BaseEstimator):
             known, weights = learnt.known._replace(model=type(self).__name__), self._weighed_anew(members)
             self._keep(average._replace(known=known, members=members, weights=weights, n_rows=n_rows))
         return self
+
+    def _check_classes(self, classes: Any) -> None:
+        """Refuse labels that no row of the first call had."""
+        seen = [] if self._average.classes is None else self._average.classes.tolist()
+        missing = [] if classes is None else [label for label in np.asarray(classes).tolist() if label not in seen]
+        if missing:
+            raise ValueError(
+                f"no row has label {missing[0]!r} of classes: members are weighed by the rows of the first call, which "
+                "needs some of every label"
+            )
+
+    def _counts_alone(self) -> bool:
+        """Whether all members that may be believed learn from counts, which add up."""
+        return False
 
     def _weighed_anew(self, members: Mapping[str, Member]) -> SizeWeights:
         """The weights of members that have learnt from further rows: those of before."""

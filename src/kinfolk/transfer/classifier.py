@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from kinfolk.transfer.label_average import LabelAverage
-from kinfolk.transfer.members import CLASSIFIER_KINDS, CLASSIFIERS, Chosen, Sizes, chosen_members
+from kinfolk.transfer.members import (
+    CLASSIFIER_KINDS,
+    CLASSIFIERS,
+    NAIVE_BAYES,
+    NAIVE_BAYES_KINDS,
+    Chosen,
+    Sizes,
+    chosen_members,
+)
 
 
 class TransferClassifier(LabelAverage):
@@ -130,3 +138,9 @@ class TransferClassifier(LabelAverage):
 
     def _choose(self, seed: int, sizes: Sizes) -> Chosen:
         return chosen_members(self.members, CLASSIFIERS, CLASSIFIER_KINDS, self, seed, sizes)
+
+    def _counts_alone(self) -> bool:
+        given = () if self.members is None else self.members
+        every = list(given.values()) if isinstance(given, Mapping) else list(given)
+        of_counts = [one in NAIVE_BAYES if isinstance(one, str) else type(one) in NAIVE_BAYES_KINDS for one in every]
+        return bool(every) and all(of_counts)
