@@ -106,12 +106,13 @@ def _listed(frame: pl.DataFrame, column: str) -> str:
 def _ranking(title: str, found: Ranking, some: pl.DataFrame, ours: Sequence[str]) -> list[str]:
     kind = some["kind"][0]
     measures = [*(CLASSIFICATION if kind == "classification" else REGRESSION), "fit_seconds", "predict_seconds"]
-    means = {row["model"]: row for row in some.group_by("model").agg(pl.col(measures).mean()).iter_rows(named=True)}
+    compared = some.join(found.splits, on=["set", "size", "split"], how="semi")
+    means = {row["model"]: row for row in compared.group_by("model").agg(pl.col(measures).mean()).iter_rows(named=True)}
     lines = [
         f"## {title}",
         "",
         f"{found.n_sets} sets, {found.n_cells} cells of set and size; critical difference {found.critical:.2f}",
-        "(Nemenyi, 5 %, counted by sets). Beside the rank, means over all cells of the model.",
+        "(Nemenyi, 5 %, counted by sets). Beside the rank, means over the same splits.",
         "",
         f"| model | mean rank | {' | '.join(name.replace('_', ' ') for name in measures)} |",
         "| --- " * (2 + len(measures)) + "|",

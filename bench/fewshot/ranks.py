@@ -12,12 +12,13 @@ ENOUGH = 0.9  # of the cells of the best-covered model that a model must have to
 
 
 class Ranking(NamedTuple):
-    """Mean ranks (1 is best) over sets, their number, and Nemenyi's critical difference at 5 %."""
+    """Mean ranks (1 is best) over sets, their number, Nemenyi's critical difference at 5 %, and the splits compared."""
 
     ranks: dict[str, float]
     n_sets: int
     critical: float
     n_cells: int
+    splits: pl.DataFrame
 
 
 def rank(results: pl.DataFrame, measure: str) -> Ranking | None:
@@ -35,7 +36,8 @@ def rank(results: pl.DataFrame, measure: str) -> Ranking | None:
     kept = counts.filter(pl.col("len") >= ENOUGH * most)["model"].to_list()
     models = sorted(kept)
     splits = results.filter(pl.col("model").is_in(kept)).pivot("model", index=["set", "size", "split"], values=measure)
-    wide = splits.drop_nulls(models).group_by("set", "size", maintain_order=True).agg(pl.col(models).mean())
+    splits = splits.drop_nulls(models)
+    wide = splits.group_by("set", "size", maintain_order=True).agg(pl.col(models).mean())
     if len(models) < 2 or wide.is_empty():
         return None
     ranks = np.apply_along_axis(rankdata, 1, wide.select(models).to_numpy())
@@ -43,7 +45,13 @@ def rank(results: pl.DataFrame, measure: str) -> Ranking | None:
     n_sets, k = len(by_set), len(models)
     critical = float(studentized_range.ppf(0.95, k, np.inf)) / np.sqrt(2.0) * np.sqrt(k * (k + 1) / (6.0 * n_sets))
     means = {model: float(by_set[model].mean()) for model in models}
-    return Ranking(dict(sorted(means.items(), key=lambda item: item[1])), n_sets, float(critical), len(wide))
+    return Ranking(
+        dict(sorted(means.items(), key=lambda item: item[1])),
+        n_sets,
+        float(critical),
+        len(wide),
+        splits.select("set", "size", "split"),
+    )
 
 
 def against(results: pl.DataFrame, measure: str, ours: str, peers: list[str]) -> pl.DataFrame:
