@@ -127,3 +127,24 @@ def test_the_command_makes_the_page_of_the_python_interface(model, page, run: Ru
     loss = next(entry for entry in page.document["comparison"]["models"] if entry["model"] == "NestedIHMM")["loss"]
     assert f"{loss:.4f}" in text
     assert "Sequences and their segments" in text
+
+
+def test_options_of_rows_are_refused_without_rows(model, run: Run) -> None:  # noqa: F811
+    kinfolk.save(model, "walks.kin")
+    for option in (("--label", "place"), ("--task", "person"), ("--folds", 3)):
+        assert f"{option[0]} belongs to --data" in refused(run, "report", "walks.kin", *option)
+
+
+def test_states_are_drawn_of_rows_in_any_order(model):
+    import matplotlib.pyplot as plt
+
+    ax = kinfolk.plots.state_sequences(model, WALKS, decoding="marginal")
+    drawn = np.asarray(ax.images[0].get_array())
+    wanted = model.segments(WALKS, decoding="marginal")
+    assert drawn.shape == (8, WALKS.groupby(["person", "day"]).size().max())
+    first = wanted[(wanted["task"] == wanted["task"][0]) & (wanted["sequence"] == wanted["sequence"][0])]
+    assert drawn[0][: first["stop"].max()].tolist() == np.repeat(first["state"], first["duration"]).tolist()
+    assert [text.get_text() for text in ax.get_yticklabels()] == [
+        who for who, _ in dict.fromkeys(zip(WALKS["person"], WALKS["day"], strict=True))
+    ]
+    plt.close("all")

@@ -71,6 +71,13 @@ def test_quantiles_that_are_none_get_one_sentence(tiny):
             model.forecast([0.0], quantiles=wrong)
 
 
+def test_symbols_have_no_quantiles():
+    model = SharedIHMM(n_states=2, inference="variational", random_state=0).fit(list("abab") * 5, [20])
+    assert model.forecast(list("aba")).quantiles == {}
+    with pytest.raises(ValueError, match="columns of symbols alone"):
+        model.forecast(list("aba"), quantiles=[0.5])
+
+
 def made_up(n_sequences, length, rng):
     """Sequences of two sticky states, one low and quiet, one high and loud."""
     states = np.empty((n_sequences, length), dtype=int)

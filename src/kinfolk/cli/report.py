@@ -24,6 +24,9 @@ Example:
   kinfolk report before.kin after.kin --data meetings.csv --label answer"""
 
 
+_FOLDS = 5
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(CsvOptions):
     """Models, rows to hold them against, and where the page goes."""
@@ -57,7 +60,9 @@ class ReportOptions(CsvOptions):
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="CODE", help="A check to leave out, such as KF003; repeatable.")
     ] = None
-    folds: Annotated[int, typer.Option(metavar="N", help="Parts of every task's rows to hold out in turn.", min=2)] = 5
+    folds: Annotated[int, typer.Option(metavar="N", help="Parts of every task's rows to hold out in turn.", min=2)] = (
+        _FOLDS
+    )
     seed: Seed = 0
 
 
@@ -76,6 +81,9 @@ def report(how: ReportOptions) -> None:
         check_target(how.output)
     if len(set(how.models)) < len(how.models):
         raise ValueError("the same model was named twice: there is nothing to compare")
+    for option, given in (("--label", how.label), ("--task", how.task), ("--folds", how.folds != _FOLDS)):
+        if given and how.data is None:
+            raise ValueError(f"{option} belongs to --data, which was not given")
     estimators = {path: kinfolk.load(path, estimator=True) for path in how.models}
     first = next(iter(estimators.values()))
     without_labels = hasattr(first, "networks_") or hasattr(first, "n_states_")
@@ -142,7 +150,7 @@ def _command(how: ReportOptions) -> str:
     parts = ["kinfolk", "report", how.models[0].name]
     if how.data is not None:
         parts += ["--data", how.data.name, *([] if how.label is None else ["--label", how.label])]
-    for option, value, default in (("--task", how.task, None), ("--folds", how.folds, 5), ("--seed", how.seed, 0)):
+    for option, value, default in (("--task", how.task, None), ("--folds", how.folds, _FOLDS), ("--seed", how.seed, 0)):
         parts += [] if value == default else [option, str(value)]
     for code in how.ignore or ():
         parts += ["--ignore", code]

@@ -22,6 +22,7 @@ def state_sequences(
     lengths: Any = None,
     *,
     task: Any = None,
+    decoding: str = "viterbi",
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Axes:
@@ -34,6 +35,8 @@ def state_sequences(
     model : fitted model of sequences
     X, lengths, task
         Sequences, as in the model's ``predict``.
+    decoding : {"viterbi", "marginal"}, default="viterbi"
+        How states are told, as in ``predict``.
     ax : Axes, optional
         Where to draw; by default on a new figure.
     title : str, optional
@@ -51,15 +54,13 @@ def state_sequences(
     """
     from matplotlib.colors import ListedColormap
 
-    style.asked_of(model, "n_states_", "a model of sequences, such as NestedIHMM, has states")
-    states = np.asarray(model.predict(X, lengths, task=task))
-    if lengths is None:
-        several = isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) > 0
-        lengths = [len(own) for own in X] if several else [len(states)]
-    lengths = np.asarray(lengths)[:_MOST_SEQUENCES]
-    names = (
-        [str(place) for place in range(len(lengths))] if task is None else [str(own) for own in task][: len(lengths)]
-    )
+    if not hasattr(model, "decode"):  # as loaded models have it themselves
+        style.asked_of(model, "n_states_", "a model of sequences, such as NestedIHMM, has states")
+        model = model._predictor()
+    decoded = model.decode(X, lengths, task=task, decoding=decoding)
+    states, lengths = decoded.states, decoded.lengths[:_MOST_SEQUENCES]
+    several = len(model.tasks_) > 1 or task is not None
+    names = [str(own) for own in (decoded.tasks if several else decoded.called)][: len(lengths)]
     table = np.full((len(lengths), int(lengths.max())), np.nan)
     start = 0
     for row, length in enumerate(lengths):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,7 @@ from kinfolk.reporting.markup import Html, element, joined
 from kinfolk.sequences.answers.segments import Decoded, cut_into_segments
 
 _MOST_ROWS = 300
+_MOST_SEGMENTS = 100
 _MOST_SEQUENCES = 40
 _LONGEST_NAME = 22
 
@@ -101,7 +103,9 @@ def _segments(decoded: Decoded) -> Section:
     found = cut_into_segments(decoded)
     columns = list(zip(*found.values(), strict=True))
     shown = min(len(decoded.lengths), _MOST_SEQUENCES)
-    drawn = segment_bars(decoded, shown)
+    # Those of a task together, whatever the order of the rows.
+    order = sorted(range(len(decoded.lengths)), key=lambda i: (str(decoded.tasks[i]), i))
+    drawn = segment_bars(decoded, order[:shown])
     caption = "Sequences, a row each, in the colours of their hidden states, which mean the same within a cluster."
     if shown < len(decoded.lengths):
         caption += f" Of {len(decoded.lengths):,} sequences the first {shown}."
@@ -115,26 +119,26 @@ def _segments(decoded: Decoded) -> Section:
             f"{cluster}/{state}: {name}",
             number(sure, f"{sure:.0%}"),
         ]
-        for task, sequence, start, stop, duration, cluster, state, name, sure in columns[:_MOST_ROWS]
+        for task, sequence, start, stop, duration, cluster, state, name, sure in columns[:_MOST_SEGMENTS]
     ]
     heads = ["task", "sequence", "start", "stop", "steps", "cluster/state: shows", "probability"]
     parts = [element("figure", drawn, element("figcaption", caption)), sortable("segment-table", heads, rows)]
-    if len(columns) > _MOST_ROWS:
-        more = f"{len(columns) - _MOST_ROWS:,} more segments are left out; kinfolk predict --what segments has all."
+    if len(columns) > _MOST_SEGMENTS:
+        more = f"{len(columns) - _MOST_SEGMENTS:,} more segments are left out; kinfolk predict --what segments has all."
         parts.append(element("p", more, class_="small"))
     return Section("segments", "Segments", joined(*parts))
 
 
-def segment_bars(decoded: Decoded, n_sequences: int) -> Html:
-    """The first sequences as rows of coloured segments, the state's number in each that has room for it."""
-    longest = int(decoded.lengths[:n_sequences].max(initial=1))
-    names = [f"{decoded.tasks[i]} {decoded.called[i]}" for i in range(n_sequences)]
+def segment_bars(decoded: Decoded, order: Sequence[int]) -> Html:
+    """Some sequences as rows of coloured segments, the state's number in each that has room for it."""
+    longest, n_sequences = int(decoded.lengths[list(order)].max(initial=1)), len(order)
+    names = [f"{decoded.tasks[i]} {decoded.called[i]}" for i in order]
     left, width, step = 6.2 * min(max(map(len, names), default=1), _LONGEST_NAME) + 12, 560.0, 20.0
     parts: list[Any] = []
-    start = 0
-    for row, length in enumerate(decoded.lengths[:n_sequences].tolist()):
-        states = decoded.states[start : start + length]
-        start += length
+    stops = np.cumsum(decoded.lengths)
+    for row, which in enumerate(order):
+        length = int(decoded.lengths[which])
+        states = decoded.states[stops[which] - length : stops[which]]
         ends = [0, *(np.flatnonzero(np.diff(states)) + 1).tolist(), length]
         name = drawing.shortened(names[row], _LONGEST_NAME)
         parts.append(

@@ -171,13 +171,15 @@ class SequencesPredictor(Predictor):
         task: Any = None,
         n_steps: int = 1,
         n_samples: int = _N_PATHS,
-        quantiles: Any = _LEVELS,
+        quantiles: Any = None,
         random_state: Any = None,
     ) -> Forecast:
         """How the observations after the end of each sequence are distributed."""
         _check_count("n_steps", n_steps)
         _check_count("n_samples", n_samples)
-        levels = check_quantiles(quantiles)
+        levels = check_quantiles(_LEVELS if quantiles is None else quantiles)
+        if quantiles is not None and all(channel.symbols is not None for channel in self.layout.channels):
+            raise ValueError(f"quantiles={quantiles!r}: the model has columns of symbols alone, which have none")
         arranged = self._receive(X, lengths, task)
         rng = _generator(random_state)
         outlook = look_ahead(self.kept, arranged.sequences, int(n_steps), int(n_samples), rng)

@@ -294,7 +294,7 @@ class Answers(StateAnswers):
         task: Any = None,
         n_steps: int = 1,
         n_samples: int = 1000,
-        quantiles: Any = (0.05, 0.5, 0.95),
+        quantiles: Any = None,
         random_state: Any = None,
     ) -> Forecast:
         """How the observations after the end of each sequence are distributed.
@@ -309,8 +309,9 @@ class Answers(StateAnswers):
             How far to look.
         n_samples : int, default=1000
             Draws of the future, of which quantiles are taken.
-        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
-            Of each column of numbers, each between 0 and 1: between 0.05 and 0.95 lie nine in ten.
+        quantiles : array-like of shape (n_quantiles,), optional
+            Of each column of numbers, each between 0 and 1; by default 0.05, 0.5 and 0.95, so that nine in ten lie
+            between the first and the last.
         random_state : int, RandomState or None
             Of the draws; all else has no chance in it.
 
