@@ -196,3 +196,20 @@ def test_ragged_lists_of_lists_are_told_to_be_written_as_arrays(fitted):
     for ask in (NestedIHMM(**SMALL).fit, fitted.score_samples):
         with pytest.raises(ValueError, match="number 0 of 2 and number 1 of 1 values"):
             ask(ragged, task=["ann", "bob"])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_answers_about_steps_stand_in_the_order_of_the_table():
+    runs = pd.DataFrame({"who": np.repeat(["ann", "bob"], 24), "at": np.tile(np.arange(24), 2)})
+    runs["tone"] = np.where(runs["at"] // 6 % 2 == 0, "a", "b")
+    model = SharedIHMM(task_column="who", order_column="at", inference="variational", n_states=3, random_state=0).fit(
+        runs
+    )
+    shuffled = runs.sample(frac=1.0, random_state=3)
+    for decoding in ("viterbi", "marginal"):
+        found = model.predict(shuffled, decoding=decoding)
+        assert pd.crosstab(found, shuffled["tone"].to_numpy()).to_numpy().tolist() in (
+            [[24, 0], [0, 24]],
+            [[0, 24], [24, 0]],
+        )
+    np.testing.assert_array_equal(model.predict_proba(shuffled).argmax(axis=1), found)
