@@ -156,7 +156,7 @@ def test_tasks_that_are_none(fitted, task, match):
         (np.zeros((4, 0)), "0 feature", ValueError),
         (np.zeros((2, 2, 2)), "dim 3", ValueError),
         (np.array(3.0), "scalar", ValueError),
-        ([[1, 2], [3]], "row 1 has 1 values where row 0 has 2", ValueError),
+        ([[1, 2], [3]], "number 0 of 2 and number 1 of 1 values", ValueError),
         (np.array([1.5, np.inf, 2.0]), "row 1: infinity is not a value", ValueError),
         (pd.DataFrame({"a": [1.5, 2.5], "b": [np.inf, 1.0]}), "column 'b', row 0: infinity", ValueError),
         (np.array([1 + 2j, 3.0]), "omplex", ValueError),
