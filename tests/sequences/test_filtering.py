@@ -190,6 +190,73 @@ def test_drawn_paths_are_as_frequent_as_they_are_probable():
     assert chi_square < 63.0
 
 
+def drawn_plainly(likelihood, log_scale, row, bounds, transitions, uniforms):
+    """Paths by the same uniform numbers, as one writes it with numpy."""
+    states = np.empty(bounds[-1], dtype=np.int64)
+    for start, stop in pairwise(bounds):
+        come, filtered = transitions[0], []
+        for t in range(start, stop):
+            filtered.append(come * likelihood[row[t]])
+            filtered[-1] /= filtered[-1].sum()
+            come = filtered[-1] @ transitions[1:]
+        for t in range(stop - 1, start - 1, -1):
+            last = t == stop - 1
+            weights = filtered[t - start] * (1.0 if last else transitions[1:, states[t + 1]])
+            states[t] = np.searchsorted(np.cumsum(weights), uniforms[t] * weights.sum(), side="right")
+    return states
+
+
+@pytest.mark.parametrize("n_states", [1, 2, 5, 8])
+@pytest.mark.parametrize("n_sequences", [LANES // 2 + 1, 2 * LANES, 3 * LANES - 2])
+def test_states_drawn_side_by_side_are_those_drawn_one_by_one(n_states, n_sequences):
+    rng = np.random.default_rng(n_states)
+    lengths = rng.integers(0, 30, size=n_sequences)
+    given = problem(n_states, n_sequences, lengths)
+    uniforms, states = rng.random(given[3][-1]), np.full(given[3][-1], -1)
+    totals = draw_states(*given, uniforms, states)
+    np.testing.assert_allclose(totals, log_likelihoods(*given), rtol=1e-12)
+    np.testing.assert_array_equal(states, drawn_plainly(*given, uniforms))
+
+
+def test_long_sequences_among_many_go_by_themselves_and_are_drawn_all_the_same():
+    lengths = np.full(2 * LANES, 3)
+    lengths[[4, 17]] = 4_000
+    given = problem(3, 0, lengths)
+    rng = np.random.default_rng(1)
+    uniforms, states = rng.random(given[3][-1]), np.full(given[3][-1], -1)
+    np.testing.assert_allclose(draw_states(*given, uniforms, states), log_likelihoods(*given), rtol=1e-12)
+    np.testing.assert_array_equal(states, drawn_plainly(*given, uniforms))
+
+
+def test_impossible_sequences_side_by_side_leave_their_states_and_others_alone():
+    transitions = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])
+    row = np.tile([0, 1, 1, 1], LANES)
+    given = np.eye(2), np.zeros(2), row, np.arange(2 * LANES + 1) * 2, transitions
+    states = np.full(4 * LANES, 7)
+    totals = draw_states(*given, np.full(4 * LANES, 0.5), states)
+    np.testing.assert_allclose(totals.reshape(-1, 2), np.tile([-np.inf, np.log(0.5)], (LANES, 1)))
+    np.testing.assert_array_equal(states.reshape(-1, 4), np.tile([7, 7, 1, 1], (LANES, 1)))
+
+
+@pytest.mark.parametrize("uniform", [0.0, np.nextafter(1.0, 0.0)])
+def test_states_that_cannot_be_are_not_drawn_side_by_side_however_extreme_the_number(uniform):
+    rng = np.random.default_rng(0)
+    # Neither the first state nor the last; sums of the others are rounded in every way.
+    transitions = np.zeros((10, 9))
+    transitions[:, 1:8] = rng.dirichlet(np.ones(7), size=10)
+    n_steps = 40 * 4 * LANES
+    given = (
+        rng.random((50, 9)),
+        np.zeros(50),
+        rng.integers(50, size=n_steps),
+        np.arange(4 * LANES + 1) * 40,
+        transitions,
+    )
+    states = np.full(n_steps, -1)
+    draw_states(*given, np.full(n_steps, uniform), states)
+    assert set(states.tolist()) == {1 if uniform == 0.0 else 7}
+
+
 def test_a_long_sequence_of_improbable_steps_does_not_underflow():
     n_steps = 100_000
     likelihood, log_scale = np.array([[1.0, 1e-12]]), np.array([-50.0])

@@ -8,7 +8,7 @@ L. R. Rabiner, Proc. IEEE 77, 1989 (filtering, smoothing, the most probable path
 * ``transitions[0]`` starts a sequence and ``transitions[r + 1]`` leaves state r; rows need not add up to one.
 
 A sequence that no path can give has log likelihood −inf, and nothing is NaN. Time is O(n_steps × n_states²). Sequences
-are smoothed side by side (`lanes`) where there are several of a length that lets them, and else one at a time.
+are smoothed and sampled side by side (`lanes`) where there are several of a length that lets them, and else one by one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.model.emissions.emission import Densities, LogDensities
-from kinfolk.sequences.model.lanes import ANY_ORDER, FEW, SMALL, side_by_side, smooth_in_lanes
+from kinfolk.sequences.model.lanes import ANY_ORDER, FEW, SMALL, draw_in_lanes, side_by_side, smooth_in_lanes
 from kinfolk.sequences.model.sequences import Layout
 
 reordered: Any = partial(compiled, fastmath=ANY_ORDER)
@@ -193,12 +193,25 @@ def draw_states(densities, bounds, transitions, uniforms, states_out):  # type: 
 
     States go to ``states_out``; those of a sequence of probability zero stay as they were.
     """
-    n_states = transitions.shape[1]
-    out = np.empty(len(bounds) - 1)
+    n_states, n_sequences = transitions.shape[1], len(bounds) - 1
+    out = np.zeros(n_sequences)
+    order, first, last = np.arange(n_sequences), 0, 0
+    if n_sequences > FEW:
+        lengths = bounds[1:] - bounds[:-1]
+        for i in range(n_sequences - 1):
+            if lengths[i] < lengths[i + 1]:
+                order = np.argsort(-lengths, kind="mergesort")
+                break
+        first, last = draw_in_lanes(densities, bounds, transitions, order, uniforms, states_out, out)
+        if last - first == n_sequences:
+            return out
     filtered, scratch = np.empty((longest(bounds), n_states)), scratch_rows(n_states)
     columns, weights = np.empty((n_states, n_states)), scratch[2]
     transpose_into(columns, transitions)
-    for i in range(len(bounds) - 1):
+    for place in range(n_sequences):
+        if first <= place < last:
+            continue
+        i = order[place]
         start, stop = bounds[i], bounds[i + 1]
         out[i] = filter_sequence(densities, start, stop, transitions, scratch, filtered)
         if out[i] > -inf:
@@ -346,7 +359,7 @@ def _smooth_others(densities, layout, transitions, pairs, found):  # type: ignor
     columns = np.empty((n_states, n_states))
     for j in range(len(transitions)):
         first, last = layout.task_bounds[j], layout.task_bounds[j + 1]
-        begin, end = side_by_side(layout, j, n_states)
+        begin, end = side_by_side(bounds, layout.longest_first, first, last, n_states)
         transpose_into(columns, transitions[j])
         for place in range(first, last):
             if begin <= place < end:

@@ -1,4 +1,4 @@
-"""Smoothing of sequences side by side, compiled: vectors run along the sequences, not along their states.
+"""Smoothing and sampling of sequences side by side, compiled: vectors run along the sequences, not along their states.
 
 A step waits for the step before it, and few states do not fill the processor's vectors. So sequences of about the same
 length go side by side, each in a lane of its own. What is held of a step is (n_states, lanes), and what is held of all
@@ -188,16 +188,75 @@ def smooth_group(bounds, columns, group, totals, filtered, ahead, pairs, posteri
 
 
 @_in_lanes
-def side_by_side(layout, task, n_states):  # type: ignore[no-untyped-def]
-    """Which of a task's sequences, longest first, go side by side: from a place to a place."""
-    begin, last = layout.task_bounds[task], layout.task_bounds[task + 1]
+def side_by_side(bounds, order, begin, last, n_states):  # type: ignore[no-untyped-def]
+    """Which sequences of ``order[begin:last]``, longest first, go side by side: from a place to a place."""
     while begin < last:
-        i = layout.longest_first[begin]
-        if (layout.bounds[i + 1] - layout.bounds[i]) * n_states * LANES <= _MOST_NUMBERS:
+        i = order[begin]
+        if (bounds[i + 1] - bounds[i]) * n_states * LANES <= _MOST_NUMBERS:
             break
         begin += 1
     n_groups = (last - begin - FEW + LANES - 1) // LANES
     return begin, min(begin + max(n_groups, 0) * LANES, last)
+
+
+@_in_lanes
+def draw_group(bounds, columns, group, totals, filtered, uniforms, states_out):  # type: ignore[no-untyped-def]
+    """Draw paths backwards from what `filter_group` has left; ``columns[s, r]`` is p(s after r), its last row ones."""
+    n_states, n_group = columns.shape[1], len(group)
+    after = np.full(LANES, n_states, dtype=np.int64)
+    weights, reached = np.empty((n_states, LANES)), np.empty(LANES)
+    drawn, most = np.empty(LANES, dtype=np.int64), np.empty(LANES, dtype=np.int64)
+    n_lanes = 0
+    for t in range(bounds[group[0] + 1] - bounds[group[0]] - 1, -1, -1):
+        while n_lanes < n_group and bounds[group[n_lanes] + 1] - bounds[group[n_lanes]] > t:
+            n_lanes += 1
+        here = t * LANES
+        for lane in range(LANES):
+            reached[lane] = 0.0
+            drawn[lane] = most[lane] = 0
+        for s in range(n_states):
+            for lane in range(LANES):
+                weights[s, lane] = filtered[s, here + lane] * columns[after[lane], s]
+                reached[lane] += weights[s, lane]
+        for lane in range(n_lanes):
+            reached[lane] *= uniforms[bounds[group[lane]] + t]
+        # The first state at which the sum is above; where rounding has it above nowhere, the last that can be.
+        for s in range(n_states):
+            for lane in range(LANES):
+                reached[lane] -= weights[s, lane]
+                drawn[lane] += reached[lane] >= 0.0
+                most[lane] = s if weights[s, lane] > 0.0 else most[lane]
+        for lane in range(n_lanes):
+            after[lane] = min(drawn[lane], most[lane])
+            if totals[group[lane]] > -inf:
+                states_out[bounds[group[lane]] + t] = after[lane]
+
+
+@_in_lanes
+def draw_in_lanes(densities, bounds, transitions, order, uniforms, states_out, totals):  # type: ignore[no-untyped-def]
+    """Draw the states of sequences that go side by side: those of ``order``, longest first, from a place to a place."""
+    likelihood, log_scale, row, n_states = (
+        densities.likelihood,
+        densities.log_scale,
+        densities.row,
+        transitions.shape[1],
+    )
+    first, last = side_by_side(bounds, order, 0, len(order), n_states)
+    if first == last:
+        return first, last
+    n_even = n_states + n_states % 2
+    begin, rows, columns = np.zeros(n_even), np.zeros((n_even, n_even)), np.ones((n_states + 1, n_states))
+    for s in range(n_states):
+        begin[s] = transitions[0, s]
+        for r in range(n_states):
+            rows[r, s] = columns[s, r] = transitions[r + 1, s]
+    n_numbers = max(bounds[order[first] + 1] - bounds[order[first]], 1) * LANES
+    filtered, given = np.zeros((n_even, n_numbers)), np.zeros((n_even, n_numbers))
+    for place in range(first, last, LANES):
+        group = order[place : min(place + LANES, last)]
+        filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, given, totals)
+        draw_group(bounds, columns, group, totals, filtered, uniforms, states_out)
+    return first, last
 
 
 @_in_lanes
@@ -207,7 +266,9 @@ def smooth_in_lanes(densities, layout, transitions, totals, pairs, posteriors): 
     n_tasks, n_states, n_even = len(transitions), transitions.shape[2], pairs.shape[1]
     begin, rows, columns = np.zeros(n_even), np.zeros((n_even, n_even)), np.zeros((n_even, n_even))
     for j in range(n_tasks):
-        first, last = side_by_side(layout, j, n_states)
+        first, last = side_by_side(
+            bounds, layout.longest_first, layout.task_bounds[j], layout.task_bounds[j + 1], n_states
+        )
         if first == last:
             continue
         for s in range(n_states):
