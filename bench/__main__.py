@@ -46,6 +46,8 @@ def main() -> None:
     # One thread each, for us and for the peers; libraries read these when they are first imported.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[variable] = "1"
+    # The same for JAX, and as many digits as the others have.
+    os.environ |= {"NPROC": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_ENABLE_X64": "1"}
     # An empty cache, so that first calls show what compilation costs.
     os.environ["NUMBA_CACHE_DIR"] = mkdtemp(prefix="kinfolk-bench-")
     asked = sys.argv[1:] or MODULES
