@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import kinfolk
-from kinfolk import NestedIHMM, SharedIHMM
+from kinfolk import FeatureIHMM, NestedIHMM, SharedIHMM
 
 QUICK = {"n_states": 4, "inference": "variational", "n_chains": 1, "n_draws": 20, "random_state": 0}
 
@@ -104,6 +104,12 @@ def test_states_are_found_where_some_numbers_are_far_away(inference, tmp_path):
     kinfolk.save(model, tmp_path / "model.npz")
     loaded = kinfolk.load(tmp_path / "model.npz")
     np.testing.assert_allclose(loaded.score_samples(x, lengths, task=task), model.score_samples(x, lengths, task=task))
+
+
+def test_a_model_that_integrates_parameters_out_refuses_emissions_that_do_not_allow_it():
+    x, lengths, _ = with_outliers(4)
+    with pytest.raises(ValueError, match="FeatureIHMM integrates the parameters of states out"):
+        FeatureIHMM(emission=["gaussian", "student-t"], n_chains=1).fit(x, lengths, task=range(4))
 
 
 def answers_of(n_sequences=6, length=40, seed=0):

@@ -36,7 +36,7 @@ class FeatureIHMM(SequenceModel):
     n_states : int, default=30
         The most hidden states that there may be in all.
     emission, symbols, emission_strength
-        As in :class:`~kinfolk.NestedIHMM`.
+        As in :class:`~kinfolk.NestedIHMM`; "student-t" is refused.
     concentration : float or "learn", default="learn"
         How much tasks differ in the states that they have: near zero nearly all have the same, if it is large hardly
         any two do.
@@ -149,6 +149,11 @@ class FeatureIHMM(SequenceModel):
     def _infer(
         self, sequences: Sequences, emission: Emission, options: Options, seed: int
     ) -> tuple[HyperParameters, Fitted]:
+        if not emission.is_conjugate:
+            raise ValueError(
+                'FeatureIHMM integrates the parameters of states out, which emission="student-t" does not allow: '
+                'give "gaussian", or use NestedIHMM or SharedIHMM'
+            )
         return feature_gibbs.infer(sequences, emission, self._priors(), options, seed)
 
     def _n_clusters(self) -> int | None:
