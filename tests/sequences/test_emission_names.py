@@ -6,6 +6,8 @@ import pytest
 
 import kinfolk
 from kinfolk import FeatureIHMM, NestedIHMM, SharedIHMM
+from kinfolk.sequences.model.emissions.families import FAMILIES
+from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
 
 QUICK = {"n_states": 4, "inference": "variational", "n_chains": 1, "n_draws": 20, "random_state": 0}
 
@@ -160,6 +162,30 @@ def test_what_is_neither_yes_nor_no_is_refused_with_its_column_and_row(value, se
         SharedIHMM(emission="bernoulli", **QUICK).fit(strange, lengths)
     with pytest.raises(ValueError, match="column 'b', row 3"):
         model.score(strange, lengths)
+
+
+class Rounded(GaussianDiagonal):
+    """A family that is nowhere but in the table: tenths of whole numbers."""
+
+    @classmethod
+    def check(cls, numbers, label):
+        if (np.round(numbers, 1) != numbers)[~np.isnan(numbers)].any():
+            raise ValueError(f"{label} has more than tenths")
+
+
+def test_one_line_in_the_table_makes_an_emission_that_is_learnt_forecast_and_kept_in_files(monkeypatch, tmp_path):
+    monkeypatch.setitem(FAMILIES, "rounded", Rounded)
+    x, lengths, _ = with_outliers(4)
+    table = pd.DataFrame(np.round(x, 1), columns=["a", "b"])
+    model = SharedIHMM(emission="rounded", **QUICK).fit(table, lengths)
+    kinfolk.save(model, tmp_path / "model.npz")
+    loaded = kinfolk.load(tmp_path / "model.npz")
+    assert type(loaded.kept.emission) is Rounded
+    ours, theirs = (one.forecast(table, lengths, random_state=0) for one in (model, loaded))
+    np.testing.assert_allclose(ours.mean["a"], theirs.mean["a"])
+    assert model.states().shape[0] > 0
+    with pytest.raises(ValueError, match="column 'b' has more than tenths"):
+        model.score(table.assign(b=table["b"] + 0.01), lengths)
 
 
 @pytest.mark.parametrize("emission", ["ar-0", "ar-x", "AR", "gaussian-2", ["ar", 3]])
