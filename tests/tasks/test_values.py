@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinfolk.tasks.columns import in_order
+from kinfolk.tasks.columns import in_order, learn_schema
 from kinfolk.tasks.selection.splitting import tasks_of_rows
-from kinfolk.tasks.table import as_column, is_missing, n_rows, unlabelled_rows
+from kinfolk.tasks.table import Coded, as_column, declared_categories, is_missing, n_rows, read_table, unlabelled_rows
 
 NAN = float("nan")
 
@@ -174,3 +174,31 @@ def test_rows_to_be_answered_need_numpy_alone():
     code = "import sys, kinfolk.tasks.answering; print({'sklearn', 'scipy', 'numba', 'polars'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def frames_of_text():
+    text = ["b", None, "a", "b"]
+    return {
+        "categories": pd.DataFrame({"x": pd.Categorical(text), "n": [1, 2, 3, 4]}),
+        "strings": pd.DataFrame({"x": pd.array(text, dtype="string"), "n": [1, 2, 3, 4]}),
+        "polars": pl.DataFrame({"x": text, "n": [1, 2, 3, 4]}),
+    }
+
+
+@pytest.mark.parametrize("kind", ["categories", "strings", "polars"])
+def test_text_that_a_frame_keeps_as_codes_is_learnt_and_coded_without_being_written_out(kind):
+    frame = frames_of_text()[kind]
+    table = read_table(frame)
+    schema = learn_schema(table, None, "auto", 8, declared_categories(frame))
+    assert schema.encode(table)[:, 0].tolist() == [1, -1, 0, 1]
+    assert isinstance(table.columns.held[0], Coded)
+    some = table.rows(np.array([False, True, True, True])).take([0])
+    assert isinstance(some.columns.held[0], Coded)
+    assert some.columns[0].tolist() == [None, "a", "b"]
+    assert [column.tolist() for column in table.columns] == [["b", None, "a", "b"], [1, 2, 3, 4]]
+
+
+def test_a_column_of_text_for_which_bins_are_asked_is_refused_by_name_though_it_came_coded():
+    for frame in frames_of_text().values():
+        with pytest.raises(ValueError, match="column 'x' holds text: it has no bins"):
+            learn_schema(read_table(frame), None, "auto", {"x": 3}, {})
