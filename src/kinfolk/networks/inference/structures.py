@@ -32,6 +32,7 @@ from kinfolk.networks.model.priors import (
     pair_costs,
     pair_spectrum,
 )
+from kinfolk.networks.model.scores.bdeu import CRITERION as BDEU
 from kinfolk.networks.model.scores.criterion import Criterion
 
 _MOST_TURNS = 20
@@ -226,6 +227,11 @@ def _learn_as_one(options: Options, odds: float, data: Data, seed: int, own_tabl
     problem = make_problem(cases, options.criterion, options.ess * (k if apart else 1), options.constraints)
     alone = no_sharing(1, options.log_odds)
     one = options._replace(starts=options.starts[:1])
+    if options.criterion.hierarchical and options.first == "orders":
+        # What BDeu finds of pooled rows and of tasks by themselves is there in a tenth of the time, and near.
+        bdeu, plain = options._replace(criterion=BDEU), options.effort._replace(tabu=0, restarts=0)
+        ends = [_learn_as_one(bdeu, odds, data, seed, own).structures[:1] for own in (True, False)]
+        one = one._replace(starts=learn_together(problem, alone, [one.starts, *ends], plain, seed).adjacency)
     start = _better_starts(one, odds, problem, alone)
     found = learn_together(problem, alone, [start], options.effort, seed)
     return Outcome(np.repeat(found.adjacency, k, axis=0), found.score, math.inf)
