@@ -13,7 +13,7 @@ from kinfolk import BayesNets
 from kinfolk.networks.model.data import lay_out
 from kinfolk.networks.model.families import family_gains, room_to_count
 from kinfolk.networks.model.scores import CRITERIA
-from tests.networks.oracle import as_frame, log_family, random_dag, random_rows
+from tests.networks.oracle import as_frame, as_matrix, log_family, random_dag, random_rows
 
 STRENGTHS = (inf, 128.0, 32.0, 8.0, 2.0)
 
@@ -213,3 +213,15 @@ def test_tasks_that_lack_a_variable_and_starts_that_differ_are_refused_by_name()
         model.fit(frames | {1: frames[1].drop(columns="b")})
     with pytest.raises(ValueError, match="search"):
         BayesNets(sharing="identical", criterion="bhd", search="classes").fit(frames)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_found_scores_no_less_than_what_bdeu_finds_of_pooled_rows(seed):
+    n = 8
+    tables, cards = related(10 + seed, n, n_tasks=4, n_rows=150)
+    rows, part = np.concatenate(tables), np.repeat(np.arange(4, dtype=np.int32), 150)
+    frames = {t: as_frame(codes, cards) for t, codes in enumerate(tables)}
+    pooled_rows = as_matrix(BayesNets(sharing="pooled", random_state=0).fit(frames).graphs_[0], n)
+    known = sum(by_hand(rows, cards, part, 4, v, tuple(np.flatnonzero(pooled_rows[:, v]).tolist())) for v in range(n))
+    model = BayesNets(sharing="identical", criterion="bhd", random_state=0).fit(frames)
+    assert model.log_score_ >= known + pooled_rows.sum() * log((1 / n) / (1 - 1 / n)) - 1e-7
