@@ -108,6 +108,17 @@ def test_an_average_says_whom_it_believes(run: Run) -> None:
     assert model.report().document["family"] == "sequences"
 
 
+def test_tasks_pick_states_and_are_told_by_the_same_commands(run: Run) -> None:
+    WALKS.to_csv("walks.csv", index=False)
+    result = run(*FIT, "--sharing", "features", "--inference", "gibbs")
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    model = kinfolk.load("walks.kin", estimator=True)
+    assert isinstance(model, kinfolk.FeatureIHMM)
+    assert "FeatureIHMM (gibbs)" in run("inspect", "walks.kin").stdout
+    states = printed(run("predict", "walks.kin", "walks.csv").stdout)["state"]
+    assert states.tolist() == model.predict(WALKS).tolist()
+
+
 def test_variational_inference_and_days_that_are_dates(run: Run) -> None:
     dated = WALKS.assign(minute=pd.Timestamp("2026-01-01") + pd.to_timedelta(WALKS["minute"], unit="min"))
     dated.to_csv("walks.csv", index=False)
@@ -207,10 +218,11 @@ def test_what_was_found_is_told_of_all_and_of_one(run: Run, model: Path, fitted:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ((*FIT, "--sharing", "joint"), ["--sharing joint", "nested, shared, single, averaged"]),
+        ((*FIT, "--sharing", "joint"), ["--sharing joint", "nested, shared, single, averaged, features"]),
         ((*FIT, "--sharing", "shared", "--clusters", 3), ["--clusters", "--sharing is shared"]),
         ((*FIT, "--inference", "bhc"), ["--inference bhc", "gibbs or variational"]),
         ((*FIT[:-8], "-o", "m.kin", "--inference", "variational", "--chains", 2), ["--chains", "--inference gibbs"]),
+        ((*FIT, "--sharing", "features", "--inference", "variational"), ["--sharing features", "gibbs"]),
         ((*FIT, "--bins", 4), ["--bins", "--model is ihmm"]),
         ((*FIT, "--label", "place"), ["--label", "--model is ihmm"]),
         ((*FIT, "--stickiness", "much"), ["--stickiness much", "a number or 'learn'"]),

@@ -60,6 +60,7 @@ class Sharing(StrEnum):
     shared = "shared"
     single = "single"
     averaged = "averaged"
+    features = "features"
 
 
 class Inference(StrEnum):
@@ -119,7 +120,8 @@ class RunOptions:
             help="Bayes nets: structures that differ no more than the data ask for (joint, the default), each task for "
             "itself (none), one structure for all (identical), or all rows as one table (pooled). Hidden Markov "
             "models: kin share states (nested, the default), all tasks (shared), or none (single), or the average of "
-            "these three by what each predicts of sequences held out (averaged)."
+            "these three by what each predicts of sequences held out (averaged); or every task picks some of common "
+            "states (features)."
         ),
     ] = None
     inference: Annotated[

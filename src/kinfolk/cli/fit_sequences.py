@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from kinfolk.cli.fit import Learnt, RunOptions
 
 # How tasks share states, and the estimator that has them share so.
-ESTIMATORS = {"nested": "NestedIHMM", "shared": "SharedIHMM", "single": "SingleIHMM", "averaged": "AveragedIHMM"}
+ESTIMATORS = {
+    "nested": "NestedIHMM",
+    "shared": "SharedIHMM",
+    "single": "SingleIHMM",
+    "averaged": "AveragedIHMM",
+    "features": "FeatureIHMM",
+}
 _INFERENCE = ("gibbs", "variational")
 
 
@@ -97,6 +103,8 @@ def _estimator(run: RunOptions, options: SequenceOptions, name: str) -> str:
         raise ValueError(f"--sharing {run.sharing} belongs to --model bayesnets: --model ihmm has {ways}")
     if options.clusters is not None and run.sharing not in ("nested", "averaged"):
         raise ValueError(f"--clusters belongs to --sharing nested or averaged, and --sharing is {run.sharing}")
+    if run.sharing == "features" and run.inference not in (None, "gibbs"):
+        raise ValueError(f"--inference {run.inference}: --sharing features is sampled alone, by gibbs")
     return ESTIMATORS[run.sharing]
 
 
@@ -115,7 +123,7 @@ def _parameters(run: RunOptions, options: SequenceOptions, columns: Sequence[str
         "n_clusters": options.clusters,
         "stickiness": None if options.stickiness is None else _number_or_learn(options.stickiness),
         "emission": _emission(options.emission, columns),
-        "inference": None if run.inference is None else str(run.inference),
+        "inference": None if run.inference is None or run.sharing == "features" else str(run.inference),
         "n_chains": options.chains,
         "n_burn_in": options.burn_in,
         "n_draws": options.draws,

@@ -28,7 +28,7 @@ def describe(estimator: Any) -> dict[str, Any]:
     convergence = estimator.convergence_
     return {
         "model": type(estimator).__name__,
-        "inference": estimator.inference,
+        "inference": getattr(estimator, "inference", "gibbs"),  # a model that only samples has no such parameter
         "columns": {
             str(column if predictor.layout.names is None else predictor.layout.names[column]): channel.kind
             for channel in predictor.layout.channels
