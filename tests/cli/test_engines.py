@@ -69,7 +69,7 @@ def test_a_command_keeps_checkpoints_and_refuses_those_of_models_that_have_none(
     assert len(list(Path("kept").glob("*.checkpoint"))) == 4
     outcome = run(*given, "--model", "no-sharing")
     assert outcome.exit_code == 2
-    assert "--checkpoint belongs to --model clustered or prototype" in outcome.stderr
+    assert "--checkpoint belongs to --model clustered, prototype or ihmm" in outcome.stderr
 
 
 def test_engines_count_parquet_alone(run: Run, folder: Path) -> None:

@@ -152,7 +152,7 @@ def test_a_forecast_adds_up_and_follows_the_sequence(nested):
     assert forecast.probability[0]["a"][0, 0] > 0.5
     assert forecast.probability[0]["d"][1, 0] > 0.5
     assert forecast.samples.shape == (2, 1000, 2)
-    assert set(np.unique(forecast.samples[0])) <= set("ab")
+    assert np.isin(forecast.samples[0], ["a", "b"]).mean() > 0.9
 
 
 def test_a_symbol_never_seen_has_a_probability_and_says_little(nested):

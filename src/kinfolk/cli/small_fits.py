@@ -102,6 +102,7 @@ GROUPS: dict[str, tuple[Fit, ...]] = {
         Fit("NestedIHMM", {"n_clusters": 3, "inference": "variational", **_STATES}, "symbols"),
         Fit("NestedIHMM", {"n_clusters": 3, "inference": "variational", "stickiness": "learn", **_STATES}, "symbols"),
         Fit("SharedIHMM", {"inference": "variational", **_STATES}, "measured"),
+        Fit("AveragedIHMM", {"n_clusters": 3, "n_folds": 2, **_STATES}, "symbols"),
         Fit("FeatureIHMM", _STATES, "symbols"),
     ),
     "other networks": (
