@@ -104,7 +104,7 @@ def test_setup_asks_tries_writes_imports_and_says_what_it_would_have_answered(
     with DAVClient(url=account.url, username="bob", password="secret", enable_rfc6764=False) as client:
         [work] = client.get_principal().get_calendars()
         for n in range(24):
-            work.add_event(_answered(f"past-{n}", 5 * n + 3, "DECLINED" if n % 2 else "ACCEPTED"))
+            work.add_event(_answered(f"past-{n}", 5 * n + 2, "DECLINED" if n % 2 else "ACCEPTED"))
     path = tmp_path / "assistant.toml"
     with listening(Letterbox()) as port:
         told = [BOB, "Europe/Berlin", "correct horse", "correct horse", "https://assistant.example.org"]
