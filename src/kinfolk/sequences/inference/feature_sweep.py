@@ -23,8 +23,7 @@ from scipy.special import betaln
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.inference.feature_choices import choose_features
 from kinfolk.sequences.inference.feature_split_merge import SplitMerge
-from kinfolk.sequences.inference.sweep import _draw as draw_positive
-from kinfolk.sequences.inference.sweep import draw_strength, log_rising
+from kinfolk.sequences.inference.sweep import draw_positive, draw_strength, log_rising
 from kinfolk.sequences.model.bp_hmm import FeatureState, Flags, counts_of, expected_tasks
 from kinfolk.sequences.model.dirichlet_draws import draw_transitions
 from kinfolk.sequences.model.draw import HyperParameters

@@ -87,7 +87,7 @@ def draw_from_slice(
             high = proposed
 
 
-def _draw(
+def draw_positive(
     current: float, prior: GammaPrior | float, log_likelihood: Callable[[float], float], rng: np.random.Generator
 ) -> float:
     """Draw a positive number given its likelihood; one that is fixed stays."""
@@ -127,7 +127,7 @@ def draw_eta(current: float, sizes: NDArray[np.int64], prior: GammaPrior | float
     def log_likelihood(eta: float) -> float:
         return float(log_rising(eta / n_clusters, of_clusters) - log_rising(eta, of_all))
 
-    return _draw(current, prior, log_likelihood, rng)
+    return draw_positive(current, prior, log_likelihood, rng)
 
 
 def draw_gamma(current: float, tables: NDArray[np.int64], prior: GammaPrior | float, rng: np.random.Generator) -> float:
@@ -138,7 +138,7 @@ def draw_gamma(current: float, tables: NDArray[np.int64], prior: GammaPrior | fl
     def log_likelihood(gamma: float) -> float:
         return float(log_rising(gamma / n_states, of_states) - log_rising(gamma, of_clusters))
 
-    return _draw(current, prior, log_likelihood, rng)
+    return draw_positive(current, prior, log_likelihood, rng)
 
 
 class RowTotals(NamedTuple):
@@ -167,7 +167,9 @@ def draw_alpha(
     rng: np.random.Generator,
 ) -> float:
     """Draw α given the number of tables due to β, rows integrated out."""
-    return _draw(current, prior, lambda alpha: n_tables * log(alpha) + totals.log_normalisers(alpha, kappa), rng)
+    return draw_positive(
+        current, prior, lambda alpha: n_tables * log(alpha) + totals.log_normalisers(alpha, kappa), rng
+    )
 
 
 def draw_kappa(
@@ -179,7 +181,9 @@ def draw_kappa(
     rng: np.random.Generator,
 ) -> float:
     """Draw κ given the number of tables due to it, rows integrated out."""
-    return _draw(current, prior, lambda kappa: n_overrides * log(kappa) + totals.log_normalisers(alpha, kappa), rng)
+    return draw_positive(
+        current, prior, lambda kappa: n_overrides * log(kappa) + totals.log_normalisers(alpha, kappa), rng
+    )
 
 
 def draw_strength(
@@ -190,7 +194,7 @@ def draw_strength(
     rng: np.random.Generator,
 ) -> float:
     """Draw the strength h of H given the statistics (…, S) of states that have steps, θ integrated out."""
-    return _draw(current, prior, lambda h: float(emission.with_strength(h).log_marginal(statistics).sum()), rng)
+    return draw_positive(current, prior, lambda h: float(emission.with_strength(h).log_marginal(statistics).sum()), rng)
 
 
 # Transition probabilities drawn in one piece: less would be faster drawn than handed to another thread.
