@@ -44,6 +44,8 @@ class Options(NamedTuple):
     n_jobs: int | None
 
 
+# Threads over tasks have one BLAS thread each: more would wait for one another.
+@one_blas_thread()
 def infer(
     data: LinearTasks,
     hyper: TaskPrior | None,
@@ -90,24 +92,24 @@ def infer(
         else:
             learnt = _by_map(data, options, seed, n_sources, start, advance)
     if not learnt.converged:
-        warnings.warn(_NOT_CONVERGED.format("the fit", len(learnt.objective) - 1), ConvergenceWarning, stacklevel=3)
+        warnings.warn(_NOT_CONVERGED.format("the fit", len(learnt.objective) - 1), ConvergenceWarning, stacklevel=4)
     tasks = tuple(task._replace(intercept=task.intercept + centre) for task in learnt.tasks)
     objective = learnt.objective if rises else -learnt.objective
     return learnt.prior, Fitted(tasks, objective, learnt.converged, learnt.loading_variance, choice, centre)
 
 
+@one_blas_thread()
 def infer_task(data: LinearTasks, hyper: TaskPrior, options: Options, target_mean: float) -> TaskPosterior:
     """Learn one task, with all that tasks share held."""
     data = _moved(data, -target_mean)
     if options.sharing == "sources" and options.inference == "eb":
         settings = {"sources": options.source_prior, "weight_variances": options.weight_variances}
-        with one_blas_thread():
-            found, converged = fit_task(hyper, data, options.link, max_iter=_EB_ROUNDS, **settings)
+        found, converged = fit_task(hyper, data, options.link, max_iter=_EB_ROUNDS, **settings)
     else:
         found, converged = fit_point_task(data, 0, hyper, link=options.link, max_iter=_MAP_ROUNDS)
     if not converged:
         rounds = _EB_ROUNDS if options.inference == "eb" else _MAP_ROUNDS
-        warnings.warn(_NOT_CONVERGED.format("the task", rounds), ConvergenceWarning, stacklevel=3)
+        warnings.warn(_NOT_CONVERGED.format("the task", rounds), ConvergenceWarning, stacklevel=4)
     return found._replace(intercept=found.intercept + target_mean)
 
 
@@ -115,19 +117,18 @@ def _begin(data: LinearTasks, options: Options, seed: int) -> Start:
     """Where empirical Bayes starts; they differ by the variance of loadings, so that one which is given leaves one."""
     if options.loading_variance is not None:
         return Start(options.shared_mean)
-    with one_blas_thread():
-        return choose_start(
-            data,
-            options.link,
-            n_sources=options.n_sources,
-            noise=options.noise,
-            sources=options.source_prior,
-            shared_mean=options.shared_mean,
-            shared_intercepts=_shares_intercepts(data, options),
-            intercept_variance=options.intercept_variance or INTERCEPT_VARIANCE,
-            seed=seed,
-            n_jobs=options.n_jobs,
-        )
+    return choose_start(
+        data,
+        options.link,
+        n_sources=options.n_sources,
+        noise=options.noise,
+        sources=options.source_prior,
+        shared_mean=options.shared_mean,
+        shared_intercepts=_shares_intercepts(data, options),
+        intercept_variance=options.intercept_variance or INTERCEPT_VARIANCE,
+        seed=seed,
+        n_jobs=options.n_jobs,
+    )
 
 
 def _number_of_sources(
@@ -142,24 +143,23 @@ def _number_of_sources(
                 f"n_sources={n_sources} is no fewer than the {n_tasks} tasks: each can have a source of its own, "
                 "and hardly anything is shared; a number well below is better, or None to choose it",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return n_sources, None
     if start is not None and start.prior.n_sources:
         return start.prior.n_sources, None
     begin = Start(options.shared_mean) if begin is None else begin
-    with one_blas_thread():
-        choice = choose_n_sources(
-            data,
-            options.link,
-            noise=options.noise,
-            sources=options.source_prior,
-            **begin._asdict(),
-            shared_intercepts=_shares_intercepts(data, options),
-            intercept_variance=options.intercept_variance or INTERCEPT_VARIANCE,
-            seed=seed,
-            n_jobs=options.n_jobs,
-        )
+    choice = choose_n_sources(
+        data,
+        options.link,
+        noise=options.noise,
+        sources=options.source_prior,
+        **begin._asdict(),
+        shared_intercepts=_shares_intercepts(data, options),
+        intercept_variance=options.intercept_variance or INTERCEPT_VARIANCE,
+        seed=seed,
+        n_jobs=options.n_jobs,
+    )
     return choice.n_sources, choice
 
 
@@ -193,23 +193,21 @@ def _by_eb(
         "intercept_variance": options.intercept_variance or INTERCEPT_VARIANCE,
         "n_jobs": options.n_jobs,
     }
-    # Threads over tasks have one BLAS thread each: more would wait for one another.
-    with one_blas_thread():
-        residual = None
-        if options.link == "gaussian":
-            residual = choose_residual_variance(data, seed, **settings) if hyper is None else hyper.residual_variance
-        learnt = fit_empirical_bayes(
-            data,
-            link=options.link,
-            **settings,
-            residual_variance=residual,
-            max_iter=options.max_iter,
-            tol=options.tol,
-            start=hyper,
-            seed=seed,
-            weight_variances=options.weight_variances,
-            advance=advance,
-        )
+    residual = None
+    if options.link == "gaussian":
+        residual = choose_residual_variance(data, seed, **settings) if hyper is None else hyper.residual_variance
+    learnt = fit_empirical_bayes(
+        data,
+        link=options.link,
+        **settings,
+        residual_variance=residual,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        start=hyper,
+        seed=seed,
+        weight_variances=options.weight_variances,
+        advance=advance,
+    )
     if options.shared_mean and learnt.prior.mean is None:
         learnt = learnt._replace(prior=learnt.prior._replace(mean=np.zeros(data.X.shape[1])))
     return learnt
