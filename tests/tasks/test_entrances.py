@@ -54,7 +54,7 @@ def test_a_table_without_names_is_known_by_its_width():
     rows = X[["colour", "size"]].to_numpy()
     with pytest.warns(UserWarning, match="X does not have valid feature names, but SomeNB was fitted with"):
         asked = receive_rows(rows, BESIDE, task=X["who"])
-    assert asked.table.columns[0].tolist() == ["red", "blue", "red"]
+    assert asked.table.values(0).tolist() == ["red", "blue", "red"]
     with pytest.raises(ValueError, match="X has 3 features, but SomeNB is expecting 2 features as input"):
         receive_rows(X.to_numpy(), ARRAY)
     with pytest.warns(UserWarning, match="X has feature names, but SomeNB was fitted without"):

@@ -191,11 +191,11 @@ def test_text_that_a_frame_keeps_as_codes_is_learnt_and_coded_without_being_writ
     table = read_table(frame)
     schema = learn_schema(table, None, "auto", 8, declared_categories(frame))
     assert schema.encode(table)[:, 0].tolist() == [1, -1, 0, 1]
-    assert isinstance(table.columns.held[0], Coded)
+    assert "values" not in vars(table.columns[0])
     some = table.rows(np.array([False, True, True, True])).take([0])
-    assert isinstance(some.columns.held[0], Coded)
-    assert some.columns[0].tolist() == [None, "a", "b"]
-    assert [column.tolist() for column in table.columns] == [["b", None, "a", "b"], [1, 2, 3, 4]]
+    assert isinstance(some.columns[0], Coded)
+    assert some.values(0).tolist() == [None, "a", "b"]
+    assert [column.tolist() for column in table.all_values()] == [["b", None, "a", "b"], [1, 2, 3, 4]]
 
 
 def test_a_column_of_text_for_which_bins_are_asked_is_refused_by_name_though_it_came_coded():

@@ -127,7 +127,7 @@ def receive(findings: Findings, data: Any, y: Any, task: Any) -> Given:
     for what, name in (("y", y if isinstance(y, str) else None), ("task", task if task is not None else own_column)):
         if isinstance(name, str | int) and not (what == "task" and task is None and not _has(table, name)):
             place = table.position(name)
-            beside[what] = table.columns[place]
+            beside[what] = table.values(place)
             table = table.without(place)
     labels = beside["y"] if "y" in beside else None if y is None else as_column(y)
     tasks = beside["task"] if "task" in beside else None if task is None else as_column(task, "task")
@@ -136,7 +136,7 @@ def receive(findings: Findings, data: Any, y: Any, task: Any) -> Given:
             raise ValueError("a report on rows needs the task of each: give task=, an array or the name of a column")
         tasks = np.full(table.n_rows, findings.tasks[0], dtype=object)
     names = table.names or [f"column {place}" for place in table.places]
-    columns = dict(zip(names, table.columns, strict=True))
+    columns = dict(zip(names, table.all_values(), strict=True))
     known = findings.estimator._predictor().known.columns if hasattr(findings.estimator, "_predictor") else None
     if known is not None and table.names is not None:
         columns = {name: values for name, values in columns.items() if name in set(known)}

@@ -226,7 +226,7 @@ def encode_rows(table: Table, schema: Schema) -> Codes:
         # Of a column whose values the model was not to know, a warning came when it was fitted.
         unknown = codes[:, place] < 0
         if known and unknown.any():
-            tell_of_unseen(table.columns[i], unknown, known, table.labels[i])
+            tell_of_unseen(table.values(i), unknown, known, table.labels[i])
     return codes
 
 

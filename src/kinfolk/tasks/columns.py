@@ -63,9 +63,9 @@ def learn_schema(
     _check_numeric(numeric)
     named = {table.position(key): value for key, value in numeric.items()} if isinstance(numeric, Mapping) else {}
     columns = []
-    for i, coded in enumerate(table.coded):
+    for i, held in enumerate(table.columns):
         # Text that came coded is known to be text without being written out.
-        values = table.columns[i] if coded is None else _text_like(coded)
+        values = _text_like(held) if isinstance(held, Coded) else held
         place = table.places[i]
         name = str(place) if table.names is None else table.names[i]
         label = table.labels[i]
@@ -96,15 +96,15 @@ def learn_schema(
             if place in declared:
                 categories = tuple(declared[place])
             else:
-                found = distinct(values, label) if coded is None else used_categories(coded)
+                found = used_categories(held) if isinstance(held, Coded) else distinct(values, label)
                 categories = _few_enough(found, label, MAX_CATEGORIES)
             if len(categories) > MAX_CATEGORIES:
                 raise ValueError(f"{label} declares {len(categories):,} categories: at most {MAX_CATEGORIES:,} fit")
             columns.append(Column(name, categories, None))
         elif kind == "bin":
-            columns.append(Column(name, None, _bin_edges(table.columns[i], weights, its_bins, label)))
+            columns.append(Column(name, None, _bin_edges(values, weights, its_bins, label)))
         else:
-            columns.append(Column(name, None, None, learn_number(table.columns[i], weights, kind, label)))
+            columns.append(Column(name, None, None, learn_number(table.values(i), weights, kind, label)))
     return Schema(tuple(columns))
 
 
@@ -118,7 +118,7 @@ def without_identifiers(schema: Schema, table: Table, declared: Mapping[int, Seq
     for i, column in enumerate(found):
         n_values = len(column.categories or ())
         if n_values > MAX_INTEGER_CATEGORIES and table.places[i] not in declared:
-            n_rows = int((~is_missing(table.columns[i])).sum())
+            n_rows = int((~is_missing(table.values(i))).sum())
             if n_values >= _SHARE_OF_AN_IDENTIFIER * n_rows:
                 found[i] = column._replace(categories=())
                 tell(

@@ -80,10 +80,10 @@ def _taken_out(X: Any, column: str | int) -> tuple[Any, NDArray[Any]]:
     table = read_table(X)
     place = table.position(column)
     if isinstance(X, Mapping):
-        return {name: values for name, values in X.items() if name != column}, table.columns[place]
+        return {name: values for name, values in X.items() if name != column}, table.values(place)
     if frame_names(X) is not None:
         import narwhals.stable.v2 as nw
 
         assert table.names is not None
-        return nw.from_native(X, eager_only=True).drop(table.names[place]).to_native(), table.columns[place]
-    return np.delete(np.asarray(X), place, axis=1), table.columns[place]
+        return nw.from_native(X, eager_only=True).drop(table.names[place]).to_native(), table.values(place)
+    return np.delete(np.asarray(X), place, axis=1), table.values(place)

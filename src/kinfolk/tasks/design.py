@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from kinfolk.maths.arrays import Floats
 from kinfolk.tasks.answering import tell_of_unseen
 from kinfolk.tasks.columns import learn_schema, without_identifiers
-from kinfolk.tasks.schema import Column, Number, as_numbers, encode_column
-from kinfolk.tasks.table import Coded, Table, is_missing
+from kinfolk.tasks.schema import Column, Number, as_numbers
+from kinfolk.tasks.table import Coded, Held, Table, is_missing
 
 # Columns that the values of one column may take, the most frequent first; rarer ones are like values never seen.
 MAX_LEVELS = 32
@@ -73,18 +73,18 @@ class Term(NamedTuple):
         """Of each column, whether it is a number, one of levels, or tells of gaps."""
         return ["number"] * (self.number is not None) + ["level"] * self.n_level_columns + ["gap"] * (self.missing > 0)
 
-    def codes(self, values: NDArray[Any], coded: Coded | None = None, label: str | None = None) -> NDArray[np.int32]:
+    def codes(self, values: Held, label: str | None = None) -> NDArray[np.int32]:
         """Place of each value among the levels, −1 for a missing one, a rare one, and one never seen."""
-        return encode_column(Column(self.name, self.levels, None), values, coded, label)
+        return Column(self.name, self.levels, None).encode(values, label)
 
-    def fill(self, X: Floats, values: NDArray[Any], coded: Coded | None, label: str) -> None:
-        """Write the columns of some values into a matrix of zeros."""
-        place = 0
+    def fill(self, X: Floats, table: Table, i: int) -> None:
+        """Write the columns of a table's i-th column into a matrix of zeros."""
+        label, place = table.labels[i], 0
         if self.number is not None:
-            X[:, 0] = np.nan_to_num(self.number.standardised(as_numbers(values, label)), nan=0.0)
+            X[:, 0] = np.nan_to_num(self.number.standardised(as_numbers(table.values(i), label)), nan=0.0)
             place = 1
         if self.levels:
-            codes, shares = self.codes(values, coded, label), np.array(self.shares)
+            codes, shares = self.codes(table.columns[i], label), np.array(self.shares)
             rows = np.flatnonzero(codes >= 0)
             if self.n_level_columns == 1:
                 X[rows, place] = sqrt(2.0) * (codes[rows] - shares[1])
@@ -92,7 +92,7 @@ class Term(NamedTuple):
                 X[rows, place : place + len(shares)] = -shares
                 X[rows, place + codes[rows]] += 1.0
         if self.missing:
-            X[:, -1] = is_missing(values) - self.missing
+            X[:, -1] = is_missing(table.values(i)) - self.missing
 
 
 class Design:
@@ -138,19 +138,19 @@ class Design:
         """
         X = np.zeros((table.n_rows, len(self.names)))
         for i, term in enumerate(self.terms):
-            term.fill(X[:, self._ends[i] : self._ends[i + 1]], table.columns[i], table.coded[i], table.labels[i])
+            term.fill(X[:, self._ends[i] : self._ends[i + 1]], table, i)
         return X
 
     def read_back(self, table: Table) -> list[list[str]]:
         """The values of rows, readable, as far as they are known."""
         shown = np.full((table.n_rows, len(self.terms)), "(unknown)", dtype=object)
-        for i, (term, values) in enumerate(zip(self.terms, table.columns, strict=True)):
+        for i, (term, values) in enumerate(zip(self.terms, table.all_values(), strict=True)):
             if term.number is not None:
                 numbers = as_numbers(values, table.labels[i])
                 known = ~np.isnan(numbers)
                 shown[known, i] = [f"{value:.6g}" for value in numbers[known].tolist()]
             else:
-                known = term.codes(values, table.coded[i], table.labels[i]) >= 0
+                known = term.codes(table.columns[i], table.labels[i]) >= 0
                 shown[known, i] = [str(value) for value in values[known].tolist()]
         result: list[list[str]] = shown.tolist()
         return result
@@ -163,9 +163,9 @@ class Design:
         X = np.empty((table.n_rows, len(self.terms)))
         for i, (term, values) in enumerate(zip(self.terms, table.columns, strict=True)):
             if term.number is not None:
-                X[:, i] = term.number.standardised(as_numbers(values, table.labels[i]))
+                X[:, i] = term.number.standardised(as_numbers(table.values(i), table.labels[i]))
             else:
-                codes = term.codes(values, table.coded[i], table.labels[i])
+                codes = term.codes(values, table.labels[i])
                 X[:, i] = np.where(codes < 0, np.nan, codes)
         return X
 
@@ -174,9 +174,8 @@ def design_rows(table: Table, design: Design) -> Floats:
     """The design matrix of rows to be answered, with a warning where nothing, or nothing of its type, is known."""
     for i, term in enumerate(design.terms):
         if term.levels and term.number is None:
-            values = table.columns[i]
-            codes = term.codes(values, table.coded[i], table.labels[i])
-            tell_of_unseen(values, codes < 0, term.levels, table.labels[i])
+            codes = term.codes(table.columns[i], table.labels[i])
+            tell_of_unseen(table.values(i), codes < 0, term.levels, table.labels[i])
     return design.encode(table)
 
 
@@ -224,21 +223,21 @@ def learn_design(
     mass = np.ones(table.n_rows) if weights is None else weights
     chosen = categorical_features
     if auto and categorical_features == "auto":
-        places = zip(table.places, table.columns, strict=True)
-        chosen = [place for place, values in places if place in declared or values.dtype.kind not in "iuf"]
+        text = [isinstance(held, Coded) or held.dtype.kind not in "iuf" for held in table.columns]
+        chosen = [place for place, is_text in zip(table.places, text, strict=True) if place in declared or is_text]
     schema = learn_schema(table, weights, chosen, 1, declared, "gaussian")
     if auto:
         schema = without_identifiers(schema, table, declared)
     terms = []
     for i, column in enumerate(schema.columns):
-        values, coded, label = table.columns[i], table.coded[i], table.labels[i]
+        values = table.values(i)
         gaps = is_missing(values)
         # All gaps, or none, tell nothing apart.
         missing = 0.0 if gaps.all() or not gaps.any() else float(mass[gaps].sum() / mass.sum())
         if column.number is None:
             assert column.categories is not None
-            whole = Column(column.name, column.categories, None)
-            levels, shares = _frequent(encode_column(whole, values, coded, label), column.categories, mass, MAX_LEVELS)
+            codes = column.encode(table.columns[i], table.labels[i])
+            levels, shares = _frequent(codes, column.categories, mass, MAX_LEVELS)
             # One level is what every row has.
             kept = (levels, shares) if len(levels) > 1 else ((), ())
             terms.append(Term(column.name, None, *kept, missing))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.tasks.table import Coded, Table, check_finite
+from kinfolk.tasks.table import Coded, Held, Table, check_finite
 
 Codes = NDArray[np.int32]
 
@@ -112,12 +112,21 @@ class Column(NamedTuple):
         inner = [f"{low} to {high}" for low, high in pairwise(shown)]
         return [f"up to {shown[0]}", *inner, f"over {shown[-1]}"]
 
-    def encode(self, values: NDArray[Any], label: str | None = None) -> Codes:
-        """Codes of a column's values; ``label`` is what to call it where its name is not."""
+    def encode(self, values: Held, label: str | None = None) -> Codes:
+        """Codes of a column's values; ``label`` is what to call it where its name is not.
+
+        Values that came coded are looked up category by category, others one by one.
+        """
+        if self.categories is not None and isinstance(values, Coded):
+            if values.categories == tuple(self.categories):
+                return values.codes
+            places = encode_alike(np.array(values.categories, dtype=object), self.categories)
+            return np.append(places, np.int32(-1))[values.codes]
+        plain = values.values if isinstance(values, Coded) else values
         if self.categories is not None:
-            return encode_alike(values, self.categories)
+            return encode_alike(plain, self.categories)
         assert self.edges is not None
-        numbers = as_numbers(values, label or f"column {self.name!r}")
+        numbers = as_numbers(plain, label or f"column {self.name!r}")
         codes = np.searchsorted(self.edges, numbers, side="left").astype(np.int32)
         codes[np.isnan(numbers)] = -1
         return codes
@@ -152,7 +161,7 @@ class Schema:
         place = 0
         for i, column in enumerate(self.columns):
             if column.number is None:
-                codes[:, place] = encode_in(column, table, i)
+                codes[:, place] = column.encode(table.columns[i], table.labels[i])
                 place += 1
         return codes
 
@@ -161,7 +170,7 @@ class Schema:
         if not self.numbers:
             return None
         kept = [(column.number, i) for i, column in enumerate(self.columns) if column.number is not None]
-        read = [number.standardised(as_numbers(table.columns[i], table.labels[i])) for number, i in kept]
+        read = [number.standardised(as_numbers(table.values(i), table.labels[i])) for number, i in kept]
         return np.asfortranarray(np.column_stack(read))
 
     def read_back(self, codes: NDArray[Any], numbers: NDArray[np.float64] | None) -> list[list[str]]:
@@ -177,24 +186,6 @@ class Schema:
                 shown[:, i] = ["(unknown)" if np.isnan(value) else f"{value:.6g}" for value in raw]
         result: list[list[str]] = shown.tolist()
         return result
-
-
-def encode_in(column: Column, table: Table, i: int) -> Codes:
-    """Codes of a table's i-th column; text that came coded need not be written out for them."""
-    coded = table.coded[i]
-    if coded is not None and column.categories is not None:
-        return encode_column(column, coded.codes, coded)
-    return column.encode(table.columns[i], table.labels[i])
-
-
-def encode_column(column: Column, values: NDArray[Any], coded: Coded | None, label: str | None = None) -> Codes:
-    """Codes of a column's values: looked up category by category where they came coded, else value by value."""
-    if coded is None or column.categories is None:
-        return column.encode(values, label)
-    if coded.categories == tuple(column.categories):
-        return coded.codes
-    places = encode_alike(np.array(coded.categories, dtype=object), column.categories)
-    return np.append(places, np.int32(-1))[coded.codes]
 
 
 def encode(values: NDArray[Any], categories: Sequence[Any]) -> Codes:
@@ -340,7 +331,7 @@ def as_matrix(table: Table) -> Any:
     if table.sparse is not None:
         return _sparse_floats(table.sparse)
     values = np.empty((table.n_rows, len(table.columns)))
-    for i, column in enumerate(table.columns):
+    for i, column in enumerate(table.all_values()):
         values[:, i] = _finite(column, table.labels[i])
     return values
 

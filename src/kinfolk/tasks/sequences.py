@@ -161,7 +161,7 @@ def take_sequences(
               if column is not None}  # fmt: skip
     features = table.take([i for i in range(len(table.columns)) if i not in places.values()])
     of_rows = None if task_column is None else take_tasks(table, task, task_column)[1]
-    ids = None if sequence_column is None else table.columns[places[sequence_column]]
+    ids = None if sequence_column is None else table.values(places[sequence_column])
     if ids is None and (lengths is not None or of_rows is None):
         steps = check_lengths(lengths, table.n_rows)
         sequence = np.repeat(np.arange(len(steps)), steps)
@@ -170,7 +170,7 @@ def take_sequences(
         steps = np.bincount(sequence)
     rows = None
     if order_column is not None:
-        rows = _in_order(table.columns[places[order_column]], order_column, sequence)
+        rows = _in_order(table.values(places[order_column]), order_column, sequence)
     elif (np.diff(sequence) < 0).any():
         _refuse_scattered(table, sequence, sequence_column, task_column)
     firsts = np.unique(sequence, return_index=True)[1]
@@ -204,7 +204,7 @@ def _refuse_scattered(
     row = int(np.argmax(np.diff(sequence) < 0)) + 1
     of, column = ("sequence", sequence_column) if sequence_column is not None else ("task", task_column)
     assert column is not None
-    value = table.columns[table.position(column)].tolist()[row]
+    value = table.values(table.position(column)).tolist()[row]
     raise ValueError(
         f"rows of {of} {value!r} do not follow each other (row {row}): sort the table by its column {column!r} first, "
         "those of a sequence in their order, or name the column that tells it (order_column=, or --order)"

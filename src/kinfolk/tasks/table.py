@@ -7,9 +7,11 @@ values, the declared categories of a categorical column, is asked for at fit tim
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, NamedTuple, overload
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,62 +23,57 @@ _NUMBERS = (*_WHOLE_NUMBERS, float, np.floating)
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
-class Coded(NamedTuple):
-    """A column of text as its frame holds it: every row's place among the categories, −1 where it is missing."""
+@dataclass(frozen=True)
+class Coded:
+    """A column of text as its frame holds it: every row's place among the categories, −1 where it is missing.
+
+    Going through text value by value takes a hundred times longer.
+    """
 
     codes: NDArray[np.int32]
     categories: tuple[str, ...]
 
+    @cached_property
     def values(self) -> NDArray[Any]:
-        """The text itself, None where it is missing."""
+        """The text itself, None where it is missing; written out when somebody asks for it, and not before."""
         return np.array([*self.categories, None], dtype=object)[self.codes]
 
+    def __getitem__(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Coded:
+        return Coded(self.codes[rows], self.categories)
 
-class Columns(Sequence[NDArray[Any]]):
-    """Columns of a table, of which text that came coded is written out when somebody asks for it, and not before."""
 
-    def __init__(self, held: Iterable[NDArray[Any] | Coded]) -> None:
-        self.held = list(held)
-
-    def __len__(self) -> int:
-        return len(self.held)
-
-    @overload
-    def __getitem__(self, index: int) -> NDArray[Any]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[NDArray[Any]]: ...
-    def __getitem__(self, index: int | slice) -> NDArray[Any] | list[NDArray[Any]]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        column = self.held[index]
-        if isinstance(column, Coded):
-            column = self.held[index] = column.values()
-        return column
+Held = NDArray[Any] | Coded
 
 
 class Table(NamedTuple):
-    """Columns of equal length, each of numbers (NaN where missing) or of objects (None where missing).
+    """Columns of equal length, each of numbers (NaN where missing), of objects (None where missing), or coded text.
 
     ``names`` is None for arrays, which have no names; ``labels`` are what to call columns when speaking to their owner;
     ``places`` are the columns' places among the ``width`` columns of the table that was given, which may have had a
-    task column too. ``coded`` has, for columns of text that their frame keeps as codes, these codes as well: going
-    through text value by value takes a hundred times longer. A scipy sparse matrix stays as it is, in ``sparse``, and
-    then ``columns`` is empty.
+    task column too. A scipy sparse matrix stays as it is, in ``sparse``, and then ``columns`` is empty.
     """
 
     names: list[str] | None
     labels: list[str]
-    columns: Sequence[NDArray[Any]]
+    columns: Sequence[Held]
     places: list[int]
     width: int
     n_rows: int
-    coded: list[Coded | None]
     sparse: Any = None
 
     @property
     def n_features(self) -> int:
         """Number of columns, of a sparse matrix too."""
         return len(self.columns) if self.sparse is None else self.width
+
+    def values(self, index: int) -> NDArray[Any]:
+        """A column, text written out."""
+        column = self.columns[index]
+        return column.values if isinstance(column, Coded) else column
+
+    def all_values(self) -> list[NDArray[Any]]:
+        """All columns, text written out."""
+        return [self.values(index) for index in range(len(self.columns))]
 
     def position(self, column: str | int) -> int:
         """Position of a column given by its name, or by its place in the table that was given."""
@@ -97,32 +94,24 @@ class Table(NamedTuple):
         return self._replace(
             names=None if self.names is None else [self.names[i] for i in indices],
             labels=[self.labels[i] for i in indices],
-            columns=Columns(self._held(i) for i in indices),
+            columns=[self.columns[i] for i in indices],
             places=[self.places[i] for i in indices],
-            coded=[self.coded[i] for i in indices],
         )
 
     def rows(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
         """The table with some of its rows: those that are marked, or those at places, in their order."""
-        coded = [None if own is None else own._replace(codes=own.codes[keep]) for own in self.coded]
-        columns = Columns(self.columns[i][keep] if own is None else own for i, own in enumerate(coded))
         n_rows = int(keep.sum()) if keep.dtype == bool else len(keep)
-        return self._replace(columns=columns, n_rows=n_rows, coded=coded)
-
-    def _held(self, index: int) -> NDArray[Any] | Coded:
-        """A column as it is at hand."""
-        return self.columns.held[index] if isinstance(self.columns, Columns) else self.columns[index]
+        return self._replace(columns=[column[keep] for column in self.columns], n_rows=n_rows)
 
 
 def plain_table(names: list[str] | None, columns: list[NDArray[Any]]) -> Table:
     """A table of columns that are plain already."""
-    return _table(names, columns, len(columns[0]) if columns else 0, [None] * len(columns))
+    labels = _labels(names, len(columns))
+    return Table(names, labels, columns, list(range(len(columns))), len(columns), len(columns[0]) if columns else 0)
 
 
-def _table(names: list[str] | None, columns: Sequence[NDArray[Any]], n_rows: int, coded: list[Coded | None]) -> Table:
-    width = len(columns)
-    labels = [f"column {place}" if names is None else f"column {names[place]!r}" for place in range(width)]
-    return Table(names, labels, columns, list(range(width)), width, n_rows, coded)
+def _labels(names: list[str] | None, width: int) -> list[str]:
+    return [f"column {place}" if names is None else f"column {names[place]!r}" for place in range(width)]
 
 
 def read_table(
@@ -154,7 +143,7 @@ def read_table(
     Examples
     --------
     >>> table = read_table({"colour": ["red", None], "size": [1.5, 2.0]})
-    >>> table.names, table.columns[0].tolist(), table.columns[1].tolist()
+    >>> table.names, table.values(0).tolist(), table.values(1).tolist()
     (['colour', 'size'], ['red', None], [1.5, 2.0])
     """
     if hasattr(X, "collect_schema") and hasattr(X, "collect") and not hasattr(X, "to_numpy"):
@@ -171,7 +160,7 @@ def read_table(
     if names is not None and len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"column {twice!r} stands twice in the table: every column needs a name of its own")
-    raw: list[NDArray[Any] | Coded]
+    raw: list[Held]
     if isinstance(X, Mapping):
         raw = [as_column(X[name], f"column {name!r}") for name in X]
     elif (called := frame_names(X)) is not None:
@@ -183,18 +172,17 @@ def read_table(
         ]
     else:
         raw = list(np.ascontiguousarray(_two_dimensional(X).T))
-    coded = [column if isinstance(column, Coded) else None for column in raw]
     lengths = {len(column.codes) if isinstance(column, Coded) else len(column) for column in raw}
     if len(lengths) > 1:
         raise ValueError(f"the table's columns differ in length: {sorted(lengths)}")
-    table = _table(names, columns := Columns(raw), max(lengths, default=0), coded)
+    labels = _labels(names, len(raw))
     for i, held in enumerate(raw):
         is_time = times is not None and times in (i, names and names[i])
         wanted = (only is None or names is None or names[i] in only) and not is_time
         if wanted and not isinstance(held, Coded):
-            columns.held[i] = plain = plain_column(held, table.labels[i])
-            check_finite(plain, table.labels[i])
-    return table
+            raw[i] = plain = plain_column(held, labels[i])
+            check_finite(plain, labels[i])
+    return Table(names, labels, raw, list(range(len(raw))), len(raw), max(lengths, default=0))
 
 
 def is_flat(X: Any) -> bool:
@@ -249,7 +237,7 @@ def _sparse_table(X: Any) -> Table:
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got a sparse table with {X.ndim} dimension(s) instead")
     n_rows, width = X.shape
-    return Table(None, [], [], list(range(width)), width, n_rows, [], X.tocsr())
+    return Table(None, [], [], list(range(width)), width, n_rows, X.tocsr())
 
 
 def _coded(column: Any) -> Coded | None:
@@ -508,7 +496,7 @@ def take_tasks(
     if task is not None:
         raise ValueError(f"task= and task_column={task_column!r} were both given: one of them is needed")
     index = table.position(task_column)
-    return table.without(index), check_tasks(table.columns[index], f"task column {task_column!r}", table.n_rows)
+    return table.without(index), check_tasks(table.values(index), f"task column {task_column!r}", table.n_rows)
 
 
 def check_tasks(task: Any, label: str, n_of_rows: int, lengths: NDArray[np.int64] | None = None) -> NDArray[Any]:

@@ -24,6 +24,7 @@ from kinfolk.tasks.sequences import take_sequences
 from kinfolk.tasks.statistics import Rows, Statistics, count, layout_of, union
 from kinfolk.tasks.table import (
     Backend,
+    Coded,
     Table,
     as_column,
     backend_of,
@@ -272,9 +273,9 @@ def group_column(table: Table) -> int | None:
     >>> group_column(read_table({"size": [1, 2, 3] * 5, "site": ["n"] * 5 + ["w"] * 5 + ["s"] * 5}))
     1
     """
-    for i, coded in enumerate(table.coded):
-        values = table.columns[i] if coded is None else coded.codes
-        if values.dtype.kind not in "iuO" or (coded is not None and (coded.codes < 0).any()):
+    for i, held in enumerate(table.columns):
+        values = held.codes if isinstance(held, Coded) else held
+        if values.dtype.kind not in "iuO" or (isinstance(held, Coded) and (values < 0).any()):
             continue
         begins = np.flatnonzero(values[1:] != values[:-1])
         if not _FEWEST_GROUPS <= len(begins) + 1 <= len(values) / _ROWS_OF_A_GROUP:

@@ -226,7 +226,8 @@ def evaluate(
     if estimators:
         contenders = contenders | {name: own_contender(model, classes) for name, model in estimators.items()}
         chosen = [name for name in chosen if name not in estimators] + list(estimators)
-    whole = Part(dict(zip(names, table.columns, strict=True)), values, np.asarray(arrival.known.tasks)[arrival.place])
+    own = dict(zip(names, table.all_values(), strict=True))
+    whole = Part(own, values, np.asarray(arrival.known.tasks)[arrival.place])
     coded = [None if gap else 0 if n_classes == 0 else int(code) for gap, code in zip(missing, values, strict=True)]
     splitter: TaskSplitter = TaskKFold(n_folds, random_state=random_state)
     if hold_out == "tasks":

@@ -69,6 +69,7 @@ def _values(parts: list[Parts], table: Table) -> list[list[str]]:
     if told:
         return told
     columns = [
-        ["" if value is None or value != value else str(value) for value in each.tolist()] for each in table.columns
+        ["" if value is None or value != value else str(value) for value in each.tolist()]
+        for each in table.all_values()
     ]
     return [list(row) for row in zip(*columns, strict=True)]

@@ -104,7 +104,7 @@ def _matrix(y: Any) -> tuple[NDArray[Any], list[NDArray[Any]]] | None:
     names = column_names(y) if hasattr(y, "columns") or hasattr(y, "column_names") else None
     if names is not None:
         table = read_table(y)
-        return as_ids(names), list(table.columns)
+        return as_ids(names), table.all_values()
     if isinstance(y, np.ndarray) and y.ndim == 2:
         return np.arange(y.shape[1]), [plain_column(column, "y") for column in y.T]
     return None

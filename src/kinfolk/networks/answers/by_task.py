@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from kinfolk.networks.model.network import Codes
 from kinfolk.tasks.answering import tell_of_unseen
 from kinfolk.tasks.columns import learn_schema, task_ids, used_categories
-from kinfolk.tasks.schema import Column, Schema, encode_in
-from kinfolk.tasks.table import Table, as_column, declared_categories, plain_table, read_table
+from kinfolk.tasks.schema import Column, Schema
+from kinfolk.tasks.table import Coded, Table, as_column, declared_categories, plain_table, read_table
 
 
 class Part(NamedTuple):
@@ -51,11 +51,11 @@ def encode_part(part: Part, schema: Schema) -> tuple[Codes, NDArray[np.bool_]]:
     for i, name in enumerate(part.names):
         v = place[name]
         column = schema.columns[v]
-        codes[:, v] = encode_in(column, part.table, i)
+        codes[:, v] = column.encode(part.table.columns[i], part.table.labels[i])
         here[v] = True
         unknown = codes[:, v] < 0
         if column.categories and unknown.any():
-            tell_of_unseen(part.table.columns[i], unknown, column.categories, part.table.labels[i])
+            tell_of_unseen(part.table.values(i), unknown, column.categories, part.table.labels[i])
     return codes, here
 
 
@@ -85,10 +85,10 @@ def _union(parts: Mapping[Any, Part]) -> Table:
     pieces: list[list[NDArray[Any]]] = [[] for _ in place]
     for table, names in parts.values():
         for i, column in enumerate(names):
-            coded = table.coded[i]
+            held = table.columns[i]
             # Of text only the different values matter here, of numbers all of them: bins are quantiles.
             pieces[place[column]].append(
-                table.columns[i] if coded is None else np.array(used_categories(coded), dtype=object)
+                np.array(used_categories(held), dtype=object) if isinstance(held, Coded) else held
             )
     n_rows = sum(table.n_rows for table, _ in parts.values())
     columns = []
@@ -113,6 +113,6 @@ def _declared(X: Mapping[Any, Any], parts: Mapping[Any, Part], union: Table) -> 
             known += [category for category in categories if category not in known]
     for v, known in found.items():
         # A task may hold plain text where another declares categories.
-        seen = {value for value in union.columns[v].tolist() if value is not None and value == value}
+        seen = {value for value in union.values(v).tolist() if value is not None and value == value}
         found[v] = known + sorted((value for value in seen if value not in known), key=str)
     return found

@@ -176,11 +176,11 @@ class NetworksPredictor(Predictor):
         return codes, asked.place
 
     def _mark_never_seen(self, codes: Codes, table: Table, names: list[str]) -> Codes:
-        for values, name in zip(table.columns, names, strict=True):
+        for i, name in enumerate(names):
             v = self._schema.names.index(name)
             unknown = np.flatnonzero(codes[:, v] < 0)
             if len(unknown):
-                codes[unknown, v] = np.where(is_missing(values[unknown]), -1, _NEVER_SEEN)
+                codes[unknown, v] = np.where(is_missing(table.values(i)[unknown]), -1, _NEVER_SEEN)
         return codes
 
     def _by_place(self, answer: Any, codes: Codes, place: NDArray[np.int64]) -> Any:

@@ -15,7 +15,7 @@ from kinfolk.sequences.model.emissions.families import family_named, with_pasts
 from kinfolk.sequences.model.sequences import Sequences
 from kinfolk.tasks.answering import tell_of_unseen
 from kinfolk.tasks.columns import as_ids
-from kinfolk.tasks.schema import Column, as_numbers, encode_column
+from kinfolk.tasks.schema import Column, as_numbers
 from kinfolk.tasks.table import Table, is_missing
 
 
@@ -87,17 +87,17 @@ class Arranged(NamedTuple):
 
 def _channel_steps(table: Table, channel: Channel) -> NDArray[Any]:
     index = channel.columns[0]
-    values = table.columns[index]
+    values = table.values(index)
     if channel.reads == "counts":
         counts = as_numbers(values, table.labels[index])
         family_named(channel.kind).check(counts, table.labels[index])
         return np.where(np.isnan(counts), -1, counts).astype(np.int64)
     if channel.symbols is None:
-        numbers = [as_numbers(table.columns[i], table.labels[i]) for i in channel.columns]
+        numbers = [as_numbers(table.values(i), table.labels[i]) for i in channel.columns]
         for i, column in zip(channel.columns, numbers, strict=True):
             family_named(channel.kind).check(column, table.labels[i])
         return np.column_stack(numbers)
-    codes = encode_column(Column("", channel.symbols, None), values, table.coded[index]).astype(np.int64)
+    codes = Column("", channel.symbols, None).encode(table.columns[index]).astype(np.int64)
     strange = (codes < 0) & ~is_missing(values)
     tell_of_unseen(values, codes < 0, channel.symbols, table.labels[index])
     return np.where(strange, len(channel.symbols), codes)

@@ -11,7 +11,7 @@ from kinfolk.sequences.answers.layout import Channel, Layout
 from kinfolk.sequences.model.emissions.families import FAMILIES, family_named, kind_named
 from kinfolk.tasks.columns import distinct, learn_schema, used_categories
 from kinfolk.tasks.schema import as_numbers, encode
-from kinfolk.tasks.table import Table, is_missing
+from kinfolk.tasks.table import Coded, Table, is_missing
 from kinfolk.tasks.training import Arrival
 
 # So many symbols of a channel fit; more are hardly symbols.
@@ -70,7 +70,7 @@ def _kinds(table: Table, emission: Any, declared: Mapping[int, Any]) -> list[str
 
 
 def _check_column(table: Table, index: int, kind: str) -> None:
-    values, label = table.columns[index], table.labels[index]
+    values, label = table.values(index), table.labels[index]
     missing = is_missing(values)
     if missing.all():
         raise ValueError(f"{label} has no value at all: leave it out, or give some")
@@ -111,15 +111,16 @@ def _symbols(
     table: Table, index: int, given: tuple[Any, ...] | None, declared: Sequence[Any] | None
 ) -> tuple[Any, ...]:
     """Symbols of a column: those that the user or its frame names, and beyond them none; or those that it has."""
-    values, label, coded = table.columns[index], table.labels[index], table.coded[index]
+    held, label = table.columns[index], table.labels[index]
     if given is None and declared is None:
-        found = distinct(values, label) if coded is None else used_categories(coded)
+        found = used_categories(held) if isinstance(held, Coded) else distinct(held, label)
     else:
         known = given if given is not None else declared
         found = tuple(value.item() if isinstance(value, np.generic) else value for value in known or ())
     if len(found) > _MAX_SYMBOLS:
         raise ValueError(f"{label} has {len(found):,} different symbols: at most {_MAX_SYMBOLS:,} fit")
     if given is not None:
+        values = table.values(index)
         strange = (encode(values, found) < 0) & ~is_missing(values)
         if strange.any():
             row = int(np.argmax(strange))

@@ -121,8 +121,8 @@ def coded_rows(
     features = read_table(frame.select(f"feature {f}" for f in range(len(schema.columns))))
     rows = Rows(
         np.ascontiguousarray(schema.encode(features)),
-        encode(named.columns[1], classes.tolist()),
-        encode(named.columns[0], tasks.tolist()).astype(np.int64),
+        encode(named.values(1), classes.tolist()),
+        encode(named.values(0), tasks.tolist()).astype(np.int64),
         weights,
     )
     return rows.take((rows.labels >= 0) & (rows.task >= 0) & (rows.weights is None or rows.weights > 0))
