@@ -298,11 +298,6 @@ def _sums_by(group: NDArray[np.int64], n_groups: int) -> Floats:
     return sums
 
 
-def _levels(design: Design) -> dict[int, int]:
-    """Of each column with categories, how many there are."""
-    return {j: len(term.levels) for j, term in enumerate(design.terms) if term.number is None and term.levels}
-
-
 class TreesMember(NamedTuple):
     """Boosted trees, which see interactions."""
 

@@ -88,11 +88,6 @@ def run_demo(output: Path, quick: bool = False, seed: int = 0, sizes: tuple[int,
     return path
 
 
-def write_team_picture(path: Path, quick: bool = False, seed: int = 0) -> None:
-    """Write the demonstration's picture alone, as the README shows it."""
-    _write_picture(measure_team(quick, seed), path)
-
-
 def _write_picture(team: Team, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, as_png(draw_team_picture(team.everybody, team.newcomer, team.model, team.meetings.people)))

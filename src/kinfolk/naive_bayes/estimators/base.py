@@ -103,8 +103,9 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
     def _options(self) -> Options:
         """What the parameters that all estimators have say of how inference is to go about it."""
         schedule = Schedule(self.n_chains, self.n_burn_in, self.n_draws)
-        checkpoint = check_checkpoint(getattr(self, "checkpoint", None), self.random_state)
-        return Options(schedule=schedule, n_jobs=self.n_jobs, verbose=self.verbose, checkpoint=checkpoint)
+        options = Options(schedule=schedule, n_jobs=self.n_jobs, verbose=self.verbose)
+        folder = getattr(self, "checkpoint", None)
+        return options if folder is None else options._replace(checkpoint=check_checkpoint(folder, self.random_state))
 
     def _uses_unlabelled(self) -> bool:
         """Whether rows without a label are learnt from."""
