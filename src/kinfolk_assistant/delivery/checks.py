@@ -19,7 +19,8 @@ from kinfolk_assistant.delivery.dav import Connection
 from kinfolk_assistant.delivery.imap_mailbox import Mailbox, can_wait
 from kinfolk_assistant.delivery.smtp import MailServer, trouble
 from kinfolk_assistant.delivery.trouble import ServerTrouble
-from kinfolk_assistant.ledger.store import Ledger
+from kinfolk_assistant.ledger.migrations import BEFORE, HEAD
+from kinfolk_assistant.ledger.store import Ledger, look_at_revision
 from kinfolk_assistant.ledger.tables import Session
 
 
@@ -51,6 +52,11 @@ def doctor(configuration: Configuration) -> list[Finding]:
 
 def _ledger(url: str) -> Finding:
     try:
+        found = look_at_revision(url)
+        if found == BEFORE or "" < found < HEAD:
+            how = "pg_dump" if "://" in url and not url.startswith("sqlite:") else "kinfolk assistant admin backup FILE"
+            sentence = f"The ledger is of revision {found}; it is brought to {HEAD} when it is next opened."
+            return Finding("ledger", True, f"{sentence} Copy it first, by {how}.")
         ledger = Ledger(url)
         try:
             with ledger.begin() as session:
@@ -61,7 +67,7 @@ def _ledger(url: str) -> Finding:
         reason = getattr(error, "orig", None) or error
         sentence = f"The ledger cannot be written: {str(reason).rstrip('.')}; check 'ledger' in the settings."
         return Finding("ledger", False, " ".join(sentence.split()))
-    return Finding("ledger", True, "The ledger can be read and written.")
+    return Finding("ledger", True, f"The ledger can be read and written; it is of revision {HEAD}, the newest.")
 
 
 def look_at_accounts(address: str, entered: Iterable[Entered], *, sends_mail: bool) -> list[Finding]:
