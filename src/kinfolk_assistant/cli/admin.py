@@ -140,14 +140,19 @@ def erase(
     need_extra()
     from datetime import UTC, datetime
 
+    from kinfolk_assistant.delivery.accounts import Accounts
+    from kinfolk_assistant.delivery.keys import read_keys
     from kinfolk_assistant.ledger.users import NotYours, mail_address
     from kinfolk_assistant.service import consent
 
     address = mail_address(address)
     if not yes:
         typer.confirm(f"Delete {address} with everything of theirs?", abort=True)
+    configuration = read_settings(settings, ledger)
     with open_ledger(settings, ledger, new=False) as book:
         try:
+            if configuration.services:
+                Accounts(configuration, book, read_keys(configuration.key_file)).part(address)
             with book.begin() as session:
                 consent.erase(session, address, datetime.now(UTC))
         except NotYours:

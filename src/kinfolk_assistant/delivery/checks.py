@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.configuration import Configuration
 from kinfolk_assistant.delivery.dav import Connection
 from kinfolk_assistant.delivery.imap_mailbox import Mailbox, can_wait
+from kinfolk_assistant.delivery.online.service import CONNECTED, Service
 from kinfolk_assistant.delivery.smtp import MailServer, trouble
 from kinfolk_assistant.delivery.trouble import ServerTrouble
 from kinfolk_assistant.ledger.migrations import BEFORE, HEAD
@@ -43,7 +45,9 @@ def doctor(configuration: Configuration) -> list[Finding]:
     for address, account in configuration.accounts.items():
         findings += _account(address, account, sends_mail=configuration.smtp is not None)
     findings += [_mailbox(address, mailbox) for address, mailbox in configuration.mailboxes.items()]
-    if configuration.smtp is None and configuration.folder is None and not configuration.accounts:
+    findings += [_service(service, configuration.url) for service in configuration.services.values()]
+    ways = configuration.smtp, configuration.folder, configuration.accounts or None, configuration.services or None
+    if all(way is None for way in ways):
         findings.append(
             Finding("settings", False, "Answers have no way out: add [smtp], [files], or users with a caldav table.")
         )
@@ -95,6 +99,18 @@ def _mailbox(address: str, mailbox: Mailbox) -> Finding:
         return Finding(what, False, str(trouble))
     how = "tells at once when mail has come" if waits else "is looked at every minute"
     return Finding(what, True, f"The mail server {mailbox.host}:{mailbox.port} lets {mailbox.username!r} in and {how}.")
+
+
+def _service(service: Service, url: str) -> Finding:
+    if find_spec("authlib") is None:
+        return Finding(service.title, False, "Connecting calendars needs authlib: pip install 'kinfolk[oidc]'.")
+    if not url:
+        return Finding(service.title, False, "Say where the pages are (url in [pages]): users come back to them.")
+    back = f"{url}{CONNECTED}"
+    sentence = f"Users may connect calendars; register {back} there as the address to come back to."
+    return Finding(
+        service.title, True, f"{sentence} Not tried here: only a user who connects shows whether it lets them in."
+    )
 
 
 def look_at_mail(server: MailServer) -> Finding:
