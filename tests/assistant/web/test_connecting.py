@@ -213,3 +213,9 @@ def test_what_the_settings_do_not_name_cannot_be_connected(
     plain = Client(make_app(assistant, secure_cookies=False)).enter(ANN)
     assert plain.get("/accounts/connect/google").status_code == 404
     assert Client(make_app(assistant, secure_cookies=False)).get("/accounts/connect/google").status_code == 303
+
+
+def test_the_page_speaks_german_of_what_can_be_connected(visitor: Client) -> None:
+    page = visitor.get("/accounts", headers={"accept-language": "de"}).text
+    assert "Microsoft 365 verbinden" in page
+    assert "Hauptkalender" in page
