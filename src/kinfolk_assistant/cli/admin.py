@@ -140,14 +140,19 @@ def erase(
     need_extra()
     from datetime import UTC, datetime
 
+    from kinfolk_assistant.delivery.accounts import Accounts
+    from kinfolk_assistant.delivery.keys import read_keys
     from kinfolk_assistant.ledger.users import NotYours, mail_address
     from kinfolk_assistant.service import consent
 
     address = mail_address(address)
     if not yes:
         typer.confirm(f"Delete {address} with everything of theirs?", abort=True)
+    configuration = read_settings(settings, ledger)
     with open_ledger(settings, ledger, new=False) as book:
         try:
+            if configuration.services:
+                Accounts(configuration, book, read_keys(configuration.key_file)).part(address)
             with book.begin() as session:
                 consent.erase(session, address, datetime.now(UTC))
         except NotYours:
@@ -202,12 +207,17 @@ def backup(
     settings: SettingsFile = None,
     ledger: LedgerFile = None,
 ) -> None:
-    """Copy the ledger, whole and of one moment, while the server goes on; the copy is its owner's alone."""
+    """Copy the ledger, whole and of one moment, while the server goes on; the copy is its owner's alone.
+
+    A ledger of an earlier version is copied as it is, before anything brings it up to date.
+    """
     need_extra()
     from kinfolk_assistant.ledger.backup import back_up
 
-    with open_ledger(settings, ledger, new=False) as book:
-        back_up(book, to)
+    url = read_settings(settings, ledger).ledger
+    if "://" not in url and not Path(url).exists():
+        raise ValueError(f"there is no ledger {url}")
+    back_up(url, to)
     typer.echo(f"The ledger was copied to {to}. Keep it like the ledger itself: it holds everybody's meetings.")
 
 

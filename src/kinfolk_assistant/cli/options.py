@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LEDGER = Path("kinfolk-assistant.db")
 EXTRA = (
+    "alembic",
     "argon2",
     "caldav",
     "cryptography",

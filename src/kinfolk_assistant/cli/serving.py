@@ -93,13 +93,16 @@ def serve(
         raise ValueError(
             "with --proxy-header any program on this machine could name a user: give --proxy-secret-file, or --socket"
         )
-    if configuration.oidc is not None and find_spec("authlib") is None:
-        raise ImportError("to sign in at a provider needs authlib, which is not installed: pip install 'kinfolk[oidc]'")
+    if (configuration.oidc or configuration.services) and find_spec("authlib") is None:
+        raise ImportError(
+            "to sign in at a provider, or to connect calendars, needs authlib, which is not installed: "
+            "pip install 'kinfolk[oidc]'"
+        )
     book = Ledger(configuration.ledger)
     keys = read_keys(configuration.key_file)
     accounts = Accounts(configuration, book, keys)
     routes = Routes(configuration, accounts.calendar)
-    assistant = Assistant(book, routes, trust=configuration.trust)
+    assistant = Assistant(book, routes, trust=configuration.trust, part=accounts.part)
     beside: list[object] = [Visits(assistant, accounts.calendars), Mailboxes(assistant, accounts.mailboxes)]
     mails = configuration.smtp if configuration.smtp is not None and configuration.smtp.sender else None
     if mails is not None and configuration.url:

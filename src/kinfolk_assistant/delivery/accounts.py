@@ -1,4 +1,4 @@
-"""All accounts of all users: those of the settings file, and those that users have entered on the page.
+"""All accounts of all users: those of the settings file, and those that users have entered or connected on the page.
 
 A password that was entered on the page is kept sealed (see `kinfolk_assistant.delivery.keys`), and opened only to sign
 in. Where both are there, the user's own counts.
@@ -6,7 +6,7 @@ in. Where both are there, the user's own counts.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from fnmatch import fnmatch
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -18,6 +18,8 @@ from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.configuration import Configuration
 from kinfolk_assistant.delivery.imap_mailbox import Mailbox
 from kinfolk_assistant.delivery.keys import Keys
+from kinfolk_assistant.delivery.online.calendar import OnlineCalendar
+from kinfolk_assistant.delivery.online.connections import Connections, seal_connections_anew
 from kinfolk_assistant.ledger.deeds import tell
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Account, Position
@@ -44,16 +46,28 @@ class Accounts:
         self.configuration = configuration
         self._ledger = ledger
         self._keys = keys
+        self.connections = (
+            None if ledger is None or keys is None else Connections(ledger, keys, lambda: self.configuration.services)
+        )
 
-    def calendars(self) -> dict[str, CalDAVAccount]:
+    def calendars(self) -> dict[str, CalDAVAccount | OnlineCalendar]:
         """Give the calendar accounts, by user."""
         own = {one.user: self._calendar(one) for one in self._entered("caldav")}
-        return {**self.configuration.accounts, **own}
+        connected = {} if self.connections is None else self.connections.calendars()
+        return {**self.configuration.accounts, **own, **connected}
 
-    def calendar(self, user: str) -> CalDAVAccount | None:
+    def calendar(self, user: str) -> CalDAVAccount | OnlineCalendar | None:
         """Give one user's calendar account."""
+        connected = {} if self.connections is None else self.connections.calendars(user)
+        if user in connected:
+            return connected[user]
         own = self._entered("caldav", user)
         return self._calendar(own[0]) if own else self.configuration.accounts.get(user)
+
+    def part(self, user: str) -> None:
+        """Have services forget a user who is about to be erased."""
+        if self.connections is not None:
+            self.connections.disconnect(user, datetime.now(UTC), told=False)
 
     def mailboxes(self) -> dict[str, Mailbox]:
         """Give the mailboxes, by user."""
@@ -145,4 +159,4 @@ def seal_anew(session: Session, keys: Keys) -> int:
     for one in accounts:
         name = f"{one.user} {one.kind}"
         one.sealed = keys.seal(name, keys.unseal(name, one.sealed))
-    return len(accounts)
+    return len(accounts) + seal_connections_anew(session, keys)

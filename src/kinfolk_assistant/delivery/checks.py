@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,9 +18,11 @@ from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.configuration import Configuration
 from kinfolk_assistant.delivery.dav import Connection
 from kinfolk_assistant.delivery.imap_mailbox import Mailbox, can_wait
+from kinfolk_assistant.delivery.online.service import CONNECTED, Service
 from kinfolk_assistant.delivery.smtp import MailServer, trouble
 from kinfolk_assistant.delivery.trouble import ServerTrouble
-from kinfolk_assistant.ledger.store import Ledger
+from kinfolk_assistant.ledger.migrations import BEFORE, HEAD
+from kinfolk_assistant.ledger.store import Ledger, look_at_revision
 from kinfolk_assistant.ledger.tables import Session
 
 
@@ -42,7 +45,9 @@ def doctor(configuration: Configuration) -> list[Finding]:
     for address, account in configuration.accounts.items():
         findings += _account(address, account, sends_mail=configuration.smtp is not None)
     findings += [_mailbox(address, mailbox) for address, mailbox in configuration.mailboxes.items()]
-    if configuration.smtp is None and configuration.folder is None and not configuration.accounts:
+    findings += [_service(service, configuration.url) for service in configuration.services.values()]
+    ways = configuration.smtp, configuration.folder, configuration.accounts or None, configuration.services or None
+    if all(way is None for way in ways):
         findings.append(
             Finding("settings", False, "Answers have no way out: add [smtp], [files], or users with a caldav table.")
         )
@@ -51,6 +56,11 @@ def doctor(configuration: Configuration) -> list[Finding]:
 
 def _ledger(url: str) -> Finding:
     try:
+        found = look_at_revision(url)
+        if found == BEFORE or "" < found < HEAD:
+            how = "pg_dump" if "://" in url and not url.startswith("sqlite:") else "kinfolk assistant admin backup FILE"
+            sentence = f"The ledger is of revision {found}; it is brought to {HEAD} when it is next opened."
+            return Finding("ledger", True, f"{sentence} Copy it first, by {how}.")
         ledger = Ledger(url)
         try:
             with ledger.begin() as session:
@@ -61,7 +71,7 @@ def _ledger(url: str) -> Finding:
         reason = getattr(error, "orig", None) or error
         sentence = f"The ledger cannot be written: {str(reason).rstrip('.')}; check 'ledger' in the settings."
         return Finding("ledger", False, " ".join(sentence.split()))
-    return Finding("ledger", True, "The ledger can be read and written.")
+    return Finding("ledger", True, f"The ledger can be read and written; it is of revision {HEAD}, the newest.")
 
 
 def look_at_accounts(address: str, entered: Iterable[Entered], *, sends_mail: bool) -> list[Finding]:
@@ -89,6 +99,18 @@ def _mailbox(address: str, mailbox: Mailbox) -> Finding:
         return Finding(what, False, str(trouble))
     how = "tells at once when mail has come" if waits else "is looked at every minute"
     return Finding(what, True, f"The mail server {mailbox.host}:{mailbox.port} lets {mailbox.username!r} in and {how}.")
+
+
+def _service(service: Service, url: str) -> Finding:
+    if find_spec("authlib") is None:
+        return Finding(service.title, False, "Connecting calendars needs authlib: pip install 'kinfolk[oidc]'.")
+    if not url:
+        return Finding(service.title, False, "Say where the pages are (url in [pages]): users come back to them.")
+    back = f"{url}{CONNECTED}"
+    sentence = f"Users may connect calendars; register {back} there as the address to come back to."
+    return Finding(
+        service.title, True, f"{sentence} Not tried here: only a user who connects shows whether it lets them in."
+    )
 
 
 def look_at_mail(server: MailServer) -> Finding:

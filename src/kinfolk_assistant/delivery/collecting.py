@@ -50,7 +50,7 @@ class Collected(NamedTuple):
     """The whole calendar; None where it has not changed."""
     refused: list[str]
     """A sentence for each new message that cannot be used."""
-    seen: Seen
+    seen: object
     """To hand to the next visit, once everything else has been taken in."""
 
 

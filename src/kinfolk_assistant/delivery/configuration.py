@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.imap_mailbox import Mailbox
+from kinfolk_assistant.delivery.online.service import NAMES, NEAR, Service, is_safe, read_service
 from kinfolk_assistant.delivery.settings import Settings, read_settings
 from kinfolk_assistant.delivery.smtp import MailServer, Security
 from kinfolk_assistant.reading.trust import Trust
@@ -24,7 +25,6 @@ SHADOW_DAYS = 14
 
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
-_NEAR = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ class Configuration:
         A file with the certificates to trust at these, where the system's are not those.
     admins : frozenset of str
         Users who see the page of the administrator.
+    services : mapping of str to Service
+        Where users may connect their calendars: "google", "microsoft".
     """
 
     ledger: str = field(repr=False)
@@ -83,6 +85,7 @@ class Configuration:
     hosts: tuple[str, ...] = ()
     certificate: str | None = None
     admins: frozenset[str] = frozenset()
+    services: Mapping[str, Service] = field(default_factory=dict)
 
 
 def read_configuration(path: str | os.PathLike[str]) -> Configuration:
@@ -141,6 +144,10 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
     admins = frozenset(pages.texts("admins")) if pages else frozenset()
     hosts = entered.texts("hosts") if entered else ()
     certificate = _certificate(entered) if entered else None
+    tables = {name: top.table(name) for name in NAMES}
+    services: dict[str, Service] = {
+        name: read_service(name, table) for name, table in tables.items() if table is not None
+    }
     # Beside the ledger, so that one folder is all that has to be written to.
     beside_ledger = "assistant.key" if "://" in ledger else str(Path(ledger).with_suffix(".key"))
     key_file = top.text("key_file", "") or beside_ledger
@@ -159,6 +166,7 @@ def read_configuration(path: str | os.PathLike[str]) -> Configuration:
         hosts,
         certificate,
         admins,
+        services,
     )
 
 
@@ -206,7 +214,7 @@ def _mail_server(table: Settings) -> MailServer:
         raise table.wrong("sender", f"is {server.sender!r}, which is no mail address")
     if bool(server.user) != bool(server.password):
         raise table.wrong("user", "and password go together: give both or none")
-    if security == "none" and server.password and server.host not in _NEAR:
+    if security == "none" and server.password and server.host not in NEAR:
         table.warn("security", 'is "none", so the password can be read on its way')
     return server
 
@@ -221,8 +229,7 @@ def _url(table: Settings) -> str:
 
 def _provider(table: Settings) -> OidcProvider:
     issuer = table.text("issuer").rstrip("/")
-    parts = urlsplit(issuer)
-    if parts.scheme != "https" and parts.hostname not in _NEAR:
+    if not is_safe(issuer):
         raise table.wrong("issuer", f"is {issuer!r}, but must begin with https://")
     return OidcProvider(issuer, table.text("client_id"), table.secret("client_secret"))
 
@@ -239,6 +246,7 @@ def _trust(table: Settings) -> Trust:
         table.number("per_organiser", 0, 1000, Trust.per_organiser),
         table.number("per_domain", 0, 1000, Trust.per_domain),
         table.number("shadow_days", 0, 365, SHADOW_DAYS),
+        table.texts("calendars"),
     )
 
 
@@ -249,7 +257,7 @@ def _account(table: Settings) -> CalDAVAccount:
         raise table.wrong("url", f"is {url!r}, but must begin with https:// and a host")
     if parts.username or parts.password:
         raise table.wrong("url", "holds a user name or a password; give them as user and password")
-    if parts.scheme == "http" and parts.hostname not in _NEAR:
+    if parts.scheme == "http" and parts.hostname not in NEAR:
         table.warn("url", "begins with http://, so the password can be read on its way")
     return CalDAVAccount(
         url, table.text("user"), table.secret("password"), table.number("timeout", 1, 60, 10), _certificate(table)
@@ -262,7 +270,7 @@ def _mailbox(table: Settings) -> Mailbox:
         mailbox = Mailbox.from_url(url, table.text("user"), table.secret("password"), _certificate(table))
     except ValueError:
         raise table.wrong("url", f"is {url!r}, but must be such as imaps://mail.example.org/INBOX") from None
-    if mailbox.security == "none" and mailbox.host not in _NEAR:
+    if mailbox.security == "none" and mailbox.host not in NEAR:
         table.warn("url", "begins with imap+plain://, so the password can be read on its way")
     return mailbox
 

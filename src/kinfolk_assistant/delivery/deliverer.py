@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import NamedTuple, Protocol, runtime_checkable
 
 
@@ -33,11 +34,13 @@ class Outgoing(NamedTuple):
     request_text: str
     """The invitation as it came."""
     source_ref: str
-    """Where it came from: a path on the CalDAV server, or a mail's Message-ID."""
+    """Where it came from: a path on the CalDAV server, a mail's Message-ID, or ``google:`` and an event there."""
     message_id: str
     """The Message-ID of the answer where it goes by mail, the same at every attempt."""
     sent_to: str = ""
     """The address of the user's that was invited, where it is not ``user``."""
+    made_at: datetime | None = None
+    """When it was given; what a service has from before then is another answer."""
 
     @property
     def attendee(self) -> str:
@@ -82,17 +85,16 @@ class Chooser(Protocol):
 
 @runtime_checkable
 class Proposer(Protocol):
-    """Says whether it can propose other times: calendar servers cannot (RFC 6638 has no COUNTER), mail can."""
+    """Says whether it can propose other times: mail can, calendar servers cannot (RFC 6638 has no COUNTER)."""
 
-    @property
-    def proposes(self) -> bool:
-        """Whether other times can be proposed."""
+    def proposes(self, user: str) -> bool:
+        """Whether other times can be proposed in a user's name."""
         ...
 
 
-def may_propose(deliverer: Deliverer) -> bool:
-    """Whether other times can be proposed this way."""
-    return not isinstance(deliverer, Proposer) or deliverer.proposes
+def may_propose(deliverer: Deliverer, user: str) -> bool:
+    """Whether other times can be proposed this way in a user's name."""
+    return not isinstance(deliverer, Proposer) or deliverer.proposes(user)
 
 
 def may_repeat(deliverer: Deliverer, outgoing: Outgoing) -> bool:

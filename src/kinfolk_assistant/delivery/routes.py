@@ -8,15 +8,17 @@ from kinfolk_assistant.delivery.caldav_server import CalDAVAccount, CalDAVDelive
 from kinfolk_assistant.delivery.configuration import Configuration
 from kinfolk_assistant.delivery.deliverer import Deliverer, NotDelivered, Outgoing
 from kinfolk_assistant.delivery.files import FileDeliverer
+from kinfolk_assistant.delivery.online.calendar import OnlineCalendar, reference
+from kinfolk_assistant.delivery.online.microsoft import MicrosoftCalendar
 from kinfolk_assistant.delivery.smtp import SmtpDeliverer
 
 
 class Routes:
     """Sends each answer the way its user's settings say.
 
-    An invitation that came through a CalDAV server is answered there. Any other is answered by mail, and where the user
-    has a calendar on a server, that is brought up to date first. Without a mail server, the answer is written into the
-    folder for files.
+    An invitation that came through a CalDAV server, from Google or from Microsoft 365 is answered there. Any other is
+    answered by mail, and where the user has a calendar on a server, that is brought up to date first. Without a mail
+    server, the answer is written into the folder for files.
 
     Parameters
     ----------
@@ -27,25 +29,28 @@ class Routes:
     """
 
     def __init__(
-        self, configuration: Configuration, calendar: Callable[[str], CalDAVAccount | None] | None = None
+        self,
+        configuration: Configuration,
+        calendar: Callable[[str], CalDAVAccount | OnlineCalendar | None] | None = None,
     ) -> None:
         self.configuration = configuration
-        self._calendar = calendar
+        self._calendar = calendar or (lambda user: self.configuration.accounts.get(user))
 
     @property
     def certain(self) -> bool:
         """Whether all ways are certain; `may_repeat` asks of the one way that an answer takes."""
         return self.configuration.smtp is None
 
-    @property
-    def proposes(self) -> bool:
-        """Whether other times can be proposed, which calendar servers do not pass on."""
-        return self._posts() is not None
+    def proposes(self, user: str) -> bool:
+        """Whether other times can be proposed: by mail, or by Microsoft 365; calendar servers do not pass them on."""
+        return self._posts() is not None or isinstance(self._calendar(user), MicrosoftCalendar)
 
     def route(self, outgoing: Outgoing) -> Deliverer:
         """Choose the way that an answer takes."""
-        account = (self._calendar or self.configuration.accounts.get)(outgoing.user)
+        account = self._calendar(outgoing.user)
         posts = self._posts()
+        if isinstance(account, OnlineCalendar):
+            return _online(account, posts, outgoing)
         if account is None or outgoing.answer == "COUNTER":
             return posts or _NoWay()
         calendar = CalDAVDeliverer(account)
@@ -80,6 +85,32 @@ class WithCalendar:
         """Store the answer, then send it."""
         if not self.calendar.store(outgoing):
             self.posts.deliver(outgoing)
+
+
+class WithOnline:
+    """Answers where the meeting is, in an online calendar, and by mail where it is not there."""
+
+    def __init__(self, calendar: OnlineCalendar, posts: Deliverer) -> None:
+        self.calendar = calendar
+        self.posts = posts
+
+    @property
+    def certain(self) -> bool:
+        """Whether a repeated call does no harm."""
+        return self.posts.certain
+
+    def deliver(self, outgoing: Outgoing) -> None:
+        """Answer there, or else send it."""
+        if not self.calendar.answer(outgoing):
+            self.posts.deliver(outgoing)
+
+
+def _online(calendar: OnlineCalendar, posts: Deliverer | None, outgoing: Outgoing) -> Deliverer:
+    """The way of an answer by somebody whose calendar is online; Google's interface has no proposals."""
+    came_from_there = bool(reference(outgoing, calendar.name))
+    if outgoing.answer == "COUNTER" and not (came_from_there and isinstance(calendar, MicrosoftCalendar)):
+        return posts or _NoWay()
+    return calendar if came_from_there or posts is None else WithOnline(calendar, posts)
 
 
 class _NoWay:

@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 
 from sqlalchemy import update
+from sqlalchemy.engine import make_url
 
 from kinfolk_assistant.ledger.store import Ledger
 from kinfolk_assistant.ledger.tables import Reply
@@ -15,23 +16,24 @@ from kinfolk_assistant.ledger.tables import Reply
 _ELSEWHERE = "The ledger is a PostgreSQL database: use pg_dump and pg_restore."
 
 
-def back_up(ledger: Ledger, to: Path) -> None:
+def back_up(url: str, to: Path) -> None:
     """Copy an SQLite ledger as it is at one moment; writers go on meanwhile.
+
+    A ledger of an earlier version is copied as such: so it can be copied before it is brought up to date.
 
     Raises
     ------
     ValueError
         If the ledger is no SQLite file, or the copy is there already.
     """
-    if ledger.engine.dialect.name != "sqlite":
-        raise ValueError(_ELSEWHERE)
+    path = _file(url)
     if to.exists():
         raise ValueError(f"{to} is there already")
     partial = to.with_name(f".{to.name}.partial")
     partial.unlink(missing_ok=True)
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
-        source = sqlite3.connect(str(ledger.engine.url.database))
+        source = sqlite3.connect(path)
         copy = sqlite3.connect(partial)
         try:
             source.backup(copy)
@@ -56,9 +58,7 @@ def restore_to(source: Path, url: str) -> int:
     ValueError
         If the copy is no ledger, the ledger is no SQLite file, or there is one already.
     """
-    if "://" in url and not url.startswith("sqlite:"):
-        raise ValueError(_ELSEWHERE)
-    target = Path(url.partition("://")[2].lstrip("/") if "://" in url else url)
+    target = _file(url)
     if target.exists():
         raise ValueError(f"there is a ledger {target} already: stop the server and move it away first")
     if not source.is_file() or source.read_bytes()[:15] != b"SQLite format 3":
@@ -83,3 +83,13 @@ def restore_to(source: Path, url: str) -> int:
         for beside in (partial, *(partial.with_name(partial.name + end) for end in ("-wal", "-shm"))):
             beside.unlink(missing_ok=True)
     return n_held
+
+
+def _file(url: str) -> Path:
+    """Give the file of an SQLite ledger."""
+    if "://" not in url:
+        return Path(url)
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        raise ValueError(_ELSEWHERE)
+    return Path(str(parsed.database))

@@ -13,8 +13,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import Session
 
-from kinfolk_assistant.ledger.layouts import LAYOUT, bring_up_to_date
-from kinfolk_assistant.ledger.tables import Layout, Lease
+from kinfolk_assistant.ledger.migrations import HEAD, revision_of, upgrade
 
 MODELS = "models"
 """The lease of the one process that learns; its row is also the lock of everything that makes or deletes models."""
@@ -66,7 +65,7 @@ class Ledger:
             self.engine.dispose()
             said = str(error.orig).strip().splitlines() or ["no reason given"]
             raise OSError(f"The ledger {self.engine.url!r} cannot be opened: {said[0].rstrip('.')}.") from None
-        except ValueError:
+        except BaseException:
             self.engine.dispose()
             raise
 
@@ -97,15 +96,25 @@ class Ledger:
         with self._writers.begin() as connection:
             if self.engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LAYING_OUT})
-            if not bring_up_to_date(connection):
+            try:
+                upgrade(connection)
+            except ValueError as unknown:
                 raise ValueError(
                     f"The ledger {self.engine.url!r} was made by another version of kinfolk "
-                    f"(its layout is not {LAYOUT}); open it with that version."
-                )
-            with Session(connection) as session:
-                if session.get(Layout, LAYOUT) is None:
-                    session.add_all([Layout(version=LAYOUT), Lease(name=MODELS)])
-                session.flush()
+                    f"(it is of {unknown}, and this one knows {HEAD}); open it with that version."
+                ) from None
+
+
+def look_at_revision(url: str) -> str:
+    """Give the revision that a ledger has, without bringing it up to date; "" where there is none yet."""
+    if "://" not in url and not Path(url).exists():
+        return ""
+    engine = _engine(url)
+    try:
+        with engine.connect() as connection:
+            return revision_of(connection)
+    finally:
+        engine.dispose()
 
 
 def _engine(url: str) -> Engine:

@@ -123,6 +123,21 @@ class Account(Table):
     made_at: Mapped[datetime]
 
 
+class Connection(Table):
+    """A calendar at Google or Microsoft 365 that a user has connected; the refresh token is kept sealed."""
+
+    __tablename__ = "connections"
+
+    user: Mapped[str] = mapped_column(ForeignKey("users.address", ondelete="CASCADE"), primary_key=True)
+    service: Mapped[str] = mapped_column(String(9))  # "google" or "microsoft"
+    # The address of the account there, which is one of the user's own.
+    account: Mapped[str] = mapped_column(String(320))
+    sealed: Mapped[str] = mapped_column(Text)
+    # Why it has to be made anew; "" while it works.
+    broken: Mapped[str] = mapped_column(Text, default="", server_default="")
+    made_at: Mapped[datetime]
+
+
 class Alias(Table):
     """Another address of a user's: what is sent to it is meant for them."""
 
@@ -231,7 +246,8 @@ class Request(Table):
     ends_at: Mapped[datetime]
     all_day: Mapped[bool] = mapped_column(default=False)
     text: Mapped[str] = mapped_column(Text)
-    # Where it came from: "history", "file", "mail" or "caldav"; the reference is the server's path or the mail's id.
+    # Where it came from: "history", "file", "mail", "caldav", "google" or "microsoft"; the reference is the server's
+    # path, the mail's id, or what the service calls the event.
     source: Mapped[str] = mapped_column(default="file")
     source_ref: Mapped[str] = mapped_column(default="")
     # Of a mail: who sent it, and all that is known of where it comes from.
@@ -373,11 +389,3 @@ class Switch(Table):
 
     name: Mapped[str] = mapped_column(String(16), primary_key=True)
     since: Mapped[datetime]
-
-
-class Layout(Table):
-    """Which layout of the tables a ledger has."""
-
-    __tablename__ = "layout"
-
-    version: Mapped[int] = mapped_column(primary_key=True)

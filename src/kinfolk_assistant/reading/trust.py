@@ -70,6 +70,8 @@ class Trust:
         So many automatic answers a day go to one organiser, and to all of one domain, for each user.
     shadow_days : int
         So many days nothing is sent automatically for somebody who is new, whatever they have set.
+    calendars : collection of str
+        Online calendars ("google", "microsoft") that are believed to know who invites: they do not tell how they know.
     """
 
     servers: Collection[str] = ()
@@ -81,6 +83,7 @@ class Trust:
     per_organiser: int = 5
     per_domain: int = 10
     shadow_days: int = 0
+    calendars: Collection[str] = ()
 
     def is_inside(self, address: str, user: str) -> bool:
         """Whether an address is of the user's own organisation.

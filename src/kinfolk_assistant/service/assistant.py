@@ -70,6 +70,8 @@ class Assistant:
         Gives the present moment.
     trust : Trust, optional
         Whom the assistant may answer without asking.
+    part : callable, optional
+        Called before a user is erased, so that others let go of what they keep for them.
 
     Examples
     --------
@@ -99,12 +101,18 @@ class Assistant:
     """
 
     def __init__(
-        self, ledger: Ledger, deliver: Deliverer, clock: Callable[[], datetime] = now, trust: Trust | None = None
+        self,
+        ledger: Ledger,
+        deliver: Deliverer,
+        clock: Callable[[], datetime] = now,
+        trust: Trust | None = None,
+        part: Callable[[str], object] = lambda user: None,
     ) -> None:
         self.ledger = ledger
         self.deliver = deliver
         self.clock = clock
         self.trust = trust or Trust()
+        self._part = part
         self.models = Models()
         self._judged_by: list[int] | None = None
 
@@ -218,7 +226,7 @@ class Assistant:
         can_undo: bool = False,
     ) -> None:
         """Propose another time to the organiser."""
-        if not may_propose(self.deliver):
+        if not may_propose(self.deliver, user):
             raise NotNow("Other times go by mail, and no mail server is set up here; decline with a note instead.")
         with self.ledger.begin() as session:
             answering.propose(session, user, request_id, start, end, self.clock(), note, can_undo=can_undo)
@@ -334,6 +342,7 @@ class Assistant:
 
     def erase(self, user: str) -> None:
         """Delete everything of the user's, and every model that has learnt from them."""
+        self._part(self.settings(user).address)
         with self.ledger.begin() as session:
             consent.erase(session, user, self.clock())
         self.ledger.tidy()

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from kinfolk_assistant.delivery.online.service import NAMES
 from kinfolk_assistant.ledger.calendar_read import mark_read
+from kinfolk_assistant.ledger.deeds import tell
 from kinfolk_assistant.ledger.tables import Entry, Request
 from kinfolk_assistant.ledger.users import aliases_of, known_zone, lock_user
 from kinfolk_assistant.meeting import CalendarObject
@@ -17,6 +19,9 @@ from kinfolk_assistant.reading.aliases import under_main_address
 from kinfolk_assistant.reading.occurrences import times_of
 from kinfolk_assistant.service.elsewhere import answers_in, follow
 from kinfolk_assistant.service.intake import MAX_UID, as_stored
+from kinfolk_assistant.service.withdrawing import withdraw_unsent
+
+GONE = "it is no longer in your calendar: its organiser has called it off, or you have removed it"
 
 
 class Kept(NamedTuple):
@@ -70,4 +75,14 @@ def take_calendar(session: Session, address: str, kept: Iterable[Kept], *, now: 
         if whole and uid not in found and entry.gone_at is None:
             entry.gone_at = now
             changes += 1
+            _let_go(session, asked.get(uid, []), now)
     return changes
+
+
+def _let_go(session: Session, requests: Iterable[Request], now: datetime) -> None:
+    """Ask no more about what is gone from an online calendar, where an invitation and its entry are one thing."""
+    for request in requests:
+        if request.state == "open" and request.source in NAMES:
+            withdraw_unsent(session, request, now, GONE)
+            request.state = "cancelled"
+            tell(session, request.user, now, "organiser", "cancelled", f"“{request.summary}”: {GONE}.", request)

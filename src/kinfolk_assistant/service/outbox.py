@@ -187,6 +187,7 @@ def _outgoing(reply: Reply, request: Request) -> Outgoing:
         source_ref=request.source_ref,
         message_id=f"<reply-{reply.id}-{reply.made_at:%Y%m%d%H%M%S%f}@{request.user.rpartition('@')[2]}>",
         sent_to=request.sent_to,
+        made_at=reply.made_at,
     )
 
 

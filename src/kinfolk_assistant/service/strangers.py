@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from kinfolk_assistant.delivery.online.service import TITLES
 from kinfolk_assistant.ledger.tables import Contact, Reply, Request, User
 from kinfolk_assistant.ledger.users import known_zone
 from kinfolk_assistant.meeting import Meeting
@@ -18,12 +19,15 @@ def forged(request: Request, meeting: Meeting, trust: Trust) -> str:
     """Why a request may not be its organiser's; "" where nothing speaks for that.
 
     What lies in the inbox of the user's own calendar server was put there by that server, which knows who asked. Of a
-    file nobody knows where it comes from.
+    file nobody knows where it comes from. Google and Microsoft 365 enter invitations that came by mail, and do not say
+    how they were checked; so they are believed only where the administrator says so.
     """
     if is_listed(request.organiser, trust.deny):
         return f"{request.organiser} is on the list of those who are never answered automatically"
-    if request.source == "caldav":
+    if request.source == "caldav" or request.source in trust.calendars:
         return ""
+    if request.source in TITLES:
+        return f"{TITLES[request.source]} does not say whether {request.organiser} really sent it"
     if request.source != "mail":
         return "it is not known who sent it"
     return forgery_doubt(meeting, Origin.from_json(request.origin), trust)

@@ -1,4 +1,4 @@
-"""Visits to the users' CalDAV servers: invitations are taken in, calendars are brought up to date."""
+"""Visits to users' calendars, on CalDAV servers and online: invitations are taken in, calendars brought up to date."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 
 from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
-from kinfolk_assistant.delivery.collecting import NOTHING, Seen, collect
+from kinfolk_assistant.delivery.collecting import NOTHING, Collected, Seen, collect
+from kinfolk_assistant.delivery.online.calendar import OnlineCalendar
 from kinfolk_assistant.delivery.trouble import ServerTrouble
 from kinfolk_assistant.ledger.deeds import tell
 from kinfolk_assistant.ledger.users import NotYours
@@ -40,12 +41,15 @@ class Visits(Repeating):
     """
 
     def __init__(
-        self, assistant: Assistant, accounts: Callable[[], Mapping[str, CalDAVAccount]], every: float = 60.0
+        self,
+        assistant: Assistant,
+        accounts: Callable[[], Mapping[str, CalDAVAccount | OnlineCalendar]],
+        every: float = 60.0,
     ) -> None:
         super().__init__("visits", self.visit_all, every)
         self.assistant = assistant
         self.accounts = accounts
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, object] = {}
         self._visitors = ThreadPoolExecutor(AT_ONCE, "visit")
         self._under_way: dict[str, Future[None]] = {}
 
@@ -63,7 +67,7 @@ class Visits(Repeating):
         super().stop(timeout)
         self._visitors.shutdown(wait=False, cancel_futures=True)
 
-    def _try(self, address: str, account: CalDAVAccount) -> None:
+    def _try(self, address: str, account: CalDAVAccount | OnlineCalendar) -> None:
         try:
             self.visit(address, account)
             self._note(address, "")
@@ -80,10 +84,15 @@ class Visits(Repeating):
         with suppress(NotYours), self.assistant.ledger.begin() as session:
             note_visit(session, address, self.assistant.clock(), error)
 
-    def visit(self, address: str, account: CalDAVAccount) -> None:
+    def _collect(self, account: CalDAVAccount | OnlineCalendar, seen: object) -> Collected:
+        if isinstance(account, OnlineCalendar):
+            return account.collect(seen, now=self.assistant.clock())
+        return collect(account, seen if isinstance(seen, Seen) else NOTHING, now=self.assistant.clock())
+
+    def visit(self, address: str, account: CalDAVAccount | OnlineCalendar) -> None:
         """Visit one user's account."""
         self.assistant.settings(address)
-        found = collect(account, self._seen.get(address, NOTHING), now=self.assistant.clock())
+        found = self._collect(account, self._seen.get(address))
         # The calendar first: an invitation is judged by the calendar as it stands.
         if found.calendar is not None:
             self.assistant.take_calendar(address, [Kept(one.object, one.href, one.etag) for one in found.calendar])
@@ -96,7 +105,7 @@ class Visits(Repeating):
                     address,
                     [invitation.object],
                     received_at=invitation.received_at,
-                    source="caldav",
+                    source=account.name if isinstance(account, OnlineCalendar) else "caldav",
                     source_ref=invitation.href,
                 )
             except ValueError as refusal:

@@ -15,12 +15,14 @@ from starlette.responses import Response
 from kinfolk_assistant.delivery.accounts import Accounts, Entered, check_account, forget_account, keep_account
 from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.imap_mailbox import Mailbox
+from kinfolk_assistant.delivery.online.calendar import OnlineCalendar
+from kinfolk_assistant.delivery.online.service import TITLES
 from kinfolk_assistant.delivery.trouble import ServerTrouble
 from kinfolk_assistant.features.people import People
 from kinfolk_assistant.importing.history import import_history
 from kinfolk_assistant.importing.report import ImportReport
 from kinfolk_assistant.importing.sources import read_history, read_objects
-from kinfolk_assistant.ledger.tables import Account
+from kinfolk_assistant.ledger.tables import Account, Connection
 from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.mail import MailedObject
 from kinfolk_assistant.service.assistant import Assistant
@@ -35,13 +37,18 @@ router = APIRouter()
 Kind = Annotated[Literal["caldav", "imap"], Form()]
 # Reading a long past takes a core for seconds: one at a time leaves the others to the pages.
 _ONE_AT_A_TIME = Lock()
-NOTICES = {"entered": "The server lets the assistant in. The password is kept sealed.", "removed": "It is removed."}
+NOTICES = {
+    "entered": "The server lets the assistant in. The password is kept sealed.",
+    "removed": "It is removed.",
+    "connected": "Your calendar is connected. It is read within a minute.",
+    "disconnected": "Your calendar is no longer connected, and what gave access to it is deleted here.",
+}
 
 
 @router.get("/accounts")
 def accounts_page(request: Request, assistant: Served, visitor: Reader, did: str = "") -> Response:
     """Show a user's accounts."""
-    return _page(request, assistant, visitor, notice=NOTICES.get(did, ""))
+    return accounts_view(request, assistant, visitor, notice=NOTICES.get(did, ""))
 
 
 @router.post("/accounts/enter")
@@ -65,7 +72,7 @@ def enter(
         with assistant.ledger.begin() as session:
             keep_account(session, keys, visitor.address, entered, assistant.clock())
     except (ValueError, ServerTrouble) as error:
-        return _page(request, assistant, visitor, wrong=str(error))
+        return accounts_view(request, assistant, visitor, wrong=str(error))
     return go_to(request, "/accounts?did=entered")
 
 
@@ -89,8 +96,8 @@ def upload_history(request: Request, assistant: Served, visitor: Poster, past: U
             path.write_bytes(data)
             report = _import(assistant, visitor, read_history(path).objects)
     except ValueError as error:
-        return _page(request, assistant, visitor, wrong=str(error).replace("past.", "the file ."))
-    return _page(request, assistant, visitor, report=report)
+        return accounts_view(request, assistant, visitor, wrong=str(error).replace("past.", "the file ."))
+    return accounts_view(request, assistant, visitor, report=report)
 
 
 @router.post("/accounts/history-from-calendar")
@@ -101,10 +108,11 @@ def import_calendar(request: Request, assistant: Served, visitor: Poster) -> Res
     try:
         if account is None:
             raise ValueError("You have no calendar account here.")
-        report = _import(assistant, visitor, read_objects(account.events()))
+        stored = account.events(assistant.clock()) if isinstance(account, OnlineCalendar) else account.events()
+        report = _import(assistant, visitor, read_objects(stored))
     except (ValueError, ServerTrouble) as error:
-        return _page(request, assistant, visitor, wrong=str(error))
-    return _page(request, assistant, visitor, report=report)
+        return accounts_view(request, assistant, visitor, wrong=str(error))
+    return accounts_view(request, assistant, visitor, report=report)
 
 
 def _import(assistant: Assistant, visitor: Visitor, objects: list[CalendarObject | MailedObject]) -> ImportReport:
@@ -125,7 +133,7 @@ def _try(entered: Entered, certificate: str | None) -> None:
             server.principal()
 
 
-def _page(
+def accounts_view(
     request: Request,
     assistant: Assistant,
     visitor: Visitor,
@@ -134,10 +142,14 @@ def _page(
     wrong: str = "",
     report: ImportReport | None = None,
 ) -> Response:
+    """Make the page of a user's accounts."""
     accounts: Accounts | None = request.app.state.accounts
     with assistant.ledger.read() as session:
         entered = {one.kind: one for one in session.scalars(select(Account).where(Account.user == visitor.address))}
-    hosts = () if accounts is None or request.app.state.keys is None else accounts.configuration.hosts
+        connection = session.get(Connection, visitor.address)
+    can_keep = accounts is not None and request.app.state.keys is not None
+    hosts = accounts.configuration.hosts if accounts is not None and can_keep else ()
+    services = accounts.configuration.services if accounts is not None and can_keep else {}
     return show(
         request,
         "accounts.html",
@@ -146,6 +158,9 @@ def _page(
         user=assistant.settings(visitor.address),
         entered=entered,
         hosts=hosts,
+        services=[(name, TITLES[name]) for name in services],
+        connection=connection,
+        titles=TITLES,
         has_calendar=accounts is not None and accounts.calendar(visitor.address) is not None,
         report=report,
         largest=LARGEST_HISTORY // 2**20,

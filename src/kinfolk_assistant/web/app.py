@@ -17,7 +17,20 @@ from kinfolk_assistant.delivery.configuration import OidcProvider
 from kinfolk_assistant.delivery.keys import Keys
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.errors import NotNow, NotYours
-from kinfolk_assistant.web import about, admin, health, inbox, linked, oidc, people, record, rules, settings, sign_in
+from kinfolk_assistant.web import (
+    about,
+    admin,
+    connecting,
+    health,
+    inbox,
+    linked,
+    oidc,
+    people,
+    record,
+    rules,
+    settings,
+    sign_in,
+)
 from kinfolk_assistant.web import accounts as own_accounts
 from kinfolk_assistant.web.guard import HEADERS, Guard
 from kinfolk_assistant.web.pages import HERE, go_to, show, wants_fragment
@@ -88,7 +101,20 @@ def make_app(
         proxy_secret,
         None if provider is None else oidc.Oidc(provider),
     )
-    for theme in (health, sign_in, inbox, linked, people, rules, settings, own_accounts, record, about, admin):
+    for theme in (
+        health,
+        sign_in,
+        inbox,
+        linked,
+        people,
+        rules,
+        settings,
+        own_accounts,
+        connecting,
+        record,
+        about,
+        admin,
+    ):
         app.include_router(theme.router)
     if provider is not None:
         app.include_router(oidc.router)

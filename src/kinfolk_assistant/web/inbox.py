@@ -84,7 +84,7 @@ def request_page(request: Request, assistant: Served, visitor: Reader, number: N
         helpers=_names(assistant.ledger, [one["user"] for one in detail.kin]),
         features=[_Told.of(name, detail) for name in (*RULES, *NAMES)],
         undoable=number in to_undo(assistant.ledger, visitor.address, [number]) or _can_take_back(detail),
-        proposes=may_propose(assistant.deliver) and not detail.all_day,
+        proposes=may_propose(assistant.deliver, visitor.address) and not detail.all_day,
         rule=_rule_in_words(assistant, request, visitor, detail.rule),
         later=_later(assistant, visitor.address, detail),
         too_few=assistant.too_few_kin(visitor.address),

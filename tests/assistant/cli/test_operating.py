@@ -9,15 +9,20 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
 from kinfolk.cli.app import app
 from kinfolk_assistant.cli.logs import write_logs
 from kinfolk_assistant.cli.serving import reload_on_hangup
+from tests.assistant.delivery.servers import free_port
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 
@@ -92,6 +97,62 @@ def test_the_example_for_nginx_is_one_that_nginx_takes(tmp_path: Path) -> None:
     (tmp_path / "nginx.conf").write_text(whole)
     said = subprocess.run(["nginx", "-t", "-c", tmp_path / "nginx.conf"], capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
+
+
+class _Heard(BaseHTTPRequestHandler):
+    """Says what headers it was sent."""
+
+    def do_GET(self) -> None:
+        told = json.dumps({name.lower(): value for name, value in self.headers.items()}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(told)))
+        self.end_headers()
+        self.wfile.write(told)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="needs caddy")
+def test_the_example_for_caddy_runs_hides_metrics_and_lets_no_browser_name_a_user(tmp_path: Path) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Heard)
+    Thread(target=server.serve_forever, daemon=True).start()
+    port = free_port()
+    site = (DEPLOY / "Caddyfile").read_text().replace("assistant:8765", f"127.0.0.1:{server.server_address[1]}")
+    # Without a name of the reader's own there is no certificate; all else is as it stands.
+    site = site.replace("assistant.example.org {", f"http://localhost:{port} {{")
+    (tmp_path / "Caddyfile").write_text(f"{{\n\tadmin off\n}}\n{site}")
+    environment = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "XDG_DATA_HOME": str(tmp_path),
+        "XDG_CONFIG_HOME": str(tmp_path),
+    }
+    command = ["caddy", "run", "--config", tmp_path / "Caddyfile", "--adapter", "caddyfile"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as caddy:
+        try:
+            forged = {"X-Remote-User": "ann@example.org", "X-Proxy-Secret": "guessed", "X-Forwarded-For": "192.0.2.1"}
+            heard = _ask(f"http://localhost:{port}/", forged).json()
+            hidden = _ask(f"http://localhost:{port}/metrics", {})
+        finally:
+            caddy.terminate()
+            server.shutdown()
+            server.server_close()
+    assert "x-remote-user" not in heard
+    assert "x-proxy-secret" not in heard
+    assert heard["host"] == f"localhost:{port}"
+    # The client's own word on where it comes from is not passed on.
+    assert heard["x-forwarded-for"] in ("127.0.0.1", "::1")
+    assert hidden.status_code == 404
+
+
+def _ask(url: str, headers: dict[str, str]) -> httpx.Response:
+    for _ in range(200):
+        try:
+            return httpx.get(url, headers=headers)
+        except httpx.ConnectError:
+            time.sleep(0.05)
+    raise RuntimeError("Caddy did not start.")
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

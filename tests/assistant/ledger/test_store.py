@@ -1,19 +1,15 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-import subprocess
-import sys
-from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, inspect, select, text, update
+from sqlalchemy import delete, select, text
 from sqlalchemy.exc import IntegrityError
 
-from kinfolk_assistant.ledger.store import LAYOUT, Ledger
-from kinfolk_assistant.ledger.tables import Asking, Contact, Decision, Layout, Table, User
+from kinfolk_assistant.ledger.store import Ledger
+from kinfolk_assistant.ledger.tables import Asking, Contact, User
 from kinfolk_assistant.ledger.users import NotYours, find_user, lock_user, make_user
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -65,25 +61,6 @@ def test_the_number_of_a_deleted_row_is_never_used_again(ledger: Ledger) -> None
 def test_a_row_that_refers_to_nobody_is_refused(ledger: Ledger) -> None:
     with pytest.raises(IntegrityError), ledger.begin() as session:
         session.add(Contact(user="nobody@example.org", kind="topic", key="budget"))
-
-
-def test_a_ledger_of_another_layout_is_refused_in_one_sentence(url: str) -> None:
-    ledger = Ledger(url)
-    with ledger.begin() as session:
-        session.execute(update(Layout).values(version=LAYOUT + 1))
-    ledger.close()
-    with pytest.raises(ValueError, match=r"made by another version of kinfolk .*; open it with that version\.$"):
-        Ledger(url)
-
-
-def test_a_ledger_may_be_opened_by_several_processes_at_once(url: str) -> None:
-    code = "import sys; from kinfolk_assistant.ledger.store import Ledger; Ledger(sys.argv[1]).close()"
-    started = [subprocess.Popen([sys.executable, "-c", code, url]) for _ in range(4)]
-    assert [one.wait(60) for one in started] == [0, 0, 0, 0]
-    ledger = Ledger(url)
-    with ledger.read() as session:
-        assert session.scalars(select(Layout.version)).all() == [LAYOUT]
-    ledger.close()
 
 
 def test_a_locked_user_is_locked_for_the_other_writer_only_until_the_end(ledger: Ledger) -> None:
@@ -157,22 +134,3 @@ def test_a_user_is_found_whatever_the_case_of_the_address(ledger: Ledger) -> Non
 def test_an_unknown_time_zone_is_refused(ledger: Ledger) -> None:
     with pytest.raises(ValueError, match="time zone 'Europe/Atlantis' is not known"), ledger.begin() as session:
         make_user(session, "ann@example.org", zone="Europe/Atlantis")
-
-
-def test_a_ledger_of_the_first_layout_opens_with_all_that_is_in_it(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    with closing(sqlite3.connect(path)) as old:
-        old.executescript((Path(__file__).parent / "layout-1.sql").read_text(encoding="utf-8"))
-    ledger = Ledger(str(path))
-    with ledger.read() as session:
-        assert session.scalars(select(Layout.version)).all() == [LAYOUT]
-        assert session.scalars(select(User.address)).all() == ["ann@example.org"]
-        [decision] = session.scalars(select(Decision))
-        assert (decision.action, decision.why) == ("accept", "")
-        made = {
-            table: sorted(column["name"] for column in inspect(session.connection()).get_columns(table))
-            for table in Table.metadata.tables
-        }
-    ledger.close()
-    assert made == {name: sorted(table.columns.keys()) for name, table in Table.metadata.tables.items()}
-    Ledger(str(path)).close()

@@ -69,6 +69,14 @@ def test_the_catalogue_is_read_as_gnu_gettext_reads_it(language: str, tmp_path: 
             "you have declined 2 invitations so far, and no yes is sent for you before 3",
             "Sie haben bisher 2 Einladungen abgesagt, und vor 3 wird kein Ja für Sie verschickt",
         ),
+        (
+            "Google asks to be left alone for 120 seconds; it is tried again.",
+            "Google bittet darum, 120 Sekunden in Ruhe gelassen zu werden; es wird wieder versucht.",
+        ),
+        (
+            "“Google”: it is no longer in your calendar: its organiser has called it off, or you have removed it.",
+            "„Google“ steht nicht mehr in Ihrem Kalender: Es wurde abgesagt, oder Sie haben es entfernt.",
+        ),
         ("Something that nobody has translated.", "Something that nobody has translated."),
     ],
 )

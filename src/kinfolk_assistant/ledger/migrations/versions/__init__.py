@@ -1,0 +1,1 @@
+"""The revisions, one a file, in the order of their numbers."""
