@@ -15,7 +15,17 @@ from tempfile import mkdtemp
 
 from bench.measure import Comparison, shown
 
-MODULES = ("startup", "naive_bayes", "networks", "lica", "sequences", "many_tasks", "counting", "assistant")
+MODULES = (
+    "startup",
+    "first_minutes",
+    "naive_bayes",
+    "networks",
+    "lica",
+    "sequences",
+    "many_tasks",
+    "counting",
+    "assistant",
+)
 LIBRARIES = ("kinfolk", "numpy", "numba", "scikit-learn", "scipy")
 
 

@@ -76,3 +76,16 @@ def test_models_without_chains_and_a_missing_arviz_are_told_of_in_a_sentence(mon
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(ImportError, match="pip install arviz"):
         clustered().to_arviz()
+
+
+@pytest.mark.parametrize("broken", ["raise RuntimeError('no match for numpy')", "import no_such_neighbour"])
+def test_a_broken_arviz_breaks_nothing_but_what_asks_for_it(broken, tmp_path, monkeypatch):
+    (tmp_path / "arviz.py").write_text(broken)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "arviz", raising=False)
+    model = clustered()
+    assert set(model.convergence_.r_hat) >= {"log joint"}
+    model.report(tmp_path / "page.html")
+    assert "arviz" not in sys.modules
+    with pytest.raises(ImportError, match="ArviZ, which cannot be imported here: "):
+        model.to_arviz()

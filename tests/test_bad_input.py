@@ -310,8 +310,15 @@ def test_a_column_name_that_stands_twice_is_refused():
     assert_refused(lambda: NoSharingNB().fit(twice, Y), "column 'size'", "twice")
 
 
-def test_rows_of_different_lengths_are_refused():
-    assert_refused(lambda: NoSharingNB().fit([["a", 1], ["b"], ["a", 2], ["b", 3]], Y), "row 1")
+@pytest.mark.parametrize("as_row", [list, tuple, np.array, pd.Series, pl.Series])
+def test_rows_of_different_lengths_are_refused(as_row):
+    rows = [as_row(row) for row in ([1, 1], [2], [1, 2], [2, 3])]
+    assert_refused(lambda: NoSharingNB().fit(rows, Y), "row 1 has 1 values where row 0 has 2")
+
+
+@pytest.mark.parametrize("parts", [[np.ones((2, 2)), np.ones(2)], [[1, 2], 3]])
+def test_lists_of_different_things_are_refused_in_our_words(parts):
+    assert_refused(lambda: NoSharingNB().fit(parts, [0, 1]), "the 2 parts of X differ in shape")
 
 
 # A task column.

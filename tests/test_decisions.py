@@ -433,6 +433,7 @@ def test_a_saved_decider_decides_as_it_did(tmp_path, frozen):
     loaded, again = kinfolk.load(path), kinfolk.load(path, estimator=True)
     expected = model.predict(X, task=task)
     assert set(expected) == {"no", "yes", "ask"}
+    assert repr(loaded).startswith("<DecisionClassifier: 'no', 'yes', 'ask' by what costs least; <ClusteredNB, ready")
     for one in (loaded, again):
         assert one.predict(X, task=task).tolist() == expected.tolist()
         assert one.actions_.tolist() == model.actions_.tolist()

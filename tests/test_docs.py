@@ -160,6 +160,13 @@ def test_the_documentations_python_runs_and_prints_what_stands_below_it(blocks, 
             assert got == wanted or (wanted.endswith("...") and got.startswith(wanted[:-3])), printed
 
 
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_a_splitter_to_copy_says_where_the_task_is(page):
+    # Without routing, scikit-learn's tools hand a splitter the table alone.
+    for copied in re.findall(r"cv=kinfolk\.\w+\([^)]*\)", page.read_text(encoding="utf-8")):
+        assert "task_column=" in copied
+
+
 def test_the_readme_names_the_two_commands_and_its_picture_is_there():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make demo" in readme

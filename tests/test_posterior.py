@@ -305,6 +305,11 @@ def test_saving_replaces_the_file_and_leaves_nothing_beside_it(bhc, path):
     assert files_in(path.parent) == [path.name]
 
 
+def test_a_loaded_model_of_one_column_says_so(path):
+    kinfolk.save(kinfolk.NoSharingNB().fit([["a"], ["b"]], [0, 1]), path)
+    assert "1 column," in repr(kinfolk.load(path))
+
+
 def test_a_path_may_be_text(bhc, path):
     kinfolk.save(bhc, str(path))
     assert kinfolk.load(str(path)).tasks_.tolist() == ["ann", "bob", "eve"]

@@ -11,16 +11,15 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
-    KFold,
     StratifiedKFold,
     cross_val_predict,
     cross_validate,
     learning_curve,
 )
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -358,22 +357,29 @@ def test_named_scorers_work_with_boolean_labels(name):
     np.testing.assert_allclose(scores[0]["test_score"], scores[1]["test_score"])
 
 
+def opposed(rng):
+    """Rows sorted by user, as many of each label; users of four kinds mean something else by the same word."""
+    user, label = np.repeat(np.arange(20), 20), np.tile(np.arange(20) % 4, 20)
+    word = np.where(rng.random(400) < 0.85, (label + user) % 4, rng.integers(4, size=400))
+    return pd.DataFrame({"word": np.array(list("abcd"))[word], "who": [f"user {i:02}" for i in user]}), label
+
+
+@pytest.mark.parametrize("model", [NoSharingNB(task_column="who"), ClusteredNB(task_column="who")], ids=repr)
 @pytest.mark.parametrize(
     "tool",
-    [CalibratedClassifierCV, lambda model, cv: StackingClassifier([("one", model)], GaussianNB(), cv=cv)],
+    [CalibratedClassifierCV, lambda model, cv: StackingClassifier([("one", model)], LogisticRegression(), cv=cv)],
     ids=["calibrated", "stacked"],
 )
-def test_a_table_sorted_by_task_is_calibrated_and_stacked_by_folds_with_rows_of_every_task(tool):
-    rng = np.random.default_rng(0)
-    who, y = np.repeat([f"user {i}" for i in range(10)], 40), rng.integers(2, size=400)
-    # Users of two kinds, who mean the opposite by the same word.
-    agrees = (rng.random(400) < 0.9) ^ (np.repeat(np.arange(10), 40) % 2 == 1)
-    table = pd.DataFrame({"word": np.where(y == agrees, "a", "b"), "who": who})
-    model = NoSharingNB(task_column="who")
-    losses = [
-        log_loss(y, tool(model, cv=cv).fit(table, y).predict_proba(table))
-        for cv in (TaskKFold(5, task_column="who", random_state=0), KFold(5))
-    ]
-    assert losses[0] < 0.45
-    # What the guide warns of: rows taken in order hold whole users out.
-    assert losses[1] > losses[0] + 0.1
+def test_a_table_sorted_by_task_is_calibrated_and_stacked_by_folds_with_rows_of_every_task(tool, model):
+    rng = np.random.default_rng(2)
+    (table, y), (new, truth) = opposed(rng), opposed(rng)
+    shuffled = rng.permutation(len(y))
+
+    def score(cv, rows):
+        return tool(model, cv=cv).fit(table.iloc[rows], y[rows]).score(new, truth)
+
+    # What README and guide warn of: each fifth of the sorted rows is four whole users.
+    assert score(5, slice(None)) < 0.3
+    by_task = score(TaskKFold(5, task_column="who", random_state=0), slice(None))
+    assert by_task > 0.8
+    assert by_task == pytest.approx(score(5, shuffled), abs=0.02)

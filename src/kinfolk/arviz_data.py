@@ -34,8 +34,12 @@ def to_arviz(estimator: Any) -> Any:
         )
     try:
         arviz = import_module("arviz")
-    except ImportError:
-        raise ImportError("to_arviz needs ArviZ, which is not installed: pip install arviz") from None
+    except ModuleNotFoundError as error:
+        if error.name == "arviz":
+            raise ImportError("to_arviz needs ArviZ, which is not installed: pip install arviz") from None
+        raise ImportError(f"to_arviz needs ArviZ, which cannot be imported here: {error}") from error
+    except Exception as error:  # whatever a package that does not fit its neighbours raises
+        raise ImportError(f"to_arviz needs ArviZ, which cannot be imported here: {error}") from error
     dims = {name: [_DIMENSIONS[name]] for name, values in draws.items() if values.ndim > 2}
     coords = {"task": [str(task) for task in estimator.tasks_]} if "cluster" in draws else {}
     groups = {"posterior": draws, "sample_stats": stats}

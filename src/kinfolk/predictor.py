@@ -20,7 +20,8 @@ class Predictor:
 
     def __repr__(self) -> str:
         known = self.known
-        columns = f"{known.n_columns} columns" + ("" if known.columns is None else f" ({some_names(known.columns)})")
+        columns = f"{known.n_columns} column{'s' * (known.n_columns != 1)}"
+        columns += "" if known.columns is None else f" ({some_names(known.columns)})"
         labels = getattr(self, "classes_", None)
         of_labels = "" if labels is None else f", labels {some_names(labels.tolist())}"
         tasks = f"{len(known.tasks)} task{'s' * (len(known.tasks) != 1)} ({some_names(known.tasks.tolist())})"

@@ -37,6 +37,12 @@ def test_the_command_gives_the_numbers_and_the_verdict_of_the_library(run: Run, 
     assert text.splitlines()[1].split()[0] == expected.best
 
 
+def test_the_help_names_no_model_that_is_not_compared(run: Run) -> None:
+    text = run("evaluate", "--help").stdout
+    assert "--label" in text
+    assert "Bayes nets" not in text
+
+
 def test_whole_tasks_are_held_out_on_demand(run: Run, meetings: pd.DataFrame) -> None:
     write(meetings, Path("t.csv"))
     command = ("evaluate", "t.csv", *ROLES, *FEW, "--folds", 2, "--hold-out", "tasks", "--drop", "hours")

@@ -12,9 +12,10 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 from sklearn.base import clone
+from sklearn.naive_bayes import GaussianNB
 
 import kinfolk
-from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
+from kinfolk import AveragedNB, ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
 from kinfolk.tasks.schema import Number
 from tests.oracle import log_crp, partitions
 
@@ -278,6 +279,18 @@ def test_extreme_columns_leave_everything_finite(values, estimator, n_tasks):
     assert np.isfinite(model.log_evidence_)
     for asked in (values, np.full(12, 1e300), np.full(12, -1e-300)):
         assert np.isfinite(model.predict_log_proba(asked[:, None], task=task)).all()
+
+
+@pytest.mark.parametrize("kind", [CompleteSharingNB, ClusteredNB, AveragedNB])
+@pytest.mark.parametrize("numeric", ["gaussian", "auto"])
+def test_tables_of_numbers_alone_are_learnt_as_scikit_learn_learns_them(kind, numeric):
+    rng = np.random.default_rng(0)
+    y, task = np.arange(1500) % 2, np.arange(1500) % 3
+    X = rng.normal(y[:, None] * [1.0, -2.0], [1.0, 3.0], size=(1500, 2))
+    model = kind(numeric=numeric, random_state=0) if kind is AveragedNB else kind(numeric=numeric)
+    found = model.fit(X, y, task=task).predict_proba(X, task=task)
+    # Tasks are alike, so that priors and what was held out leave little between them.
+    np.testing.assert_allclose(found, GaussianNB().fit(X, y).predict_proba(X), atol=0.06)
 
 
 def test_a_count_never_seen_and_one_far_away_are_predicted():

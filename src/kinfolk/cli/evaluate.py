@@ -46,6 +46,16 @@ class HoldOut(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LabelledTable(TableOptions):
+    """A table whose label is predicted, by every model."""
+
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="Column to be predicted, which is needed; empty where it is unknown."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvaluateOptions:
     """What to compare, and how."""
 
@@ -64,8 +74,8 @@ class EvaluateOptions:
     as_json: AsJson = False
 
 
-@with_options(table=TableOptions, how=EvaluateOptions)
-def evaluate(table: TableOptions, how: EvaluateOptions) -> None:
+@with_options(table=LabelledTable, how=EvaluateOptions)
+def evaluate(table: LabelledTable, how: EvaluateOptions) -> None:
     """Compare models on rows or tasks held out: which to take, and whether sharing helps.
 
     Rows of every task, or whole tasks, are held out in turn and predicted by models that learnt from the others, by

@@ -11,6 +11,7 @@ from kinfolk.decisions.choosing import decide, expected_loss
 from kinfolk.decisions.losses import Loss
 from kinfolk.posterior import Archive, names_from, plain_names, predictor_from
 from kinfolk.predictor import Predictor
+from kinfolk.tasks.answering import some_names
 from kinfolk.tasks.columns import as_ids
 
 _INNER = "model."
@@ -31,6 +32,9 @@ class DecisionPredictor(Predictor):
         assert loss.actions is not None
         self._model, self.known, self.loss_ = model, model.known, loss
         self.classes_, self.actions_ = model.classes_, as_ids(list(loss.actions))
+
+    def __repr__(self) -> str:
+        return f"<DecisionClassifier: {some_names(self.actions_.tolist())} by what costs least; {self._model!r}>"
 
     @classmethod
     def from_archive(cls, archive: Archive) -> DecisionPredictor:

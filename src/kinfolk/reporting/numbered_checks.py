@@ -276,7 +276,8 @@ CHECKS: dict[str, Check] = {
         "Badly calibrated",
         2,
         "Decisions by expected cost take probabilities at their word.",
-        "Let the temper be learnt (the default), or take scikit-learn's CalibratedClassifierCV with TaskKFold.",
+        "Let the temper be learnt (the default), or take scikit-learn's CalibratedClassifierCV with "
+        "cv=kinfolk.TaskKFold(5, task_column=...).",
         _badly_calibrated,
     ),
     "KF008": Check(

@@ -276,11 +276,14 @@ def _two_dimensional(X: Any) -> NDArray[Any]:
             f"X is a list of {len(X)} tables: put them under each other, pandas.concat(X) or numpy.vstack(X), and "
             "say by task= which of them each row is from"
         )
-    if isinstance(X, list | tuple) and X and all(isinstance(row, list | tuple) for row in X):
+    if isinstance(X, list | tuple) and X and all(_is_row(row) for row in X):
         odd = next((i for i, row in enumerate(X) if len(row) != len(X[0])), None)
         if odd is not None:
             raise ValueError(f"row {odd} has {len(X[odd])} values where row 0 has {len(X[0])}")
-    array = unmasked(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+    try:
+        array = unmasked(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+    except ValueError:
+        raise ValueError(f"the {len(X)} parts of X differ in shape: a table has rows of as many values each") from None
     if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
         # numpy alone would turn ["yes", nan] into the two strings "yes" and "nan".
         array = np.array(X, dtype=object)
@@ -291,6 +294,10 @@ def _two_dimensional(X: Any) -> NDArray[Any]:
     if array.ndim > 2:
         raise ValueError(f"Found array with dim {array.ndim}, while dim <= 2 is required")
     return array
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, list | tuple) or len(getattr(row, "shape", ())) == 1
 
 
 def declared_categories(X: Any) -> dict[int, list[Any]]:

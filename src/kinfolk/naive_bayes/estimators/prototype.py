@@ -46,6 +46,7 @@ class PrototypeNB(SharingNB):
         Evidence always uses 1.
     task_column : str or int, optional
         Column of ``X`` that holds the task, instead of ``task=``: for scikit-learn tools that route no metadata.
+        To those that hold rows out, give ``cv=kinfolk.TaskKFold(5, task_column=...)``.
     new_tasks : {"warn", "expected"}, default="warn"
         Whether to warn where most rows to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
     categorical_features : "auto" or sequence, default="auto"

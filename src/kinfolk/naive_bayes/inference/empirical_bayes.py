@@ -82,7 +82,10 @@ def learn_feature_prior(
     weights = probability[kept]
     by_label = counts[kept, : layout.n_counts].reshape(len(kept), layout.n_labels, layout.width)
     if same_for_labels:
-        by_label, weights = by_label.reshape(-1, 1, layout.width), np.repeat(weights, layout.n_labels)
+        by_label, weights = (
+            by_label.reshape(len(kept) * layout.n_labels, 1, layout.width),
+            np.repeat(weights, layout.n_labels),
+        )
     strengths, votes = np.empty(len(layout.n_values)), np.empty((layout.n_labels, layout.width))
     for f, n_values in enumerate(layout.n_values):
         cells = slice(int(layout.offsets[f]), int(layout.offsets[f + 1]))

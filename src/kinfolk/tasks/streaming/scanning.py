@@ -222,7 +222,9 @@ def _scan_csv(source: Path | io.BytesIO, where: str, csv: Csv, text: Collection[
     if csv.decimal not in (".", ",") or csv.decimal == separator:
         raise ValueError(f"numbers cannot have the decimal sign {csv.decimal!r} where fields end with {separator!r}")
     with one_sentence(where, "CSV"):
-        header = pl.read_csv(source, separator=separator, has_header=False, n_rows=1, infer_schema=False, glob=False)
+        # Lines below may have more fields where the separator is not the one of the file.
+        first: dict[str, Any] = {"has_header": False, "n_rows": 1, "infer_schema": False, "truncate_ragged_lines": True}
+        header = pl.read_csv(source, separator=separator, glob=False, **first)
         given = pl.Series(header.row(0), dtype=pl.String).fill_null("").to_frame("name")
         names = given.select(unescape(pl.col("name")) if csv.escaped else "name").to_series().to_list()
         for name, times in Counter(filter(None, names)).items():
