@@ -60,10 +60,10 @@ lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-audit: ## Ask for known vulnerabilities of all versions in constraints.txt; ends with an error where there is one
+audit: ## Ask for known vulnerabilities of all versions in constraints.txt; ends with an error where there is one, or nobody answers
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
-	.venv-audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off
+	.venv-audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict --progress-spinner off
 
 FUZZ_EXECUTIONS ?= 20000
 fuzz: ## Fuzz all that reads other people's files, FUZZ_EXECUTIONS each; inputs and findings are kept in .fuzz
