@@ -60,17 +60,17 @@ lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-audit: ## Ask for known vulnerabilities of all versions in constraints.txt; ends with an error where there is one
+audit: ## Ask for known vulnerabilities of all versions in constraints.txt; ends with an error where there is one, or nobody answers
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
-	.venv-audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off
+	.venv-audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict --progress-spinner off
 
-FUZZ_SECONDS ?= 60
-fuzz: ## Fuzz all that reads other people's files, FUZZ_SECONDS each; inputs and findings are kept in .fuzz
+FUZZ_EXECUTIONS ?= 20000
+fuzz: ## Fuzz all that reads other people's files, FUZZ_EXECUTIONS each; inputs and findings are kept in .fuzz
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[assistant,audio]'
 	.venv-fuzz/bin/python -m pip install --quiet --disable-pip-version-check atheris || echo "atheris does not install here: seeds are changed at random"
-	for target in load bif icalendar csv parquet sound; do .venv-fuzz/bin/python -m scripts.fuzz $$target $(FUZZ_SECONDS) || exit 1; done
+	for target in load bif icalendar csv parquet sound; do .venv-fuzz/bin/python -m scripts.fuzz $$target $(FUZZ_EXECUTIONS) || exit 1; done
 
 bench: $(BENCH_READY) ## Compare speed with named peers (bench/RESULTS.md), and ten minutes of few rows a task (bench/FEWSHOT.md)
 	$(BIN)/python -m bench

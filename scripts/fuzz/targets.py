@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+import time
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from functools import cache
 from pathlib import Path
 
 SEEDS = Path(__file__).parent / "seeds"
+# Seconds of the processor that an input may take.
+SLOW = 1.0
 # How a reader says no. Everything that is not one of these is a fault.
 REFUSALS = (ValueError, TypeError, OSError, ImportError)
 _FOLDER = tempfile.mkdtemp(prefix="kinfolk-fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
@@ -90,8 +93,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 }
 
 
-def ask(target: str, data: bytes) -> None:
-    """Hand bytes to a target; what it refuses in a sentence is well."""
+def ask(target: str, data: bytes) -> bool:
+    """Hand bytes to a target, and tell whether it read them; what it refuses in a sentence is well."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -99,3 +102,15 @@ def ask(target: str, data: bytes) -> None:
         except REFUSALS as refusal:
             if not str(refusal):
                 raise RuntimeError(f"{type(refusal).__name__} says nothing") from refusal
+            return False
+    return True
+
+
+def timed(target: str, data: bytes) -> bool:
+    """Hand bytes to a target; to take long is a fault."""
+    began = time.process_time()
+    read = ask(target, data)
+    spent = time.process_time() - began
+    if spent > SLOW:
+        raise RuntimeError(f"{spent:.1f} s for {len(data):,} bytes")
+    return read

@@ -1,6 +1,7 @@
 """Sound files to sequences: values of closed form, a data set's stored coefficients, and files of every bad kind."""
 
 import sys
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -48,6 +49,20 @@ def test_another_rate_is_converted_to_22050_samples_a_second(tmp_path, rate):
     assert len(read) == RATE
     # Filters of the conversion reach over both ends.
     assert read[500:-500] == pytest.approx(tone(440)[500:-500], abs=2e-3)
+
+
+@pytest.mark.parametrize("rate", [1_009, 99_991, 999_983])
+def test_a_prime_rate_takes_little_memory_and_keeps_the_pitch(tmp_path, rate):
+    path = write(tmp_path / "a.wav", tone(100, rate=rate), rate)
+    read_sound(path)  # imports are made before
+    tracemalloc.start()
+    read = read_sound(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # The sound itself, read and averaged, is 24 MB at the highest rate.
+    assert peak < 100e6
+    assert abs(len(read) - RATE) <= 2
+    assert read[1_000:20_000] == pytest.approx(tone(100)[1_000:20_000], abs=0.02)
 
 
 def spectrum_in_bands_by_loops(frame, rate, n_fft, n_bands):

@@ -1,5 +1,8 @@
 """Rows counted batch by batch: the same as counting the table read whole, in any format and any size of batch."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -370,3 +373,24 @@ def test_tables_without_rows_and_with_too_many_values_get_one_sentence(tmp_path)
     twice.write_text("task,label,x,x\n1,a,2,3\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"twice\.csv has 2 columns named 'x': every column needs a name of its own$"):
         count_rows(twice, label="label", task="task")
+
+
+PEAK = """
+import resource, sys
+import numpy as np
+import polars as pl
+from kinfolk.tasks.streaming.scanning import scan
+rows = np.arange(50_000, 40_000_000, 100_000)
+assert scan(sys.argv[1]).take([pl.all()], rows, 1 << 16)["f0"].to_list() == (rows % 2_000_000).tolist()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+
+
+def test_a_sample_of_a_large_table_does_not_hold_the_table(tmp_path):
+    row = pl.int_range(2_000_000, eager=True)
+    pl.DataFrame({f"f{i}": row + i for i in range(10)}).write_parquet(tmp_path / "0.parquet")
+    for i in range(1, 20):
+        os.link(tmp_path / "0.parquet", tmp_path / f"{i}.parquet")
+    told = subprocess.run([sys.executable, "-c", PEAK, str(tmp_path)], check=True, stdout=subprocess.PIPE, text=True)
+    # All rows are 3 GiB.
+    assert float(told.stdout) < 1.2

@@ -35,7 +35,7 @@ def load_mocap() -> Bunch:
     from sklearn.utils import Bunch
 
     def rows_of(name: str) -> list[list[str]]:
-        with data_file("mocap6", name).open(newline="") as file:
+        with data_file("mocap6", name).open(encoding="utf-8", newline="") as file:
             return list(csv.reader(file))
 
     titles, *steps = rows_of("sensor_data_per_tstep.csv")

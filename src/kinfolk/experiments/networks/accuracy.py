@@ -98,7 +98,7 @@ def study(
             if not _is_done(done, about) and not _is_hopeless(done, about):
                 done.append(about | _measure(load_network(name), n_rows, draw, method, seed, limit))
                 if kept is not None:
-                    with kept.open("a") as file:
+                    with kept.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(done[-1]) + "\n")
             advance(1)
     scores = pl.DataFrame(done, infer_schema_length=None).sort("network", "rows", "method", "draw")
@@ -116,7 +116,7 @@ def study(
 def _read(kept: Path | None) -> list[dict[str, Any]]:
     if kept is None or not kept.exists():
         return []
-    return [json.loads(line) for line in kept.read_text().splitlines()]
+    return [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
 
 
 def _is_done(done: Sequence[dict[str, Any]], about: dict[str, Any]) -> bool:

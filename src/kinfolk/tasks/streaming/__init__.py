@@ -4,6 +4,7 @@
 - ``counts``: what comes out, `Counts`, which ``fit_statistics`` of the naive Bayes models takes.
 - ``scanning``: files and queries of polars, read whole (`read_file`) or as batches of columns; which column is the
   task, the label, the weight, and which are features.
+- ``pages``: page headers of Parquet files, of which a damaged one would end the process.
 - ``escaping``: text in CSV that a spreadsheet would run.
 - ``reading``: batches as coded rows, and a sample of them.
 - ``columns``: values as codes in the order in which they turn up, and what becomes of a column, by the rules of

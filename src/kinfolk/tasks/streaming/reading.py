@@ -99,7 +99,7 @@ class Reader(NamedTuple):
             return no_rows(Layout(len(classes), schema.n_values))
         chosen = np.random.default_rng(0).choice(n_rows, n_kept, replace=False)
         asked = sample_columns(self.task, self.label, self.names)
-        frame = self.table.take([*asked, *self._weight_query()], chosen)
+        frame = self.table.take([*asked, *self._weight_query()], chosen, self.batch_rows)
         return coded_rows(frame, schema, tasks, classes, None if self.weight is None else self._weights(frame, 0))
 
 

@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kinfolk.tasks.streaming.escaping import unescape
+from kinfolk.tasks.streaming.pages import Damaged, check_pages
 from kinfolk.tasks.table import no_such_column
 
 _SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
@@ -107,13 +108,17 @@ class Scan(NamedTuple):
                     stacklevel=3,
                 )
 
-    def take(self, columns: list[pl.Expr], rows: NDArray[np.int64]) -> pl.DataFrame:
-        """Some columns of some rows."""
-        wanted = pl.Series(rows, dtype=pl.get_index_type())
-        with one_sentence(self.where, self.kind):
-            numbered = self.query.select(columns).with_row_index("number of row")
-            found = numbered.filter(pl.col("number of row").is_in(wanted.implode())).drop("number of row")
-            return found.collect(engine="streaming")
+    def take(self, columns: list[pl.Expr], rows: NDArray[np.int64], n_rows: int) -> pl.DataFrame:
+        """Some columns of some rows, in the order of the table, of which so many rows are held at a time.
+
+        A filter by the numbers of rows would say the same, but a row found alone keeps its whole batch in memory.
+        """
+        wanted, first, kept = np.sort(rows), 0, []
+        for batch in self.batches(columns, n_rows):
+            start, end = np.searchsorted(wanted, [first, first + batch.height])
+            kept.append(batch[wanted[start:end] - first])
+            first += batch.height
+        return pl.concat(kept)
 
 
 def read_file(source: Any, text: Collection[str] = (), csv: Csv = USUAL_CSV) -> pl.DataFrame:
@@ -180,6 +185,8 @@ def scan(source: Any, text: Collection[str] = (), csv: Csv = USUAL_CSV) -> Scan:
         separator = csv.separator or _SEPARATORS[ending]
         return _scan_csv(path, str(path), csv._replace(separator=separator), text)
     with one_sentence(str(path), kind):
+        if kind == "Parquet":
+            check_pages(path)
         query = pl.scan_parquet(path, glob=False) if kind == "Parquet" else pl.scan_ipc(path, glob=False)
         # Both formats say in a few bytes how many rows they hold.
         return Scan(plain_types(query), str(path), kind, int(query.select(pl.len()).collect().item()))
@@ -187,8 +194,12 @@ def scan(source: Any, text: Collection[str] = (), csv: Csv = USUAL_CSV) -> Scan:
 
 def _scan_folder(path: Path) -> Scan:
     """All Parquet files of a folder and of those in it; a folder called ``column=value`` is a column."""
-    if not any(path.rglob("*.parquet")):
+    files = [file for file in path.rglob("*.parquet") if file.is_file()]
+    if not files:
         raise ValueError(f"{path} is a folder without a .parquet file")
+    for file in files:
+        with one_sentence(str(file), "Parquet"):
+            check_pages(file)
     with one_sentence(str(path), "Parquet"):
         query = pl.scan_parquet(path / "**" / "*.parquet", hive_partitioning=True)
         return Scan(plain_types(query), str(path), "Parquet", int(query.select(pl.len()).collect().item()))
@@ -199,7 +210,7 @@ def one_sentence(where: str, kind: str) -> Iterator[None]:
     """Say what polars cannot read in one sentence."""
     try:
         yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, Damaged) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f"{where} cannot be read as a {kind} table: {reason}") from None
 
