@@ -93,6 +93,11 @@ def test_a_second_order_chain_is_preferred_as_soon_as_bic_prefers_it():
     assert _second_order_is_better(np.array(flags, dtype=bool))
 
 
+def test_where_bic_is_equal_the_second_order_chain_is_preferred_as_the_published_programs_prefer_it():
+    """Of four triples the two round a 1 are 0 1 1 and 1 1 0: G² = 4 log 2 = 2 log 4; coda goes on while BIC ≥ 0."""
+    assert _second_order_is_better(np.array([0, 1, 1, 0, 0, 0], dtype=bool))
+
+
 def test_dependence_grows_with_autocorrelation():
     rng = np.random.default_rng(3)
     found = []
