@@ -1,5 +1,11 @@
 """Every estimator keeps scikit-learn's contract."""
 
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kinfolk import (
@@ -126,3 +132,26 @@ def exceptions(estimator):
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=exceptions)
 def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)
+
+
+TEXT = pd.DataFrame({"a": list("pqrpqr") * 4, "b": list("xxyy") * 6})
+NUMBER = pd.DataFrame({"a": np.arange(24.0) % 5, "b": np.arange(24.0) % 7})
+TABLES = {
+    "string": TEXT,
+    "categorical": TEXT.astype("category"),
+    "allow_nan": NUMBER.mask(NUMBER == 3.0),
+    "sparse": csr_matrix(NUMBER),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize(
+    "estimator", {type(one): one for one in ESTIMATORS}.values(), ids=lambda one: type(one).__name__
+)
+def test_tags_say_which_tables_are_taken(estimator, kind):
+    model, y = clone(estimator), np.arange(24) % 2
+    if getattr(get_tags(estimator).input_tags, kind):
+        model.fit(TABLES[kind], y)
+    else:
+        with pytest.raises((TypeError, ValueError)):
+            model.fit(TABLES[kind], y)

@@ -409,7 +409,8 @@ def test_trees_and_partitions_that_cannot_be_are_refused(bhc, path, name, value)
 
 def test_unlabelled_rows_that_do_not_fit_are_refused(path):
     model = ClusteredNB(inference="exact").fit(X, SOME_UNLABELLED, task=TASK)
-    for name, value in [("unlabelled.task", 3), ("unlabelled.task", -1), ("unlabelled.codes", 99)]:
+    wrong = [("unlabelled.task", 3), ("unlabelled.task", -1), ("unlabelled.codes", 99), ("unlabelled.codes", -2)]
+    for name, value in wrong:
         array = array_of(saved(model, path), name).copy()
         array.flat[0] = value
         edited(path, arrays={name: array})

@@ -108,9 +108,11 @@ def test_weights_of_unlabelled_rows_are_kept(path):
     assert loaded.log_evidence_ == model.log_evidence_
 
 
-def test_rows_without_a_label_have_none_once_loaded(path):
-    model = ClusteredNB(inference="exact").fit(X, SOME_UNLABELLED, task=TASK)
+def test_rows_without_a_label_have_none_once_loaded_nor_what_else_they_miss(path):
+    gaps = X.assign(colour=X["colour"].mask(np.arange(N_ROWS) == 20))
+    model = ClusteredNB(inference="exact").fit(gaps, SOME_UNLABELLED, task=TASK)
     rows = kinfolk.load(saved(model, path), estimator=True)._result.data.unlabelled
+    assert (rows.codes == -1).any()
     for loaded, kept in zip(rows, model._result.data.unlabelled, strict=True):
         np.testing.assert_array_equal(loaded, kept)
 

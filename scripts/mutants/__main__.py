@@ -38,7 +38,7 @@ from scripts.mutants.mutate import Mutant, mutants
 from scripts.mutants.planting import forget_kernels, kernels_in_use, plant, replacement
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("naive_bayes", "partition", "networks", "lica", "sequences")
+ROOMS = ("naive_bayes", "partition", "networks", "lica", "linear", "sequences", "transfer")
 # Loaded once, before the processes of the mutants part ways.
 LIBRARIES = (
     "numpy",

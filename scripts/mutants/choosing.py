@@ -52,7 +52,7 @@ class Tests:
         file : str
             Path of the file inside the package.
         function : str
-            Its name, with its class; empty for what stands outside of functions.
+            Its name, with its class; all tests of the file are asked about what stands outside of functions.
         budget : float
             Seconds that the tests may take together.
         """

@@ -7,6 +7,7 @@ cannot be seen from outside; ``mutants.tests`` knows who calls them.
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 import threading
@@ -71,7 +72,8 @@ class _Watch:
             {
                 f"{code.co_filename.removeprefix(SOURCE)}:{code.co_qualname}"
                 for code in codes
-                if code.co_filename.startswith(SOURCE)
+                # Bodies of modules and classes are run once, by whoever imports them first.
+                if code.co_filename.startswith(SOURCE) and code.co_flags & inspect.CO_OPTIMIZED
             }
         )
         with self._path.open("a") as file:

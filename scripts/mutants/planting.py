@@ -70,9 +70,9 @@ def _same_place(one: CodeType, other: CodeType) -> bool:
 
 def forget_kernels() -> None:
     """Let fingerprints be taken anew, and keep nothing of what is compiled from here on."""
-    from kinfolk.maths import kernel_cache, kernel_sources
+    from kinfolk.maths import kernel_cache
 
-    kernel_sources._node.cache_clear()
+    kernel_cache._node.cache_clear()
     kernel_cache.KernelCache.save_overload = lambda *_: None  # type: ignore[method-assign]
     for thing in gc.get_objects():
         if isinstance(thing, kernel_cache.KernelCache):

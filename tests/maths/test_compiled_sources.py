@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numba import types
 from numba.extending import intrinsic, overload
+from scripts.mutants.planting import forget_kernels
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.maths.kernel_cache import fingerprint
+from kinfolk.maths.kernel_cache import KernelCache, fingerprint
 
 
 def made(source, **names):
@@ -96,3 +97,14 @@ def test_the_code_of_intrinsics_and_overloads_counts():
         return g
 
     assert fingerprint(made(PLAIN, C=1, g=overloaded(1))) != fingerprint(made(PLAIN, C=1, g=overloaded(2)))
+
+
+def test_a_kernel_whose_bytecode_was_exchanged_is_looked_for_anew(monkeypatch):
+    """As ``scripts/mutants`` exchanges it."""
+    monkeypatch.setattr(KernelCache, "save_overload", KernelCache.save_overload)
+    kernel = compiled(made("def f(x): return x"))
+    before = kernel._cache._stamp
+    kernel.py_func.__code__ = made("def f(x): return -x").__code__
+    assert kernel._cache._stamp == before
+    forget_kernels()
+    assert kernel._cache._stamp != before

@@ -112,6 +112,15 @@ def test_batches_find_what_all_tasks_at_once_find():
     assert batches.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-4)
 
 
+def test_a_batch_of_all_tasks_is_all_tasks_at_once():
+    X, y, task = made_up_tasks(n_tasks=12, n_rows=6)
+    whole, batch = (
+        ClusteredNB(inference="variational", batch_size=size, random_state=0).fit(X, y, task=task)
+        for size in (None, 12)
+    )
+    np.testing.assert_array_equal(batch.similarity_, whole.similarity_)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -448,6 +448,16 @@ def test_similarity_of_some_tasks_is_that_part_of_the_matrix(model):
     np.testing.assert_allclose(model.similarity(asked), model.similarity_[np.ix_(place, place)], atol=1e-14)
 
 
+def test_a_task_that_is_in_several_blocks_is_with_itself_all_the_same():
+    rng = np.random.default_rng(0)
+    X, y, task = rng.integers(0, 2, (24, 3)).astype(str), rng.integers(0, 2, 24), np.repeat(list("abcdef"), 4)
+    model = ClusteredNB(inference="variational", random_state=0).fit(X, y, task=task)
+    assert 0.9 < model.similarity_[0, 1] < 0.999
+    np.testing.assert_array_equal(np.diag(model.similarity_), 1.0)
+    twice = model.similarity(["a", "b", "a"])
+    np.testing.assert_allclose(twice, model.similarity_[np.ix_([0, 1, 0], [0, 1, 0])])
+
+
 def test_similarity_follows_the_order_of_tasks():
     rows, y, task = two_pairs()
     renamed = pd.Series(task).map({"ann": 9, "bob": 2, "eve": 5, "kim": 1}).to_numpy()

@@ -174,18 +174,47 @@ def test_the_marginal_that_scipy_gives_is_ours_without_the_multinomial_coefficie
     assert dirichlet_multinomial.logpmf(n, prior, 5) - ours == pytest.approx(np.log(10.0))
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("inference", "learns_by"), [("gibbs", "bhc"), ("exact", "exact"), ("bhc", "bhc")])
-def test_a_sampler_learns_from_a_quicker_algorithm_and_others_from_themselves(monkeypatch, inference, learns_by):
-    ran = []
+@pytest.fixture
+def ran(monkeypatch):
+    """Names of the algorithms of clustering, in the order in which they are called."""
+    names = []
     for name, algorithm in clustered.ALGORITHMS.items():
         monkeypatch.setitem(
-            clustered.ALGORITHMS, name, lambda *given, _name=name, _run=algorithm: ran.append(_name) or _run(*given)
+            clustered.ALGORITHMS, name, lambda *given, _name=name, _run=algorithm: names.append(_name) or _run(*given)
         )
-    X, y, task = np.tile([["a"], ["b"]], (20, 1)), ["yes", "no"] * 20, np.repeat(["ann", "bob", "cid", "eve"], 10)
-    ClusteredNB(inference=inference, feature_prior="learn", n_chains=1, n_draws=5, random_state=0).fit(X, y, task=task)
+    return names
+
+
+FOUR = {"y": ["yes", "no"] * 20, "task": np.repeat(["ann", "bob", "cid", "eve"], 10)}
+LETTERS, NUMBERS = np.tile([["a"], ["b"]], (20, 1)), np.arange(40.0)[:, None] % 7 + 0.5
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("inference", "learns_by"), [("gibbs", "bhc"), ("exact", "exact"), ("bhc", "bhc")])
+def test_a_sampler_learns_from_a_quicker_algorithm_and_others_from_themselves(ran, inference, learns_by):
+    ClusteredNB(inference=inference, feature_prior="learn", n_chains=1, n_draws=5, random_state=0).fit(LETTERS, **FOUR)
     assert ran[-1] == inference
     assert set(ran[:-1]) == {learns_by}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("X", "many", "learns_by"),
+    [(LETTERS, 4, "bhc"), (LETTERS, 3, "variational"), (NUMBERS, 3, "randomised-bhc")],
+    ids=["not many", "many", "many with numbers"],
+)
+def test_a_sampler_of_many_tasks_learns_from_an_algorithm_for_many(ran, monkeypatch, X, many, learns_by):
+    monkeypatch.setattr(clustered, "_MAX_BHC_TASKS", many)
+    numeric = {} if X is LETTERS else {"numeric": "gaussian"}
+    ClusteredNB(inference="gibbs", feature_prior="learn", n_chains=1, n_draws=5, **numeric).fit(X, **FOUR)
+    assert ran[-1] == "gibbs"
+    assert set(ran[:-1]) == {learns_by}
+
+
+def test_a_sampler_that_learns_the_concentration_alone_draws_it_and_has_no_need_of_another(ran):
+    model = ClusteredNB(inference="gibbs", concentration="learn", n_chains=1, n_draws=5, random_state=0)
+    model.fit(LETTERS, **FOUR)
+    assert ran == ["gibbs"]
 
 
 def test_learning_that_settles_says_nothing_and_stops(recwarn):

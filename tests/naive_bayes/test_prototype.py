@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import gammaln, logsumexp, softmax
+from scipy.stats import beta
 from scipy.stats import t as student
 
 import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB
 from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
-from kinfolk.naive_bayes.inference.prototype import bridge, prototype_evidence
+from kinfolk.naive_bayes.inference.prototype import Proposal, bridge, prototype_evidence
 from kinfolk.naive_bayes.inference.prototype_unlabelled import PrototypeChain
 from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, State
 from kinfolk.naive_bayes.model.tallies import log_risings, tally
@@ -727,3 +728,14 @@ def test_the_standard_error_of_a_bridge_is_the_spread_of_bridges():
     values, errors = np.transpose(found)
     assert values.mean() == pytest.approx(0.0, abs=4 * values.std() / 20)
     assert errors.mean() == pytest.approx(values.std(ddof=1), rel=0.1)
+
+
+def test_a_proposal_has_the_mean_and_the_variance_of_the_draws_that_it_is_fitted_to():
+    rng = np.random.default_rng(0)
+    log_strength, prototype = rng.normal(2.0, 0.7, 50), rng.dirichlet([2.0, 1.0, 3.0], 50)
+    found = Proposal.fitted(log_strength, np.log(prototype), np.ones(3))
+    # Five degrees of freedom, as of the density.
+    np.testing.assert_allclose(student(5, found.centre, found.scale).stats(), [log_strength.mean(), log_strength.var()])
+    parts = np.stack([prototype[:, 0], prototype[:, 1] / prototype[:, 1:].sum(axis=1)])
+    moments = beta(found.broken, found.left).stats()
+    np.testing.assert_allclose(moments, [parts.mean(axis=1), parts.var(axis=1)])

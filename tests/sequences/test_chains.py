@@ -95,6 +95,10 @@ def test_memory_is_bounded_by_keeping_draws_evenly(monkeypatch):
     assert [draw.log_joint for draw in fitted.draws] == [3, 6, 9, 12, 15, 18]
 
 
+def test_five_hundred_small_draws_are_all_kept():
+    assert len(run_chains(Counter(), Schedule(2, 0, 250), seed=0).draws) == 500
+
+
 @pytest.mark.parametrize(("most", "kept"), [(10_000, 20), (1000, 2), (1, 1)])
 def test_memory_is_bounded_by_the_size_of_draws(monkeypatch, most, kept):
     monkeypatch.setattr(gibbs, "MOST_BYTES", most)

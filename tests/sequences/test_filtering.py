@@ -302,6 +302,14 @@ def test_an_impossible_sequence_has_minus_infinity_and_leaves_others_alone():
     np.testing.assert_allclose(log_probability, [-np.inf, np.log(0.5)])
 
 
+def test_no_path_is_told_of_a_sequence_that_only_its_last_step_makes_impossible():
+    likelihood, transitions = np.array([[0.0, 1.0], [0.0, 0.0]]), np.full((3, 2), 0.5)
+    states, log_probability = most_probable_states(
+        likelihood, np.zeros(2), np.array([0, 0, 1]), np.array([0, 3]), transitions
+    )
+    assert (states.tolist(), log_probability.tolist()) == ([0, 0, 0], [-np.inf])
+
+
 def test_a_sequence_without_steps_has_probability_one():
     likelihood, log_scale, row, _, transitions = problem(3, 5, lengths=(2,))
     bounds = np.array([0, 0, 2, 2])

@@ -8,6 +8,7 @@ from scipy.special import roots_jacobi
 from scipy.stats import beta
 
 from kinfolk.partition.concentration import GammaPrior
+from kinfolk.sequences.inference.cluster_moves import choose
 from kinfolk.sequences.inference.sweep import start_state, sweep
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.ndp_ihmm import Priors, counts_of, kept, log_joint, statistics_of
@@ -93,6 +94,12 @@ def test_tasks_in_several_batches_are_drawn_as_those_in_one(monkeypatch):
     exact = exact_posterior(OBSERVED, 2, 3, kappa=0.0, **HYPER)
     found = run(3_000, 3, 0.0)
     assert np.abs(z_scores(found, [exact.together, *exact.stays])).max() < 4.0
+
+
+def test_a_cluster_that_cannot_give_the_data_is_not_chosen_where_rounding_leaves_something_over():
+    slots, sizes = np.zeros(1, dtype=np.int64), np.array([1, 1])
+    choose(np.array([[[0.0], [-np.inf]]]), slots, sizes, 0.5, 0.5, np.array([1.0]))
+    assert (slots.tolist(), sizes.tolist()) == ([0], [1, 1])
 
 
 def test_with_one_cluster_all_tasks_stay_in_it():

@@ -93,6 +93,11 @@ def test_a_second_order_chain_is_preferred_as_soon_as_bic_prefers_it():
     assert _second_order_is_better(np.array(flags, dtype=bool))
 
 
+def test_where_bic_is_equal_the_second_order_chain_is_preferred_as_the_published_programs_prefer_it():
+    """Of four triples the two round a 1 are 0 1 1 and 1 1 0: G² = 4 log 2 = 2 log 4; coda goes on while BIC ≥ 0."""
+    assert _second_order_is_better(np.array([0, 1, 1, 0, 0, 0], dtype=bool))
+
+
 def test_dependence_grows_with_autocorrelation():
     rng = np.random.default_rng(3)
     found = []
@@ -125,3 +130,19 @@ def test_any_increasing_transformation_changes_nothing():
 def test_chains_that_tell_nothing_are_refused(draws, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         raftery_lewis(draws, **options)
+
+
+def test_draws_are_thinned_to_three_at_the_least():
+    """At most their quantile are F F T T F: second-order by BIC, 4 log 2 > 2 log 3; every other draw is F T F."""
+    found = raftery_lewis([4, 5, 1, 2, 3], quantile=0.3, within=0.5, probability=0.9)
+    assert (found.thinning, found.burn_in, found.n_draws) == (2, 0, 0)
+
+
+def test_four_draws_that_look_like_a_second_order_chain_are_thinned_until_they_tell_nothing():
+    """At most their quantile are F T T F: second-order by BIC, 4 log 2 > 2 log 2; every other draw is F T."""
+    with pytest.raises(ValueError, match="draws cross their quantile at most once"):
+        raftery_lewis([3, 1, 2, 4], quantile=0.5, within=0.5)
+
+
+def test_a_chain_that_begins_near_enough_to_its_limit_needs_no_burn_in():
+    assert run_length_of(0.1, 0.1, precision=0.9).burn_in == 0

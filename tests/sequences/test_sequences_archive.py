@@ -229,6 +229,11 @@ def test_a_story_that_cannot_be_is_refused(file, about, match):
     assert_refused(edited(file, about=about), match)
 
 
+def test_a_scale_below_zero_is_refused(models, path):
+    file = saved(models["single"][0], path)
+    assert_refused(edited(file, about={"emissions": [{"centre": [0.0], "scale": [-1.0]}]}), "scale .* below zero")
+
+
 @pytest.mark.parametrize(
     ("about", "arrays", "match"),
     [

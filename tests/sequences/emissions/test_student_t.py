@@ -86,6 +86,15 @@ def test_weights_are_drawn_given_the_distance_and_expected_as_they_are_drawn():
         assert expected[0, 2 + column] == pytest.approx(law.mean())
 
 
+def test_observations_without_weights_have_the_prior_of_weights():
+    """With q(τ) = p(τ), what hangs on no parameter is ½ E log τ."""
+    prior = gamma(0.5 * FREEDOM, scale=2.0 / FREEDOM)
+    expected, _ = quad(lambda weight: 0.5 * np.log(weight) * prior.pdf(weight), 0.0, np.inf)
+    weight, constant = np.split(EMISSION.step_statistics((X,)), [2, 4, 8], axis=1)[1::2]
+    np.testing.assert_array_equal(weight, ~np.isnan(X))
+    np.testing.assert_allclose(constant, ~np.isnan(X) * expected, rtol=1e-6)
+
+
 def test_the_evidence_given_weights_is_a_sum_over_the_grid(grid):
     weights = np.array([[1.3], [0.4], [0.02], [2.0], [0.9]])
     statistics = ONE.statistics((np.concatenate([NUMBERS, weights, np.zeros((5, 1))], axis=1),), alone(5), 1)

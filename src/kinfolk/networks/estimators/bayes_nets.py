@@ -418,6 +418,13 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             }
             self.arc_confidence_ = make_frame(columns, model.backend)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "em"
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "networks_")
 
