@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import kinfolk
 from kinfolk import checkpoints
 from kinfolk.checkpoints import Checkpoint, Place
+from kinfolk.transfer.models import NaiveBayesMember
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -23,12 +24,19 @@ X = RNG.integers(0, 4, size=(N, 3))
 Y = np.where((X[:, 0] > 1) ^ (RNG.random(N) < 0.2), "yes", "no")
 TASK = np.arange(N) % 8
 HALF = np.where(np.arange(N) % 5 == 0, None, Y.astype(object))
+NUMBERS = X[:, 0] * (1.0 + TASK % 2) + RNG.normal(size=N)
 LENGTHS, WHOSE = [10] * 12, list("aabbccddeeff")
 SCHEDULE = {"n_chains": 2, "n_burn_in": 15, "n_draws": 15, "random_state": 3}
 
 
 def naive_bayes(model, y=Y):
     return lambda folder: digest(model.set_params(checkpoint=folder).fit(X, y, task=TASK).predict_proba(X, task=TASK))
+
+
+def numbers(model):
+    return lambda folder: digest(
+        model.set_params(checkpoint=folder).fit(X * 1.0, NUMBERS, task=TASK).predict(X * 1.0, task=TASK)
+    )
 
 
 def sequences(model):
@@ -50,6 +58,12 @@ FITS = {
     "shared iHMM": sequences(kinfolk.SharedIHMM(4, **SCHEDULE)),
     "single iHMM": sequences(kinfolk.SingleIHMM(4, **SCHEDULE)),
     "feature iHMM": sequences(kinfolk.FeatureIHMM(4, **SCHEDULE)),
+    "averaged naive Bayes": naive_bayes(kinfolk.AveragedNB(n_folds=2, random_state=3)),
+    "averaged with a member that samples": naive_bayes(
+        kinfolk.AveragedNB([kinfolk.ClusteredNB(inference="gibbs", **SCHEDULE), kinfolk.NoSharingNB()], random_state=3)
+    ),
+    "transfer of labels": naive_bayes(kinfolk.TransferClassifier(n_folds=3, random_state=3)),
+    "transfer of numbers": numbers(kinfolk.TransferRegressor(n_folds=3, random_state=3)),
 }
 
 
@@ -57,6 +71,7 @@ FITS = {
 def at_every_sweep(monkeypatch):
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoints, "_SHARE", 1e9)
+    monkeypatch.setattr(checkpoints, "WORTH", 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
@@ -97,7 +112,8 @@ def test_a_fit_that_ended_after_any_sweep_goes_on_to_the_same_bits(name, tmp_pat
 def test_a_process_killed_at_random_moments_goes_on_to_the_same_bits(name, tmp_path):
     script = (
         "import sys, warnings; warnings.simplefilter('ignore')\n"
-        "from kinfolk import checkpoints; checkpoints.SECONDS = 0.0; checkpoints._SHARE = 1e9\n"
+        "from kinfolk import checkpoints; checkpoints.SECONDS = checkpoints.WORTH = 0.0\n"
+        "checkpoints._SHARE = 1e9\n"
         "from tests.test_checkpoints import FITS\n"
         "print('begun', flush=True); print(FITS[sys.argv[1]](sys.argv[2]))\n"
     )
@@ -111,6 +127,27 @@ def test_a_process_killed_at_random_moments_goes_on_to_the_same_bits(name, tmp_p
         run.wait()
         run.stdout.close()
     assert FITS[name](tmp_path) == FITS[name](None)
+
+
+def test_members_of_an_average_are_fitted_once_to_what_a_part_leaves(tmp_path, monkeypatch):
+    model = kinfolk.AveragedNB(n_folds=4, random_state=3, checkpoint=tmp_path)
+    learn, fitted_to = NaiveBayesMember.learn, []
+
+    def learn_and_tell(member, coded):
+        fitted_to.append(len(coded.counted))
+        return learn(member, coded)
+
+    monkeypatch.setattr(NaiveBayesMember, "learn", learn_and_tell)
+    first = clone(model).fit(X, Y, task=TASK)
+    assert fitted_to.count(120) == 4
+    assert len(fitted_to) == 4 * (4 + 1)
+    fitted_to.clear()
+    again = clone(model).fit(X, Y, task=TASK)
+    assert fitted_to == [120] * 4
+    assert again.weights_ == first.weights_
+    fitted_to.clear()
+    clone(model).fit(X, np.roll(Y, 1), task=TASK)
+    assert len(fitted_to) == 4 * (4 + 1)
 
 
 def test_other_data_parameters_and_seeds_have_files_of_their_own(tmp_path):
@@ -140,7 +177,9 @@ def test_a_file_that_does_not_hold_what_its_name_says_is_refused(tmp_path):
     assert one.read_bytes() == good
 
 
-@pytest.mark.parametrize("estimator", [kinfolk.ClusteredNB(inference="gibbs"), kinfolk.PrototypeNB()])
+@pytest.mark.parametrize(
+    "estimator", [kinfolk.ClusteredNB(inference="gibbs"), kinfolk.PrototypeNB(), kinfolk.TransferClassifier()]
+)
 def test_a_checkpoint_needs_a_seed_and_a_folder(estimator, tmp_path):
     with pytest.raises(ValueError, match="checkpoint= needs a whole number as random_state, not None"):
         clone(estimator).set_params(checkpoint=tmp_path).fit(X, Y, task=TASK)
