@@ -25,6 +25,8 @@ Y = np.where((X[:, 0] > 1) ^ (RNG.random(N) < 0.2), "yes", "no")
 TASK = np.arange(N) % 8
 HALF = np.where(np.arange(N) % 5 == 0, None, Y.astype(object))
 NUMBERS = X[:, 0] * (1.0 + TASK % 2) + RNG.normal(size=N)
+TEXT = X.astype(str)
+GAPS = np.where(RNG.random((N, 3)) < 0.1, None, TEXT.astype(object))
 LENGTHS, WHOSE = [10] * 12, list("aabbccddeeff")
 SCHEDULE = {"n_chains": 2, "n_burn_in": 15, "n_draws": 15, "random_state": 3}
 
@@ -36,6 +38,12 @@ def naive_bayes(model, y=Y):
 def numbers(model):
     return lambda folder: digest(
         model.set_params(checkpoint=folder).fit(X * 1.0, NUMBERS, task=TASK).predict(X * 1.0, task=TASK)
+    )
+
+
+def networks(model, rows=TEXT):
+    return lambda folder: digest(
+        model.set_params(checkpoint=folder).fit(rows, task=TASK).score_samples(TEXT, task=TASK)
     )
 
 
@@ -58,6 +66,18 @@ FITS = {
     "shared iHMM": sequences(kinfolk.SharedIHMM(4, **SCHEDULE)),
     "single iHMM": sequences(kinfolk.SingleIHMM(4, **SCHEDULE)),
     "feature iHMM": sequences(kinfolk.FeatureIHMM(4, **SCHEDULE)),
+    "networks with restarts": networks(kinfolk.BayesNets(restarts=6, random_state=3)),
+    "networks apart": networks(kinfolk.BayesNets(sharing="none", restarts=3, search="climb", random_state=3)),
+    "identical networks": networks(kinfolk.BayesNets(sharing="identical", criterion="bhd", random_state=3)),
+    "networks from classes": networks(kinfolk.BayesNets(search="classes", structure_prior="learn", random_state=3)),
+    "networks and resamples": networks(kinfolk.BayesNets(bootstrap=8, random_state=3)),
+    "networks, validated": networks(kinfolk.BayesNets(penalty="validate", random_state=3)),
+    "networks by structural EM": networks(kinfolk.BayesNets(missing="em", random_state=3), GAPS),
+    "sources": naive_bayes(kinfolk.LICAClassifier(2, random_state=3)),
+    "sources, each feature with a variance": naive_bayes(kinfolk.LICAClassifier(2, noise="diagonal", random_state=3)),
+    "sources, how many": naive_bayes(kinfolk.LICAClassifier(random_state=3)),
+    "sources by their mode": naive_bayes(kinfolk.LICAClassifier(2, inference="map", random_state=3)),
+    "sources of numbers": numbers(kinfolk.LICARegressor(2, random_state=3)),
     "averaged naive Bayes": naive_bayes(kinfolk.AveragedNB(n_folds=2, random_state=3)),
     "averaged with a member that samples": naive_bayes(
         kinfolk.AveragedNB([kinfolk.ClusteredNB(inference="gibbs", **SCHEDULE), kinfolk.NoSharingNB()], random_state=3)
@@ -84,12 +104,12 @@ class Killed(BaseException):
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_that_ended_after_any_sweep_goes_on_to_the_same_bits(name, tmp_path, monkeypatch):
     fit, save = FITS[name], Place.save
-    expected, rng, n_left = fit(None), np.random.default_rng(1), 0
+    expected, rng, n_left, n_saved = fit(None), np.random.default_rng(1), 0, 0
 
     def save_and_die(place, value):
-        nonlocal n_left
+        nonlocal n_left, n_saved
         save(place, value)
-        n_left -= 1
+        n_left, n_saved = n_left - 1, n_saved + 1
         if n_left == 0:
             raise Killed
 
@@ -103,7 +123,11 @@ def test_a_fit_that_ended_after_any_sweep_goes_on_to_the_same_bits(name, tmp_pat
     files = {path: path.read_bytes() for path in tmp_path.iterdir()}
     assert files
     assert fit(tmp_path) == expected
+    n_saved = 0
+    assert fit(tmp_path / "anew") == expected
+    n_anew, n_saved = n_saved, 0
     assert fit(tmp_path) == expected
+    assert n_saved <= n_anew // 2, "what was kept is not done again"
     assert set(files) <= set(tmp_path.iterdir())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import nullcontext
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.checkpoints import check_checkpoint
 from kinfolk.estimator import TaskRouting
 from kinfolk.lica.answers.archive import FittedModel, read, to_archive
 from kinfolk.lica.answers.predictor import LICAPredictor
@@ -63,6 +65,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
     random_state: Any
     n_jobs: int | None
     verbose: bool | None
+    checkpoint: str | PathLike[str] | None
 
     def _check_parameters(self) -> None:
         for name, choices in _CHOICES.items():
@@ -177,6 +180,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
             tol=float(self.tol),
             weight_variances=bool(self.weight_variances),
             n_jobs=self.n_jobs,
+            checkpoint=check_checkpoint(self.checkpoint, self.random_state),
         )
 
     def _keep(self, model: FittedModel) -> None:
@@ -441,6 +445,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
         params = self.get_params(deep=False)
+        del params["checkpoint"]  # of this machine alone
         if not isinstance(params["random_state"], int | np.integer | None):
             params["random_state"] = self._model.seed
         return to_archive(self._model, params)

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import NOWHERE, Nowhere, Place
 from kinfolk.lica.inference.alternation import Course, Variances, alternate, begin
 from kinfolk.lica.inference.held_out import choose_noise, individual_weights, judge, noise_by_feature, thin
 from kinfolk.lica.inference.hierarchical import common_mean, rough_hierarchy
@@ -50,6 +51,7 @@ def fit_point_estimate(
     start: Learnt | None = None,
     seed: int = 0,
     advance: Callable[[int], None] | None = None,
+    place: Place | Nowhere = NOWHERE,
 ) -> Learnt:
     """Fit weights, sources and loadings of related tasks.
 
@@ -84,6 +86,8 @@ def fit_point_estimate(
         Which rows are held out.
     advance : callable, optional
         Told of each round done.
+    place : Place
+        Where to keep what the alternation has reached.
 
     Returns
     -------
@@ -143,7 +147,7 @@ def fit_point_estimate(
         sources = np.stack([task.sources for task in start.tasks])
         fit = begin(solver, variances, sources, _as_weights(start, kept, solver, residual), loadings)
     held = 0 if start is not None else N_HELD if has_mean else N_HELD_ALONE
-    course = alternate(solver, variances, fit, n_held=held, max_iter=max_iter, tol=tol, advance=advance)
+    course = alternate(solver, variances, fit, n_held=held, max_iter=max_iter, tol=tol, advance=advance, place=place)
     learnt = _expand(course, variances, kept, data.X.shape[1], level, intercept_variance)
     if shared_mean and not has_mean:
         learnt = learnt._replace(prior=learnt.prior._replace(mean=np.zeros(data.X.shape[1])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.checkpoints import check_checkpoint
 from kinfolk.estimator import TaskRouting
 from kinfolk.networks.answers.archive import FittedNets, read, read_parameters, to_archive
 from kinfolk.networks.answers.predictor import NetworksPredictor
@@ -127,6 +129,10 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         Threads for tasks and resamples; results do not depend on it.
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
+    checkpoint : path, optional
+        A folder in which a fit keeps each search that has ended, resamples, and where restarts and rounds of EM are:
+        one that was stopped, by ``kill -9`` even, goes on when it is started again, and ends with the same result to
+        the last bit. It needs a whole number as ``random_state``.
 
     Attributes
     ----------
@@ -202,6 +208,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.sharing = sharing
         self.prior = prior
@@ -231,6 +238,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: None = None, *, task: Any = None) -> Self:
         """Learn a network for every task.
@@ -385,6 +393,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             validation=validation,
             bootstrap=int(self.bootstrap),
             n_jobs=self.n_jobs,
+            checkpoint=check_checkpoint(self.checkpoint, self.random_state),
         )
         return hyper, options
 
@@ -423,7 +432,9 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
 
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
-        return to_archive(self._model, self.get_params(deep=False))
+        # A folder of checkpoints is of this machine alone.
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "checkpoint"}
+        return to_archive(self._model, params)
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:

@@ -24,16 +24,19 @@ def arc_confidence(
     Every resample draws each task's rows with replacement, as many as there are, and learns all structures anew.
     """
     seeds = np.random.default_rng(seed).integers(1 << 32, size=options.bootstrap)
-    one_thread = options._replace(n_jobs=1)
+    one_thread, keep = options._replace(n_jobs=1), options.kept("resamples", hyper, data, seed)
 
     def resample(own_seed: int) -> NDArray[np.bool_]:
         rng = np.random.default_rng(own_seed)
         codes = tuple(np.asfortranarray(its[rng.integers(len(its), size=len(its))]) for its in data.codes)
-        found = learn_structures(one_thread, hyper, data._replace(codes=codes), int(own_seed)).structures
+        return learn_structures(one_thread, hyper, data._replace(codes=codes), int(own_seed)).structures
+
+    def kept(own_seed: int) -> NDArray[np.bool_]:
+        found = keep.done(lambda: resample(own_seed), own_seed)
         advance(1)
         return found
 
-    found = Parallel(n_jobs=options.n_jobs, prefer="threads")(delayed(resample)(int(own)) for own in seeds)
+    found = Parallel(n_jobs=options.n_jobs, prefer="threads")(delayed(kept)(int(own)) for own in seeds)
     total = np.zeros(found[0].shape)
     for structures in found:
         total += structures

@@ -48,7 +48,18 @@ def learn_from_incomplete(
     seen: set[bytes] = set()
     outcome = Outcome(structures, -np.inf, 0.0)
     n_rounds, settled = 0, False
+    place = options.kept("structural EM", hyper, data, seed).place()
+    if (kept := place.load()) is not None:
+        n_rounds, settled, before_now, outcome, learnt = kept
+        structures, seen = outcome.structures, {one.tobytes() for one in before_now}
+        networks = tuple(
+            network._replace(parents=p, tables=t) for network, (p, t) in zip(networks, learnt, strict=True)
+        )
     while n_rounds < MOST_ROUNDS:
+        if place.due():
+            before_now = [np.frombuffer(one, dtype=bool) for one in sorted(seen)]
+            learnt = [(network.parents, network.tables) for network in networks]
+            place.save((n_rounds, settled, before_now, outcome, learnt))
         n_rounds += 1
         # The same draws in every round, so that only what was learnt makes a difference.
         rng = np.random.default_rng(seed)
