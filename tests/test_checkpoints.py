@@ -25,8 +25,9 @@ Y = np.where((X[:, 0] > 1) ^ (RNG.random(N) < 0.2), "yes", "no")
 TASK = np.arange(N) % 8
 HALF = np.where(np.arange(N) % 5 == 0, None, Y.astype(object))
 NUMBERS = X[:, 0] * (1.0 + TASK % 2) + RNG.normal(size=N)
-TEXT = X.astype(str)
-GAPS = np.where(RNG.random((N, 3)) < 0.1, None, TEXT.astype(object))
+MANY = np.repeat(np.arange(4), 60)
+NETS = (RNG.normal(size=(len(MANY), 12)).cumsum(axis=1)[:, RNG.permutation(12)] > 0).astype(str)
+GAPS = np.where(RNG.random(NETS.shape) < 0.05, None, NETS.astype(object))
 LENGTHS, WHOSE = [10] * 12, list("aabbccddeeff")
 SCHEDULE = {"n_chains": 2, "n_burn_in": 15, "n_draws": 15, "random_state": 3}
 
@@ -41,10 +42,13 @@ def numbers(model):
     )
 
 
-def networks(model, rows=TEXT):
-    return lambda folder: digest(
-        model.set_params(checkpoint=folder).fit(rows, task=TASK).score_samples(TEXT, task=TASK)
-    )
+def networks(model, rows=NETS):
+    def fit(folder):
+        fitted = model.set_params(checkpoint=folder).fit(rows, task=MANY)
+        sure = fitted.arc_confidence_["confidence"] if fitted.bootstrap else []
+        return digest(np.append(fitted.score_samples(NETS, task=MANY), sure))
+
+    return fit
 
 
 def sequences(model):
@@ -67,7 +71,11 @@ FITS = {
     "single iHMM": sequences(kinfolk.SingleIHMM(4, **SCHEDULE)),
     "feature iHMM": sequences(kinfolk.FeatureIHMM(4, **SCHEDULE)),
     "networks with restarts": networks(kinfolk.BayesNets(restarts=6, random_state=3)),
-    "networks apart": networks(kinfolk.BayesNets(sharing="none", restarts=3, search="climb", random_state=3)),
+    "networks apart": networks(
+        kinfolk.BayesNets(
+            sharing="none", tabu=0, restarts=9, search="climb", ess=20.0, structure_prior="uniform", random_state=3
+        )
+    ),
     "identical networks": networks(kinfolk.BayesNets(sharing="identical", criterion="bhd", random_state=3)),
     "networks from classes": networks(kinfolk.BayesNets(search="classes", structure_prior="learn", random_state=3)),
     "networks and resamples": networks(kinfolk.BayesNets(bootstrap=8, random_state=3)),
