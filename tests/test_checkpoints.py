@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import kinfolk
 from kinfolk import checkpoints
 from kinfolk.checkpoints import Checkpoint, Place
+from kinfolk.naive_bayes.inference.gibbs import Chain
 from kinfolk.transfer.models import NaiveBayesMember
 
 RNG = np.random.default_rng(0)
@@ -247,17 +248,16 @@ def test_ctrl_c_once_ends_after_a_sweep_which_is_kept_and_the_fit_goes_on(tmp_pa
     model = kinfolk.ClusteredNB(inference="gibbs", checkpoint=tmp_path, **SCHEDULE)
     expected = clone(model).set_params(checkpoint=None).fit(X, Y, task=TASK).predict_proba(X, task=TASK)
     monkeypatch.setattr(checkpoints, "SECONDS", 60.0)
-    due, asked = Place.due, 0
+    sweep, swept = Chain.sweep, 0
 
-    def interrupted(place):
-        nonlocal asked
-        asked += 1
-        if asked == 7:
+    def interrupted(chain, rng):
+        nonlocal swept
+        swept += 1
+        if swept == 6:
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)
-        return due(place)
+        return sweep(chain, rng)
 
-    monkeypatch.setattr(Place, "due", interrupted)
+    monkeypatch.setattr(Chain, "sweep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y, task=TASK)
     [kept] = tmp_path.iterdir()

@@ -15,10 +15,7 @@ import hashlib
 import io
 import json
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -37,7 +34,6 @@ WORTH = 0.1
 _VERSION = 1
 # Parameters of estimators that no result depends on.
 _BESIDE = ("checkpoint", "n_jobs", "verbose")
-_stop = threading.Event()
 Result = TypeVar("Result")
 
 
@@ -66,11 +62,11 @@ class Place:
             return _decode(json.loads(kept["value"].tobytes()), kept)
 
     def due(self) -> bool:
-        """Whether it is time to write, or to stop."""
-        return _stop.is_set() or monotonic() >= self._next
+        """Whether it is time to write."""
+        return monotonic() >= self._next
 
     def save(self, value: Any) -> None:
-        """Write down where the work stands; ends it by KeyboardInterrupt where that was asked for."""
+        """Write down where the work stands."""
         began = monotonic()
         for unfinished in self.path.parent.glob(f".{self.path.name}.*.part"):
             unfinished.unlink(missing_ok=True)  # of one that was killed while it wrote
@@ -89,8 +85,6 @@ class Place:
             file.flush()
             os.fsync(file.fileno())
         self._next = monotonic() + max(SECONDS, (monotonic() - began) / _SHARE)
-        if _stop.is_set():
-            raise KeyboardInterrupt
 
     def end(self, value: Any) -> None:
         """Write down the result of the work, if doing it anew would take longer than it is worth."""
@@ -164,26 +158,6 @@ class Checkpoint(NamedTuple):
         folder.mkdir(parents=True, exist_ok=True)
         key = _digest((_VERSION, version("kinfolk"), self.within, *depends_on))
         return Place(folder / f"{key}.checkpoint", key)
-
-    @contextmanager
-    def stops_safely(self) -> Iterator[None]:
-        """Let Ctrl-C once end the work at its next safe point, which is written down, and twice at once."""
-        if self.folder is None or threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = signal.getsignal(signal.SIGINT)
-
-        def stop(number: int, frame: Any) -> None:
-            if _stop.is_set():
-                raise KeyboardInterrupt
-            _stop.set()
-
-        signal.signal(signal.SIGINT, stop)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
-            _stop.clear()
 
 
 def check_checkpoint(folder: Any, random_state: Any) -> Checkpoint:

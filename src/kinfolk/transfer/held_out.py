@@ -17,6 +17,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import Checkpoint, column_key
+from kinfolk.interrupts import stops_safely
 from kinfolk.maths.arrays import Floats
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.schema import encode
@@ -269,9 +270,15 @@ def believe(chosen: Chosen, folds: Folds, advance: Callable[[int], None], n_jobs
 
 def quietly(n_jobs: int | None, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
     """Make calls side by side; what there is to tell is told when models are fitted to all rows."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), stops_safely(n_jobs not in (None, 1)) as stop:
         warnings.simplefilter("ignore")
-        return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(call)(*given) for call, *given in calls))
+
+        def make(call: Any, *given: Any) -> Any:
+            if stop.asked():
+                raise KeyboardInterrupt
+            return call(*given)
+
+        return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(make)(*one) for one in calls))
 
 
 def weigh(held_out: HeldOut, shares: Floats) -> SizeWeights:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.checkpoints import check_checkpoint
 from kinfolk.estimator import TaskRouting
+from kinfolk.interrupts import raise_if_interrupted
 from kinfolk.lica.answers.archive import FittedModel, read, to_archive
 from kinfolk.lica.answers.predictor import LICAPredictor
 from kinfolk.lica.answers.top_features import top_features
@@ -163,7 +164,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
                 scaling,
             )
         )
-        return self
+        return raise_if_interrupted(self)
 
     def _options(self) -> Options:
         return Options(
@@ -182,6 +183,12 @@ class SharedWeights(TaskRouting, BaseEstimator):
             n_jobs=self.n_jobs,
             checkpoint=check_checkpoint(self.checkpoint, self.random_state),
         )
+
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the fit early: what there was by then is here."""
+        check_is_fitted(self)
+        return self._model.fitted.interrupted
 
     def _keep(self, model: FittedModel) -> None:
         known, fitted = model.known, model.fitted

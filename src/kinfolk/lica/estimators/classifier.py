@@ -97,6 +97,8 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         Number of sources, and what choosing it was based on.
     objective_, n_iter_, converged_
         The bound on the log evidence ("eb") or the log posterior ("map") after each iteration, and how it ended.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early; what is here is then of the last iteration.
 
     References
     ----------

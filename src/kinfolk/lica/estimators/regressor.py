@@ -24,7 +24,7 @@ tol, warm_start, weight_variances, scale, task_column, new_tasks, random_state, 
     Attributes
     ----------
     tasks_, coef_, intercept_, sources_, components_, common_weights_, source_similarity_, scaling_, n_sources_, \
-objective_, n_iter_, converged_
+objective_, n_iter_, converged_, interrupted_
         As for :class:`~kinfolk.LICAClassifier`.
 
     References

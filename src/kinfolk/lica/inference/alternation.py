@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kinfolk.checkpoints import NOWHERE, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver
 from kinfolk.lica.model.lasso_sources import fit_lasso_sources
 from kinfolk.lica.model.prior import TaskPrior
@@ -89,6 +90,7 @@ def alternate(
     tol: float,
     advance: Callable[[int], None] | None,
     place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> Course:
     """Improve a state until a round lowers the objective by less than ``tol`` of it.
 
@@ -101,8 +103,11 @@ def alternate(
         n_done, fit, course, reach = kept
     converged = False
     for iteration in range(n_done, max_iter):
-        if place.due():
+        stops = stop.asked()
+        if stops or place.due():
             place.save((iteration, fit, course, reach))
+        if stops:
+            break
         sources = fit.sources
         if iteration >= n_held:
             sources = _lasso_step(fit, variances)

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from kinfolk.checkpoints import NOWHERE, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop
 from kinfolk.lica.inference.expectation import (
     ONE_SWEEP,
     Family,
@@ -94,6 +95,7 @@ def fit_empirical_bayes(
     weight_variances: bool = False,
     advance: Callable[[int], None] | None = None,
     place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> Learnt:
     """Learn what tasks have in common, and each task, by empirical Bayes.
 
@@ -192,7 +194,7 @@ def fit_empirical_bayes(
         (spread if link == "gaussian" else 1.0) if shared_intercepts else None,
         residual_variance is not None,
     )
-    found = _run_em(layout, family, prior, states, shrinkage, max_iter, tol, n_jobs, advance, place)
+    found = _run_em(layout, family, prior, states, shrinkage, max_iter, tol, n_jobs, advance, place, stop)
     tasks = _posteriors(layout, found.prior, found.states, weight_variances, n_jobs)
     return Learnt(found.prior, tuple(tasks), found.bounds, found.converged, tau_squared)
 
@@ -334,6 +336,7 @@ def _run_em(
     n_jobs: int | None,
     advance: Callable[[int], None] | None = None,
     place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> EMResult:
     """Iterate until an iteration gains too little."""
     counted, isotropic = float(np.sum(layout.weights)), layout.isotropic
@@ -350,8 +353,11 @@ def _run_em(
         bounds = [bound]
     can_turn = family.sources == "laplace" and prior.loadings.size > 0
     for iteration in range(n_done, max_iter):
-        if place.due():
+        stops = stop.asked()
+        if stops or place.due():
             place.save((iteration, prior, states, bounds, stretch, small_gains))
+        if stops:
+            break
         best, ahead = maximise(layout, prior, states, link=family.link, shrinkage=shrinkage)
         longer = _longer_step(prior, best, ahead, stretch, isotropic)
         stretch = min(stretch * _STRETCH, _LONGEST)

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.checkpoints import Checkpoint
+from kinfolk.interrupts import Stop, stops_safely
 from kinfolk.lica.inference.eb import fit_empirical_bayes, fit_task
 from kinfolk.lica.inference.hierarchical import HIERARCHY_ROUNDS, fit_hierarchical_gaussian
 from kinfolk.lica.inference.individual import fit_individual
@@ -87,7 +88,7 @@ def infer(
     # Intercepts have a prior around zero: targets far from it would be drawn there.
     centre = _mean_target(data) if options.link == "gaussian" else 0.0
     data = _moved(data, -centre)
-    choice, rises = None, False
+    choice, rises, interrupted = None, False, False
     if options.sharing != "sources":
         learnt = _baseline(data, options, seed)
     else:
@@ -98,15 +99,19 @@ def infer(
         n_sources, choice = _number_of_sources(data, options, seed, start, begin)
         if start is not None and start.prior.n_sources != n_sources:
             start, begin = None, _begin(data, options, seed) if rises else None
-        if rises:
-            learnt = _by_eb(data, options, seed, n_sources, start, begin, advance)
-        else:
-            learnt = _by_map(data, options, seed, n_sources, start, advance)
-    if not learnt.converged:
+        with stops_safely() as stop:
+            if rises:
+                learnt = _by_eb(data, options, seed, n_sources, start, begin, advance, stop)
+            else:
+                learnt = _by_map(data, options, seed, n_sources, start, advance, stop)
+        interrupted = stop.asked()
+    if not learnt.converged and not interrupted:
         warnings.warn(_NOT_CONVERGED.format("the fit", len(learnt.objective) - 1), ConvergenceWarning, stacklevel=4)
     tasks = tuple(task._replace(intercept=task.intercept + centre) for task in learnt.tasks)
     objective = learnt.objective if rises else -learnt.objective
-    return learnt.prior, Fitted(tasks, objective, learnt.converged, learnt.loading_variance, choice, centre)
+    return learnt.prior, Fitted(
+        tasks, objective, learnt.converged, learnt.loading_variance, choice, centre, interrupted
+    )
 
 
 @one_blas_thread()
@@ -192,6 +197,7 @@ def _by_eb(
     start: Learnt | None,
     begin: Start | None,
     advance: Callable[[int], None] | None,
+    stop: Stop,
 ) -> Learnt:
     hyper = None if start is None else start.prior
     if begin is None:  # a mean of nothing but zeros is one that an earlier fit found no use for
@@ -225,6 +231,7 @@ def _by_eb(
         weight_variances=options.weight_variances,
         advance=advance,
         place=options.checkpoint.place("EM"),
+        stop=stop,
     )
     if options.shared_mean and learnt.prior.mean is None:
         learnt = learnt._replace(prior=learnt.prior._replace(mean=np.zeros(data.X.shape[1])))
@@ -238,6 +245,7 @@ def _by_map(
     n_sources: int,
     start: Learnt | None,
     advance: Callable[[int], None] | None,
+    stop: Stop,
 ) -> Learnt:
     return fit_point_estimate(
         data,
@@ -255,6 +263,7 @@ def _by_map(
         seed=seed,
         advance=advance,
         place=options.checkpoint.place("alternation"),
+        stop=stop,
     )
 
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.checkpoints import check_checkpoint
 from kinfolk.estimator import TaskRouting
+from kinfolk.interrupts import raise_if_interrupted
 from kinfolk.networks.answers.archive import FittedNets, read, read_parameters, to_archive
 from kinfolk.networks.answers.predictor import NetworksPredictor
 from kinfolk.networks.estimators.answering import Answers
@@ -152,6 +153,8 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         With ``penalty="validate"``: mean log likelihood of the rows held out, for each value of the grid.
     arc_confidence_ : frame
         With ``bootstrap``: how often each arc of each task was found in resamples.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early: after a round of structural EM, or with some of the resamples.
 
     Notes
     -----
@@ -284,7 +287,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
                 received.known, received.schema, received.backend, seed, hyper.strength, fitted, hyper.arc_log_odds
             )
         )
-        return self
+        return raise_if_interrupted(self)
 
     def _check_parameters(self) -> None:
         for name, choices in _CHOICES.items():
@@ -396,6 +399,12 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             checkpoint=check_checkpoint(self.checkpoint, self.random_state),
         )
         return hyper, options
+
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the fit early: what there was by then is here."""
+        check_is_fitted(self)
+        return self._model.fitted.interrupted
 
     def _keep(self, model: FittedNets) -> None:
         for name in ("arc_confidence_", "penalty_curve_", "n_iter_"):  # of an earlier fit

@@ -126,7 +126,8 @@ def search(
     if (kept := place.load()) is None:
         best = climb(problem, prior, members, start, effort.tabu)
     else:
-        n_done, best, rng.bit_generator.state = kept
+        n_done, parts, rng.bit_generator.state = kept
+        best = Found(*parts)
         if n_done == effort.restarts:
             return best
     for n in range(n_done, effort.restarts):
