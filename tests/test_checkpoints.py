@@ -16,6 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 import kinfolk
 from kinfolk import checkpoints
 from kinfolk.checkpoints import Checkpoint, Place
+from kinfolk.naive_bayes.inference.gibbs import Chain
+from kinfolk.transfer.models import NaiveBayesMember
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -23,12 +25,31 @@ X = RNG.integers(0, 4, size=(N, 3))
 Y = np.where((X[:, 0] > 1) ^ (RNG.random(N) < 0.2), "yes", "no")
 TASK = np.arange(N) % 8
 HALF = np.where(np.arange(N) % 5 == 0, None, Y.astype(object))
+NUMBERS = X[:, 0] * (1.0 + TASK % 2) + RNG.normal(size=N)
+MANY = np.repeat(np.arange(4), 60)
+NETS = (RNG.normal(size=(len(MANY), 12)).cumsum(axis=1)[:, RNG.permutation(12)] > 0).astype(str)
+GAPS = np.where(RNG.random(NETS.shape) < 0.05, None, NETS.astype(object))
 LENGTHS, WHOSE = [10] * 12, list("aabbccddeeff")
 SCHEDULE = {"n_chains": 2, "n_burn_in": 15, "n_draws": 15, "random_state": 3}
 
 
 def naive_bayes(model, y=Y):
     return lambda folder: digest(model.set_params(checkpoint=folder).fit(X, y, task=TASK).predict_proba(X, task=TASK))
+
+
+def numbers(model):
+    return lambda folder: digest(
+        model.set_params(checkpoint=folder).fit(X * 1.0, NUMBERS, task=TASK).predict(X * 1.0, task=TASK)
+    )
+
+
+def networks(model, rows=NETS):
+    def fit(folder):
+        fitted = model.set_params(checkpoint=folder).fit(rows, task=MANY)
+        sure = fitted.arc_confidence_["confidence"] if fitted.bootstrap else []
+        return digest(np.append(fitted.score_samples(NETS, task=MANY), sure))
+
+    return fit
 
 
 def sequences(model):
@@ -50,6 +71,28 @@ FITS = {
     "shared iHMM": sequences(kinfolk.SharedIHMM(4, **SCHEDULE)),
     "single iHMM": sequences(kinfolk.SingleIHMM(4, **SCHEDULE)),
     "feature iHMM": sequences(kinfolk.FeatureIHMM(4, **SCHEDULE)),
+    "networks with restarts": networks(kinfolk.BayesNets(restarts=6, random_state=3)),
+    "networks apart": networks(
+        kinfolk.BayesNets(
+            sharing="none", tabu=0, restarts=9, search="climb", ess=20.0, structure_prior="uniform", random_state=7
+        )
+    ),
+    "identical networks": networks(kinfolk.BayesNets(sharing="identical", criterion="bhd", random_state=3)),
+    "networks from classes": networks(kinfolk.BayesNets(search="classes", structure_prior="learn", random_state=3)),
+    "networks and resamples": networks(kinfolk.BayesNets(bootstrap=8, random_state=3)),
+    "networks, validated": networks(kinfolk.BayesNets(penalty="validate", random_state=3)),
+    "networks by structural EM": networks(kinfolk.BayesNets(missing="em", random_state=3), GAPS),
+    "sources": naive_bayes(kinfolk.LICAClassifier(2, random_state=3)),
+    "sources, each feature with a variance": naive_bayes(kinfolk.LICAClassifier(2, noise="diagonal", random_state=3)),
+    "sources, how many": naive_bayes(kinfolk.LICAClassifier(random_state=3)),
+    "sources by their mode": naive_bayes(kinfolk.LICAClassifier(2, inference="map", random_state=3)),
+    "sources of numbers": numbers(kinfolk.LICARegressor(2, random_state=3)),
+    "averaged naive Bayes": naive_bayes(kinfolk.AveragedNB(n_folds=2, random_state=3)),
+    "averaged with a member that samples": naive_bayes(
+        kinfolk.AveragedNB([kinfolk.ClusteredNB(inference="gibbs", **SCHEDULE), kinfolk.NoSharingNB()], random_state=3)
+    ),
+    "transfer of labels": naive_bayes(kinfolk.TransferClassifier(n_folds=3, random_state=3)),
+    "transfer of numbers": numbers(kinfolk.TransferRegressor(n_folds=3, random_state=3)),
 }
 
 
@@ -57,6 +100,7 @@ FITS = {
 def at_every_sweep(monkeypatch):
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoints, "_SHARE", 1e9)
+    monkeypatch.setattr(checkpoints, "WORTH", 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
@@ -69,12 +113,12 @@ class Killed(BaseException):
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_that_ended_after_any_sweep_goes_on_to_the_same_bits(name, tmp_path, monkeypatch):
     fit, save = FITS[name], Place.save
-    expected, rng, n_left = fit(None), np.random.default_rng(1), 0
+    expected, rng, n_left, n_saved = fit(None), np.random.default_rng(1), 0, 0
 
     def save_and_die(place, value):
-        nonlocal n_left
+        nonlocal n_left, n_saved
         save(place, value)
-        n_left -= 1
+        n_left, n_saved = n_left - 1, n_saved + 1
         if n_left == 0:
             raise Killed
 
@@ -88,7 +132,11 @@ def test_a_fit_that_ended_after_any_sweep_goes_on_to_the_same_bits(name, tmp_pat
     files = {path: path.read_bytes() for path in tmp_path.iterdir()}
     assert files
     assert fit(tmp_path) == expected
+    n_saved = 0
+    assert fit(tmp_path / "anew") == expected
+    n_anew, n_saved = n_saved, 0
     assert fit(tmp_path) == expected
+    assert n_saved <= n_anew // 2, "what was kept is not done again"
     assert set(files) <= set(tmp_path.iterdir())
 
 
@@ -97,7 +145,8 @@ def test_a_fit_that_ended_after_any_sweep_goes_on_to_the_same_bits(name, tmp_pat
 def test_a_process_killed_at_random_moments_goes_on_to_the_same_bits(name, tmp_path):
     script = (
         "import sys, warnings; warnings.simplefilter('ignore')\n"
-        "from kinfolk import checkpoints; checkpoints.SECONDS = 0.0; checkpoints._SHARE = 1e9\n"
+        "from kinfolk import checkpoints; checkpoints.SECONDS = checkpoints.WORTH = 0.0\n"
+        "checkpoints._SHARE = 1e9\n"
         "from tests.test_checkpoints import FITS\n"
         "print('begun', flush=True); print(FITS[sys.argv[1]](sys.argv[2]))\n"
     )
@@ -111,6 +160,27 @@ def test_a_process_killed_at_random_moments_goes_on_to_the_same_bits(name, tmp_p
         run.wait()
         run.stdout.close()
     assert FITS[name](tmp_path) == FITS[name](None)
+
+
+def test_members_of_an_average_are_fitted_once_to_what_a_part_leaves(tmp_path, monkeypatch):
+    model = kinfolk.AveragedNB(n_folds=4, random_state=3, checkpoint=tmp_path)
+    learn, fitted_to = NaiveBayesMember.learn, []
+
+    def learn_and_tell(member, coded):
+        fitted_to.append(len(coded.counted))
+        return learn(member, coded)
+
+    monkeypatch.setattr(NaiveBayesMember, "learn", learn_and_tell)
+    first = clone(model).fit(X, Y, task=TASK)
+    assert fitted_to.count(120) == 4
+    assert len(fitted_to) == 4 * (4 + 1)
+    fitted_to.clear()
+    again = clone(model).fit(X, Y, task=TASK)
+    assert fitted_to == [120] * 4
+    assert again.weights_ == first.weights_
+    fitted_to.clear()
+    clone(model).fit(X, np.roll(Y, 1), task=TASK)
+    assert len(fitted_to) == 4 * (4 + 1)
 
 
 def test_other_data_parameters_and_seeds_have_files_of_their_own(tmp_path):
@@ -140,7 +210,9 @@ def test_a_file_that_does_not_hold_what_its_name_says_is_refused(tmp_path):
     assert one.read_bytes() == good
 
 
-@pytest.mark.parametrize("estimator", [kinfolk.ClusteredNB(inference="gibbs"), kinfolk.PrototypeNB()])
+@pytest.mark.parametrize(
+    "estimator", [kinfolk.ClusteredNB(inference="gibbs"), kinfolk.PrototypeNB(), kinfolk.TransferClassifier()]
+)
 def test_a_checkpoint_needs_a_seed_and_a_folder(estimator, tmp_path):
     with pytest.raises(ValueError, match="checkpoint= needs a whole number as random_state, not None"):
         clone(estimator).set_params(checkpoint=tmp_path).fit(X, Y, task=TASK)
@@ -176,17 +248,16 @@ def test_ctrl_c_once_ends_after_a_sweep_which_is_kept_and_the_fit_goes_on(tmp_pa
     model = kinfolk.ClusteredNB(inference="gibbs", checkpoint=tmp_path, **SCHEDULE)
     expected = clone(model).set_params(checkpoint=None).fit(X, Y, task=TASK).predict_proba(X, task=TASK)
     monkeypatch.setattr(checkpoints, "SECONDS", 60.0)
-    due, asked = Place.due, 0
+    sweep, swept = Chain.sweep, 0
 
-    def interrupted(place):
-        nonlocal asked
-        asked += 1
-        if asked == 7:
+    def interrupted(chain, rng):
+        nonlocal swept
+        swept += 1
+        if swept == 6:
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)
-        return due(place)
+        return sweep(chain, rng)
 
-    monkeypatch.setattr(Place, "due", interrupted)
+    monkeypatch.setattr(Chain, "sweep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y, task=TASK)
     [kept] = tmp_path.iterdir()

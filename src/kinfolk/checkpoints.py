@@ -6,6 +6,7 @@ folds, clones and fits side by side never meet, and what is started again finds 
 A file is written whole or not at all, holds the hash of its content, and nothing in it is pickled.
 
 An inference needs three lines: ``place.load()`` before its loop, ``place.due()`` and ``place.save(value)`` within it.
+Work that is made of independent pieces, such as folds, needs one for each: ``checkpoint.done(piece, *depends_on)``.
 """
 
 from __future__ import annotations
@@ -14,15 +15,12 @@ import hashlib
 import io
 import json
 import os
-import signal
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,8 +29,12 @@ from kinfolk.files import whole_file
 # Seconds between two files of one piece of work, and the share of the time that writing them may take.
 SECONDS = 5.0
 _SHARE = 0.05
+# Seconds from which on a piece of work is worth a file; writing one takes a few thousandths.
+WORTH = 0.1
 _VERSION = 1
-_stop = threading.Event()
+# Parameters of estimators that no result depends on.
+_BESIDE = ("checkpoint", "n_jobs", "verbose")
+Result = TypeVar("Result")
 
 
 class Place:
@@ -40,12 +42,11 @@ class Place:
 
     def __init__(self, path: Path, key: str) -> None:
         self.path, self.key = path, key
-        self._next = monotonic() + SECONDS
+        self._began = monotonic()
+        self._next = self._began + SECONDS
 
     def load(self) -> Any:
         """What was kept, or None."""
-        for unfinished in self.path.parent.glob(f".{self.path.name}.*.part"):
-            unfinished.unlink(missing_ok=True)  # of one that was killed while it wrote
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -61,12 +62,14 @@ class Place:
             return _decode(json.loads(kept["value"].tobytes()), kept)
 
     def due(self) -> bool:
-        """Whether it is time to write, or to stop."""
-        return _stop.is_set() or monotonic() >= self._next
+        """Whether it is time to write."""
+        return monotonic() >= self._next
 
     def save(self, value: Any) -> None:
-        """Write down where the work stands; ends it by KeyboardInterrupt where that was asked for."""
+        """Write down where the work stands."""
         began = monotonic()
+        for unfinished in self.path.parent.glob(f".{self.path.name}.*.part"):
+            unfinished.unlink(missing_ok=True)  # of one that was killed while it wrote
         arrays: list[Any] = []
         text = json.dumps(_encode(value, arrays))
         body = io.BytesIO()
@@ -82,8 +85,11 @@ class Place:
             file.flush()
             os.fsync(file.fileno())
         self._next = monotonic() + max(SECONDS, (monotonic() - began) / _SHARE)
-        if _stop.is_set():
-            raise KeyboardInterrupt
+
+    def end(self, value: Any) -> None:
+        """Write down the result of the work, if doing it anew would take longer than it is worth."""
+        if monotonic() - self._began >= WORTH:
+            self.save(value)
 
 
 class Nowhere:
@@ -97,6 +103,9 @@ class Nowhere:
         return False
 
     def save(self, value: Any) -> None:
+        """Keep nothing."""
+
+    def end(self, value: Any) -> None:
         """Keep nothing."""
 
 
@@ -116,6 +125,26 @@ class Checkpoint(NamedTuple):
     """
 
     folder: str | os.PathLike[str] | None = None
+    within: str = ""
+
+    def of(self, *depends_on: Any) -> Checkpoint:
+        """The same folder for pieces of work that all depend on these values, which are read but once."""
+        return self if self.folder is None else self._replace(within=_digest((self.within, *depends_on)))
+
+    def done(self, work: Callable[[], Result], *depends_on: Any) -> Result:
+        """The result of a piece of work that is kept when it is done: as it was kept, or else as it comes out.
+
+        Examples
+        --------
+        >>> Checkpoint().done(lambda: 2 * 3, "twice", 3)
+        6
+        """
+        place = self.place(*depends_on)
+        if (kept := place.load()) is None:
+            kept = (work(),)
+            place.end(kept)
+        found: Result = kept[0]
+        return found
 
     def place(self, *depends_on: Any) -> Place | Nowhere:
         """Where work is kept whose result depends on these values."""
@@ -127,28 +156,8 @@ class Checkpoint(NamedTuple):
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"checkpoint={os.fspath(self.folder)!r} is a file: a folder is needed")
         folder.mkdir(parents=True, exist_ok=True)
-        key = _digest((_VERSION, version("kinfolk"), *depends_on))
+        key = _digest((_VERSION, version("kinfolk"), self.within, *depends_on))
         return Place(folder / f"{key}.checkpoint", key)
-
-    @contextmanager
-    def stops_safely(self) -> Iterator[None]:
-        """Let Ctrl-C once end the work at its next safe point, which is written down, and twice at once."""
-        if self.folder is None or threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = signal.getsignal(signal.SIGINT)
-
-        def stop(number: int, frame: Any) -> None:
-            if _stop.is_set():
-                raise KeyboardInterrupt
-            _stop.set()
-
-        signal.signal(signal.SIGINT, stop)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
-            _stop.clear()
 
 
 def check_checkpoint(folder: Any, random_state: Any) -> Checkpoint:
@@ -169,6 +178,25 @@ def check_checkpoint(folder: Any, random_state: Any) -> Checkpoint:
             "found by its seed"
         )
     return Checkpoint(folder)
+
+
+def parameters_of(estimator: Any) -> tuple[str, dict[str, Any]]:
+    """What a fit of an estimator depends on beside data: its kind, and its parameters but those that change nothing.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import BernoulliNB
+    >>> parameters_of(BernoulliNB(alpha=2.0))
+    ('BernoulliNB', {'alpha': 2.0, 'binarize': 0.0, 'class_prior': None, 'fit_prior': True, 'force_alpha': True})
+    """
+    given = estimator.get_params(deep=False)
+    return type(estimator).__name__, {name: value for name, value in given.items() if name not in _BESIDE}
+
+
+def column_key(column: Any) -> Any:
+    """A column of a user's table as a part of a key: objects by their kinds and by how they are written."""
+    values = np.asarray(column)
+    return [f"{type(value).__name__} {value!r}" for value in values.tolist()] if values.dtype.hasobject else values
 
 
 def _digest(value: Any) -> str:

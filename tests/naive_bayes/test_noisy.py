@@ -55,7 +55,7 @@ def fit_noisy(
 
 def strengths_of(problem: Posed, strength: tuple[float, float], schedule: Schedule, seed: int) -> np.ndarray:
     """Draws of the strengths (draws of all chains, groups)."""
-    chains = noisy_sampling.sample(*problem, Options(schedule=schedule, strength_prior=strength), seed)
+    chains, _ = noisy_sampling.sample(*problem, Options(schedule=schedule, strength_prior=strength), seed)
     return np.concatenate([draws.strengths for draws in chains])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.checkpoints import Checkpoint
 from kinfolk.evidence import Evidence
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.estimators.base import SharingNB
@@ -72,6 +74,10 @@ class AveragedNB(LabelAverage):
         Fits run side by side (threads, through joblib); the result does not depend on it.
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
+    checkpoint : path, optional
+        A folder in which a fit keeps what members said of rows held out, and what those that sample have reached: one
+        that was stopped, by ``kill -9`` even, goes on when it is started again, and ends with the same result to the
+        last bit. It needs a whole number as ``random_state``.
 
     Attributes
     ----------
@@ -119,6 +125,7 @@ class AveragedNB(LabelAverage):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.members = members
         self.weigh_by = weigh_by
@@ -132,6 +139,7 @@ class AveragedNB(LabelAverage):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
         """Fit every member to all rows, and find out how much each is to be believed.
@@ -154,9 +162,7 @@ class AveragedNB(LabelAverage):
         self._check_parameters()
         table = self._receive(X, y, task, sample_weight)
         seed = self._draw_seed()
-        members, shares = self._choose(seed, sizes_of(table))
-        for member in members.values():
-            member.check()
+        (members, shares), checkpoint = self._members_for(sizes_of(table), seed)
         n_fits = len(members) * (1 + (self.n_folds if self.weigh_by == "held-out" else 0))
         with all_or_nothing(self), progress_bar("Fitting models", n_fits, self.verbose) as advance:
             codings = codings_of(members.values(), table)
@@ -169,7 +175,7 @@ class AveragedNB(LabelAverage):
             self._log_evidence: list[Evidence] = []
             believed = shares
             if self.weigh_by == "held-out":
-                believed = self._by_folds(members, shares, table, seed, advance)
+                believed = self._by_folds(members, shares, table, seed, advance, checkpoint)
             elif self.weigh_by == "leave-one-out":
                 believed = self._by_rows_left_out(whole, shares)
             else:
@@ -214,10 +220,16 @@ class AveragedNB(LabelAverage):
         return own_members(self.members, self, seed, NAIVE_BAYES_KINDS, plain_only)
 
     def _by_folds(
-        self, members: dict[str, Member], shares: Floats, table: Labelled, seed: int, advance: Callable[[int], None]
+        self,
+        members: dict[str, Member],
+        shares: Floats,
+        table: Labelled,
+        seed: int,
+        advance: Callable[[int], None],
+        checkpoint: Checkpoint,
     ) -> Floats:
         """Hold rows out in parts, and stack what members fitted to the others say of them."""
-        folds = Folds.of(table, self.n_folds, np.random.default_rng(seed))
+        folds = Folds.of(table, self.n_folds, np.random.default_rng(seed), checkpoint=checkpoint)
         if not folds.parts:
             return shares
         every = list(members.values())
@@ -292,7 +304,7 @@ class AveragedNB(LabelAverage):
             )
         self._check_parameters()
         seed = self._draw_seed()
-        members, _ = self._choose(seed, Sizes(1, 1, 1))
+        (members, _), _ = self._members_for(Sizes(1, 1, 1), seed)
         with (
             all_or_nothing(self),
             progress_bar("Fitting models", len(members), self.verbose) as advance,

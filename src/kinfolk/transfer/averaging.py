@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.checkpoints import Checkpoint, check_checkpoint
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.estimators.fitted_attributes import MAX_SIMILARITY_TASKS
 from kinfolk.parameters import check_whole
@@ -81,6 +83,7 @@ class ModelAverage(BaseEstimator):
     random_state: Any
     n_jobs: int | None
     verbose: bool | None
+    checkpoint: str | PathLike[str] | None
 
     def _choose(self, seed: int, sizes: Sizes) -> Chosen:
         """The members to weigh."""
@@ -104,6 +107,15 @@ class ModelAverage(BaseEstimator):
     def _check_parameters(self) -> None:
         check_whole("n_folds", self.n_folds, 2)
 
+    def _members_for(self, sizes: Sizes, seed: int) -> tuple[Chosen, Checkpoint]:
+        """The members to weigh, checked, and where their fits are kept."""
+        checkpoint = check_checkpoint(self.checkpoint, self.random_state)
+        chosen = self._choose(seed, sizes)
+        for member in chosen.members.values():
+            member.check()
+        kept = {name: member.kept_in(checkpoint) for name, member in chosen.members.items()}
+        return chosen._replace(members=kept), checkpoint
+
     def _draw_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
@@ -114,12 +126,10 @@ class ModelAverage(BaseEstimator):
         if unit is not None and table.numbers is not None:
             table = table._replace(numbers=(table.numbers - unit[0]) / unit[1])
         classes = table.labels.classes if table.numbers is None else None
-        chosen = self._choose(seed, sizes_of(table))
-        for member in chosen.members.values():
-            member.check()
+        chosen, checkpoint = self._members_for(sizes_of(table), seed)
         n_fits = len(chosen.members) * (1 + self.n_folds)
         with all_or_nothing(self), progress_bar("Fitting models", n_fits, self.verbose) as advance:
-            folds = Folds.of(table, self.n_folds, np.random.default_rng(seed), tasks_held_out)
+            folds = Folds.of(table, self.n_folds, np.random.default_rng(seed), tasks_held_out, checkpoint)
             believed = believe(chosen, folds, advance, self.n_jobs)
             codings = codings_of(believed.members.values(), table)
             with warnings.catch_warnings():
@@ -316,6 +326,7 @@ class ModelAverage(BaseEstimator):
         average = self._average
         archives = [member.archive() for member in average.members.values()]
         params = self.get_params(deep=False) | {"members": None}
+        del params["checkpoint"]  # of this machine alone
         if not isinstance(params["random_state"], int | np.integer | None):
             params["random_state"] = average.seed
         about = {

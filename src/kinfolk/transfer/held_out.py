@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import Checkpoint, column_key
+from kinfolk.interrupts import stops_safely
 from kinfolk.maths.arrays import Floats
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.training import Labelled
 from kinfolk.transfer.members import Chosen
-from kinfolk.transfer.models import Member, codings_of
+from kinfolk.transfer.models import Member
 from kinfolk.transfer.scales import Scales, learn_scales, mix, no_scales, pooled_scales
 from kinfolk.transfer.sizes import SizeWeights, choose_sizes, hats
 from kinfolk.transfer.weights import by_sizes, make_folds
@@ -112,15 +115,33 @@ def rows_of_every_task(table: Labelled) -> Floats:
     return np.append(np.bincount(arrival.place, counts, minlength=n_tasks)[:n_tasks], 0.0)
 
 
+def table_key(table: Labelled) -> tuple[Any, ...]:
+    """A table as that which results depend on."""
+    arrival, labels = table.arrival, table.labels
+    held = enumerate(arrival.table.coded)
+    columns = [column_key(arrival.table.columns[i]) if own is None else own for i, own in held]
+    declared = {place: column_key(values) for place, values in arrival.declared.items()}
+    targets = column_key(labels.classes), labels.codes, table.numbers
+    return arrival.known.columns, columns, declared, column_key(arrival.known.tasks), arrival.place, targets
+
+
 class Folds(NamedTuple):
-    """Parts of the rows to hold out, and what is needed to ask models about them."""
+    """Parts of the rows to hold out, and what is needed to ask models about them, once for each model and part."""
 
     table: Labelled
     parts: list[NDArray[np.bool_]]
     counts: Floats
+    checkpoint: Checkpoint = Checkpoint()
 
     @classmethod
-    def of(cls, table: Labelled, n_folds: int, rng: np.random.Generator, beside: Any = None) -> Folds:
+    def of(
+        cls,
+        table: Labelled,
+        n_folds: int,
+        rng: np.random.Generator,
+        beside: Any = None,
+        checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
+    ) -> Folds:
         """Divide rows, labels spread evenly; with ``beside`` (see :func:`tasks_held_out`) some tasks whole as well."""
         code, weights = table.labels.codes, table.arrival.weights
         counts = np.ones(len(code)) if weights is None else weights
@@ -130,7 +151,9 @@ class Folds(NamedTuple):
         known = (code >= 0) & (counts > 0)
         # There must be something left to tell apart.
         targets = code if table.numbers is None else table.numbers
-        return cls(table, [part for part in parts if len(np.unique(targets[~part & known])) > 1], counts)
+        parts = [part for part in parts if len(np.unique(targets[~part & known])) > 1]
+        keep = checkpoint if checkpoint.folder is None else checkpoint.of("held out", table_key(table), counts)
+        return cls(table, parts, counts, keep)
 
     def tested(self, part: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Rows of a part that have a target and count."""
@@ -143,10 +166,12 @@ class Folds(NamedTuple):
         # A label that only a row held out has: no member could know it.
         labels = table.labels.classes[table.labels.codes[tested]]
         place = encode(labels, learnt_from.labels.classes.tolist())
-        own = []
-        for answers, coded in _learnt(members, learnt_from, asked, advance):
+
+        def say(answers: Any, coded: Any) -> Floats:
             log_p = np.maximum(answers.log_predictive(coded), _LEAST)
-            own.append(np.where(place >= 0, log_p[np.arange(len(place)), place], 0.0))
+            return np.where(place >= 0, log_p[np.arange(len(place)), place], 0.0)
+
+        own = list(_said(members, learnt_from, asked, say, self.checkpoint.of(part), advance))
         n_rows = rows_of_every_task(learnt_from)
         return HeldOut(np.column_stack(own), self.counts[tested], n_rows[asked.place])
 
@@ -157,22 +182,36 @@ class Folds(NamedTuple):
         table, tested, learnt_from = self.table, self.tested(part), self.table.take(~part)
         assert table.numbers is not None
         asked = table.asked(tested, learnt_from.arrival.known)
-        found = [answers.moments(coded) for answers, coded in _learnt(members, learnt_from, asked, advance)]
+        keep = self.checkpoint.of(part)
+        found = _said(members, learnt_from, asked, lambda answers, coded: answers.moments(coded), keep, advance)
         mean, deviation = (np.column_stack(each) for each in zip(*found, strict=True))
         n_rows = rows_of_every_task(learnt_from)
         return HeldOutNumbers(table.numbers[tested], mean, deviation, self.counts[tested], n_rows[asked.place])
 
 
-def _learnt(members: Sequence[Member], table: Labelled, asked: Asked, advance: Callable[[int], None]) -> Iterator[Any]:
-    """Members that have learnt from a table, one after another, with the rows that are asked as they code them."""
-    codings = codings_of(members, table)
+def _said(
+    members: Sequence[Member],
+    table: Labelled,
+    asked: Asked,
+    say: Callable[[Any, Any], Any],
+    checkpoint: Checkpoint,
+    advance: Callable[[int], None],
+) -> Iterator[Any]:
+    """What members that have learnt from a table say of rows, one after another."""
+    codings: dict[Any, Any] = {}
     asked_as: dict[int, Any] = {}
-    for member in members:
+
+    def learn_and_say(member: Member) -> Any:
+        if member.coding() not in codings:
+            codings[member.coding()] = member.code(table)
         answers = member.brief().learn(codings[member.coding()]).answers()
         # Columns are those of the coding, which stays: no other has their address.
         if id(answers.columns) not in asked_as:
             asked_as[id(answers.columns)] = answers.code(asked)
-        yield answers, asked_as[id(answers.columns)]
+        return say(answers, asked_as[id(answers.columns)])
+
+    for member in members:
+        yield checkpoint.done(partial(learn_and_say, member), member.brief().key())
         advance(1)
 
 
@@ -231,9 +270,15 @@ def believe(chosen: Chosen, folds: Folds, advance: Callable[[int], None], n_jobs
 
 def quietly(n_jobs: int | None, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
     """Make calls side by side; what there is to tell is told when models are fitted to all rows."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), stops_safely(n_jobs not in (None, 1)) as stop:
         warnings.simplefilter("ignore")
-        return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(call)(*given) for call, *given in calls))
+
+        def make(call: Any, *given: Any) -> Any:
+            if stop.asked():
+                raise KeyboardInterrupt
+            return call(*given)
+
+        return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(make)(*one) for one in calls))
 
 
 def weigh(held_out: HeldOut, shares: Floats) -> SizeWeights:

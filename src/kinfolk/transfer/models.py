@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from kinfolk.checkpoints import Checkpoint, check_checkpoint, parameters_of
 from kinfolk.explanation import NumberExplanation
 from kinfolk.lica.estimators.classifier import LICAClassifier
 from kinfolk.lica.estimators.regressor import LICARegressor
@@ -71,6 +72,12 @@ class Member(Protocol):
     def brief(self) -> Self:
         """The same as it is fitted to some of the rows, in order to weigh it."""
 
+    def key(self) -> Any:
+        """What tells its fits from those of others, as a value."""
+
+    def kept_in(self, checkpoint: Checkpoint) -> Self:
+        """The same, which goes on there where it was stopped, if it can."""
+
     def coding(self) -> Hashable:
         """What tells one way to code rows from another."""
 
@@ -104,6 +111,15 @@ def codings_of(members: Iterable[Member], table: Labelled) -> dict[Any, Any]:
     return {coding: member.code(table) for coding, member in of_codings.items()}
 
 
+def _kept_in(estimator: Any, checkpoint: Checkpoint) -> Any:
+    """An estimator that keeps what it has reached, unless it does, or cannot."""
+    given = estimator.get_params(deep=False)
+    if checkpoint.folder is None or given.get("checkpoint", checkpoint.folder) is not None:
+        return estimator
+    check_checkpoint(checkpoint.folder, given["random_state"])
+    return clone(estimator).set_params(checkpoint=checkpoint.folder)
+
+
 class NaiveBayesMember(NamedTuple):
     """A naive Bayes model of kinfolk."""
 
@@ -119,6 +135,14 @@ class NaiveBayesMember(NamedTuple):
         if not self.shortened:
             return self
         return self._replace(fitted=clone(self.fitted).set_params(n_chains=1, n_burn_in=50, n_draws=50))
+
+    def key(self) -> Any:
+        """Kind and parameters."""
+        return parameters_of(self.fitted)
+
+    def kept_in(self, checkpoint: Checkpoint) -> NaiveBayesMember:
+        """One that samples goes on where it was stopped."""
+        return self._replace(fitted=_kept_in(self.fitted, checkpoint))
 
     def coding(self) -> Hashable:
         """Bins are the same whether or not a model has densities."""
@@ -210,6 +234,14 @@ class SourcesMember(NamedTuple):
     def brief(self) -> SourcesMember:
         """The same."""
         return self
+
+    def key(self) -> Any:
+        """Kind and parameters."""
+        return parameters_of(self.fitted)
+
+    def kept_in(self, checkpoint: Checkpoint) -> SourcesMember:
+        """It goes on where it was stopped."""
+        return self._replace(fitted=_kept_in(self.fitted, checkpoint))
 
     def coding(self) -> Hashable:
         """One design for all models of numbers."""
@@ -312,6 +344,14 @@ class TreesMember(NamedTuple):
         """The same."""
         return self
 
+    def key(self) -> Any:
+        """The seed."""
+        return "trees", self.seed
+
+    def kept_in(self, checkpoint: Checkpoint) -> TreesMember:
+        """The same: a fit is short."""
+        return self
+
     def coding(self) -> Hashable:
         """One design for all models of numbers."""
         return "design"
@@ -389,6 +429,14 @@ class HierarchicalMember(NamedTuple):
 
     def brief(self) -> HierarchicalMember:
         """The same."""
+        return self
+
+    def key(self) -> Any:
+        """Kind and parameters."""
+        return parameters_of(self.fitted)
+
+    def kept_in(self, checkpoint: Checkpoint) -> HierarchicalMember:
+        """The same: a fit is short."""
         return self
 
     def coding(self) -> Hashable:

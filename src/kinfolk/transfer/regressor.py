@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, Self
 
 from sklearn.base import RegressorMixin
@@ -41,6 +42,10 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
         Fits run side by side (threads, through joblib); the result does not depend on it.
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
+    checkpoint : path, optional
+        A folder in which a fit keeps what members said of rows held out, and what those that sample have reached: one
+        that was stopped, by ``kill -9`` even, goes on when it is started again, and ends with the same result to the
+        last bit. It needs a whole number as ``random_state``.
 
     Attributes
     ----------
@@ -90,6 +95,7 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.members = members
         self.n_folds = n_folds
@@ -98,6 +104,7 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
         """Weigh the members by rows and tasks held out, and fit those that are believed to all rows.

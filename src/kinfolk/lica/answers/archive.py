@@ -83,6 +83,7 @@ def to_archive(model: FittedModel, params: Mapping[str, Any]) -> Archive:
         "loading_variance": float(fitted.loading_variance),
         "target_mean": float(fitted.target_mean),
         "converged": bool(fitted.converged),
+        "interrupted": fitted.interrupted,
         "choice": None if fitted.choice is None else [plain(part, "n_sources_curve_") for part in fitted.choice],
     }
     tasks = fitted.tasks
@@ -150,6 +151,7 @@ def read(archive: Archive) -> FittedModel:
         float(about["loading_variance"]),
         _choice(about.get("choice")),
         float(about["target_mean"]),
+        bool(about.get("interrupted", False)),
     )
     return FittedModel(
         known,

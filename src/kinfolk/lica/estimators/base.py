@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import nullcontext
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.checkpoints import check_checkpoint
 from kinfolk.estimator import TaskRouting
+from kinfolk.interrupts import raise_if_interrupted
 from kinfolk.lica.answers.archive import FittedModel, read, to_archive
 from kinfolk.lica.answers.predictor import LICAPredictor
 from kinfolk.lica.answers.top_features import top_features
@@ -63,6 +66,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
     random_state: Any
     n_jobs: int | None
     verbose: bool | None
+    checkpoint: str | PathLike[str] | None
 
     def _check_parameters(self) -> None:
         for name, choices in _CHOICES.items():
@@ -160,7 +164,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
                 scaling,
             )
         )
-        return self
+        return raise_if_interrupted(self)
 
     def _options(self) -> Options:
         return Options(
@@ -177,7 +181,14 @@ class SharedWeights(TaskRouting, BaseEstimator):
             tol=float(self.tol),
             weight_variances=bool(self.weight_variances),
             n_jobs=self.n_jobs,
+            checkpoint=check_checkpoint(self.checkpoint, self.random_state),
         )
+
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the fit early: what there was by then is here."""
+        check_is_fitted(self)
+        return self._model.fitted.interrupted
 
     def _keep(self, model: FittedModel) -> None:
         known, fitted = model.known, model.fitted
@@ -441,6 +452,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
         params = self.get_params(deep=False)
+        del params["checkpoint"]  # of this machine alone
         if not isinstance(params["random_state"], int | np.integer | None):
             params["random_state"] = self._model.seed
         return to_archive(self._model, params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,6 +73,10 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         Threads over tasks; results do not depend on it.
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
+    checkpoint : path, optional
+        A folder in which a fit keeps the iteration that it has reached, and how each number of sources predicted: one
+        that was stopped, by ``kill -9`` even, goes on when it is started again, and ends with the same result to the
+        last bit. It needs a whole number as ``random_state``, and ``sharing="sources"``.
 
     Attributes
     ----------
@@ -92,6 +97,8 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         Number of sources, and what choosing it was based on.
     objective_, n_iter_, converged_
         The bound on the log evidence ("eb") or the log posterior ("map") after each iteration, and how it ended.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early; what is here is then of the last iteration.
 
     References
     ----------
@@ -132,6 +139,7 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.n_sources = n_sources
         self.inference = inference
@@ -153,6 +161,7 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def _predictor(self) -> LICAPredictor:
         return self._fitted_predictor()

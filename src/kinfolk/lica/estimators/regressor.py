@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,13 +18,13 @@ class LICARegressor(RegressorMixin, SharedWeights):
     Parameters
     ----------
     n_sources, inference, sharing, noise, source_prior, loading_variance, shared_mean, intercept_variance, max_iter, \
-tol, warm_start, weight_variances, scale, task_column, new_tasks, random_state, n_jobs, verbose
+tol, warm_start, weight_variances, scale, task_column, new_tasks, random_state, n_jobs, verbose, checkpoint
         As for :class:`~kinfolk.LICAClassifier`.
 
     Attributes
     ----------
     tasks_, coef_, intercept_, sources_, components_, common_weights_, source_similarity_, scaling_, n_sources_, \
-objective_, n_iter_, converged_
+objective_, n_iter_, converged_, interrupted_
         As for :class:`~kinfolk.LICAClassifier`.
 
     References
@@ -66,6 +67,7 @@ objective_, n_iter_, converged_
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.n_sources = n_sources
         self.inference = inference
@@ -85,6 +87,7 @@ objective_, n_iter_, converged_
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     class_weight = None
     link = "gaussian"

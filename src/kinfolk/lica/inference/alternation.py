@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kinfolk.checkpoints import NOWHERE, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver
 from kinfolk.lica.model.lasso_sources import fit_lasso_sources
 from kinfolk.lica.model.prior import TaskPrior
@@ -87,6 +89,8 @@ def alternate(
     max_iter: int,
     tol: float,
     advance: Callable[[int], None] | None,
+    place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> Course:
     """Improve a state until a round lowers the objective by less than ``tol`` of it.
 
@@ -94,10 +98,16 @@ def alternate(
     go further than the plain steps lead, and does the plain steps where that does not help (adaptive over-relaxation,
     Salakhutdinov and Roweis 2003): plain steps are slow where the noise is small beside what the data say.
     """
-    course = [fit.objective]
-    reach = 1.0
+    n_done, course, reach = 0, [fit.objective], 1.0
+    if (kept := place.load()) is not None:
+        n_done, fit, course, reach = kept
     converged = False
-    for iteration in range(max_iter):
+    for iteration in range(n_done, max_iter):
+        stops = stop.asked()
+        if stops or place.due():
+            place.save((iteration, fit, course, reach))
+        if stops:
+            break
         sources = fit.sources
         if iteration >= n_held:
             sources = _lasso_step(fit, variances)

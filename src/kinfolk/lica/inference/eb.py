@@ -16,6 +16,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from kinfolk.checkpoints import NOWHERE, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop
 from kinfolk.lica.inference.expectation import (
     ONE_SWEEP,
     Family,
@@ -92,6 +94,8 @@ def fit_empirical_bayes(
     seed: int = 0,
     weight_variances: bool = False,
     advance: Callable[[int], None] | None = None,
+    place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> Learnt:
     """Learn what tasks have in common, and each task, by empirical Bayes.
 
@@ -190,7 +194,7 @@ def fit_empirical_bayes(
         (spread if link == "gaussian" else 1.0) if shared_intercepts else None,
         residual_variance is not None,
     )
-    found = _run_em(layout, family, prior, states, shrinkage, max_iter, tol, n_jobs, advance)
+    found = _run_em(layout, family, prior, states, shrinkage, max_iter, tol, n_jobs, advance, place, stop)
     tasks = _posteriors(layout, found.prior, found.states, weight_variances, n_jobs)
     return Learnt(found.prior, tuple(tasks), found.bounds, found.converged, tau_squared)
 
@@ -331,6 +335,8 @@ def _run_em(
     tol: float,
     n_jobs: int | None,
     advance: Callable[[int], None] | None = None,
+    place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> EMResult:
     """Iterate until an iteration gains too little."""
     counted, isotropic = float(np.sum(layout.weights)), layout.isotropic
@@ -339,11 +345,19 @@ def _run_em(
         found = update_tasks(layout, at, known, family, sweeps, want_variances=not isotropic, n_jobs=n_jobs)
         return found, float(np.sum(found.bound)) + shrinkage.log_density(at)
 
-    states, bound = expect(prior, start, Sweeps(_FIRST_SWEEPS, tol))
-    bounds = [bound]
-    stretch, small_gains = 1.0, 0
+    n_done, stretch, small_gains = 0, 1.0, 0
+    if (kept := place.load()) is not None:
+        n_done, prior, states, bounds, stretch, small_gains = kept
+    else:
+        states, bound = expect(prior, start, Sweeps(_FIRST_SWEEPS, tol))
+        bounds = [bound]
     can_turn = family.sources == "laplace" and prior.loadings.size > 0
-    for iteration in range(max_iter):
+    for iteration in range(n_done, max_iter):
+        stops = stop.asked()
+        if stops or place.due():
+            place.save((iteration, prior, states, bounds, stretch, small_gains))
+        if stops:
+            break
         best, ahead = maximise(layout, prior, states, link=family.link, shrinkage=shrinkage)
         longer = _longer_step(prior, best, ahead, stretch, isotropic)
         stretch = min(stretch * _STRETCH, _LONGEST)

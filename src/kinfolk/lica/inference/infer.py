@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from kinfolk.checkpoints import Checkpoint
+from kinfolk.interrupts import Stop, stops_safely
 from kinfolk.lica.inference.eb import fit_empirical_bayes, fit_task
 from kinfolk.lica.inference.hierarchical import HIERARCHY_ROUNDS, fit_hierarchical_gaussian
 from kinfolk.lica.inference.individual import fit_individual
@@ -42,6 +46,13 @@ class Options(NamedTuple):
     tol: float
     weight_variances: bool
     n_jobs: int | None
+    checkpoint: Checkpoint = Checkpoint()
+
+    def kept(self, *depends_on: Any) -> Options:
+        """The same, with what is reached kept under these values and all that decides how tasks are learnt."""
+        beside = ("n_jobs", "checkpoint")
+        own = {name: value for name, value in self._asdict().items() if name not in beside}
+        return self._replace(checkpoint=self.checkpoint.of("lica", own, *depends_on))
 
 
 # Threads over tasks have one BLAS thread each: more would wait for one another.
@@ -73,10 +84,11 @@ def infer(
     -------
     hyper, fitted : TaskPrior and Fitted
     """
+    options = options.kept(_table_key(data.X), data[1:], hyper, before, seed)
     # Intercepts have a prior around zero: targets far from it would be drawn there.
     centre = _mean_target(data) if options.link == "gaussian" else 0.0
     data = _moved(data, -centre)
-    choice, rises = None, False
+    choice, rises, interrupted = None, False, False
     if options.sharing != "sources":
         learnt = _baseline(data, options, seed)
     else:
@@ -87,15 +99,19 @@ def infer(
         n_sources, choice = _number_of_sources(data, options, seed, start, begin)
         if start is not None and start.prior.n_sources != n_sources:
             start, begin = None, _begin(data, options, seed) if rises else None
-        if rises:
-            learnt = _by_eb(data, options, seed, n_sources, start, begin, advance)
-        else:
-            learnt = _by_map(data, options, seed, n_sources, start, advance)
-    if not learnt.converged:
+        with stops_safely() as stop:
+            if rises:
+                learnt = _by_eb(data, options, seed, n_sources, start, begin, advance, stop)
+            else:
+                learnt = _by_map(data, options, seed, n_sources, start, advance, stop)
+        interrupted = stop.asked()
+    if not learnt.converged and not interrupted:
         warnings.warn(_NOT_CONVERGED.format("the fit", len(learnt.objective) - 1), ConvergenceWarning, stacklevel=4)
     tasks = tuple(task._replace(intercept=task.intercept + centre) for task in learnt.tasks)
     objective = learnt.objective if rises else -learnt.objective
-    return learnt.prior, Fitted(tasks, objective, learnt.converged, learnt.loading_variance, choice, centre)
+    return learnt.prior, Fitted(
+        tasks, objective, learnt.converged, learnt.loading_variance, choice, centre, interrupted
+    )
 
 
 @one_blas_thread()
@@ -117,7 +133,8 @@ def _begin(data: LinearTasks, options: Options, seed: int) -> Start:
     """Where empirical Bayes starts; they differ by the variance of loadings, so that one which is given leaves one."""
     if options.loading_variance is not None:
         return Start(options.shared_mean)
-    return choose_start(
+    choose = partial(
+        choose_start,
         data,
         options.link,
         n_sources=options.n_sources,
@@ -129,6 +146,7 @@ def _begin(data: LinearTasks, options: Options, seed: int) -> Start:
         seed=seed,
         n_jobs=options.n_jobs,
     )
+    return options.checkpoint.done(choose, "start")
 
 
 def _number_of_sources(
@@ -149,7 +167,8 @@ def _number_of_sources(
     if start is not None and start.prior.n_sources:
         return start.prior.n_sources, None
     begin = Start(options.shared_mean) if begin is None else begin
-    choice = choose_n_sources(
+    choose = partial(
+        choose_n_sources,
         data,
         options.link,
         noise=options.noise,
@@ -159,7 +178,9 @@ def _number_of_sources(
         intercept_variance=options.intercept_variance or INTERCEPT_VARIANCE,
         seed=seed,
         n_jobs=options.n_jobs,
+        checkpoint=options.checkpoint.of("number of sources"),
     )
+    choice = options.checkpoint.done(choose, "number of sources")
     return choice.n_sources, choice
 
 
@@ -176,6 +197,7 @@ def _by_eb(
     start: Learnt | None,
     begin: Start | None,
     advance: Callable[[int], None] | None,
+    stop: Stop,
 ) -> Learnt:
     hyper = None if start is None else start.prior
     if begin is None:  # a mean of nothing but zeros is one that an earlier fit found no use for
@@ -195,7 +217,8 @@ def _by_eb(
     }
     residual = None
     if options.link == "gaussian":
-        residual = choose_residual_variance(data, seed, **settings) if hyper is None else hyper.residual_variance
+        choose = partial(choose_residual_variance, data, seed, **settings)
+        residual = options.checkpoint.done(choose, "residual") if hyper is None else hyper.residual_variance
     learnt = fit_empirical_bayes(
         data,
         link=options.link,
@@ -207,6 +230,8 @@ def _by_eb(
         seed=seed,
         weight_variances=options.weight_variances,
         advance=advance,
+        place=options.checkpoint.place("EM"),
+        stop=stop,
     )
     if options.shared_mean and learnt.prior.mean is None:
         learnt = learnt._replace(prior=learnt.prior._replace(mean=np.zeros(data.X.shape[1])))
@@ -220,6 +245,7 @@ def _by_map(
     n_sources: int,
     start: Learnt | None,
     advance: Callable[[int], None] | None,
+    stop: Stop,
 ) -> Learnt:
     return fit_point_estimate(
         data,
@@ -236,6 +262,8 @@ def _by_map(
         start=start if start is not None and len(start.tasks) == len(data.rows) else None,
         seed=seed,
         advance=advance,
+        place=options.checkpoint.place("alternation"),
+        stop=stop,
     )
 
 
@@ -259,6 +287,11 @@ def _mean_target(data: LinearTasks) -> float:
     """Mean of the targets of all tasks, weights counted."""
     weights = np.concatenate(data.weights)
     return float(np.average(np.concatenate(data.y), weights=weights if weights.any() else None))
+
+
+def _table_key(X: Any) -> Any:
+    """A table of features as that which results depend on."""
+    return (X.shape, X.data, X.indices, X.indptr) if sparse.issparse(X) else X
 
 
 def _moved(data: LinearTasks, by: float) -> LinearTasks:

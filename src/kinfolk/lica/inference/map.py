@@ -7,11 +7,13 @@ one by one, and held while weights, sources and loadings alternate.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import NOWHERE, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop
 from kinfolk.lica.inference.alternation import Course, Variances, alternate, begin
 from kinfolk.lica.inference.held_out import choose_noise, individual_weights, judge, noise_by_feature, thin
 from kinfolk.lica.inference.hierarchical import common_mean, rough_hierarchy
@@ -50,6 +52,8 @@ def fit_point_estimate(
     start: Learnt | None = None,
     seed: int = 0,
     advance: Callable[[int], None] | None = None,
+    place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> Learnt:
     """Fit weights, sources and loadings of related tasks.
 
@@ -84,6 +88,10 @@ def fit_point_estimate(
         Which rows are held out.
     advance : callable, optional
         Told of each round done.
+    place : Place
+        Where to keep what the alternation has reached.
+    stop : Stop
+        Asked before each round whether it is to be the last.
 
     Returns
     -------
@@ -143,7 +151,8 @@ def fit_point_estimate(
         sources = np.stack([task.sources for task in start.tasks])
         fit = begin(solver, variances, sources, _as_weights(start, kept, solver, residual), loadings)
     held = 0 if start is not None else N_HELD if has_mean else N_HELD_ALONE
-    course = alternate(solver, variances, fit, n_held=held, max_iter=max_iter, tol=tol, advance=advance)
+    told: dict[str, Any] = {"advance": advance, "place": place, "stop": stop}
+    course = alternate(solver, variances, fit, n_held=held, max_iter=max_iter, tol=tol, **told)
     learnt = _expand(course, variances, kept, data.X.shape[1], level, intercept_variance)
     if shared_mean and not has_mean:
         learnt = learnt._replace(prior=learnt.prior._replace(mean=np.zeros(data.X.shape[1])))

@@ -11,10 +11,12 @@ out chose the true number in five draws of eight, and one or two fewer in the ot
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from kinfolk.checkpoints import Checkpoint
 from kinfolk.lica.inference.eb import SHARE, Noise, fit_alone, fit_empirical_bayes
 from kinfolk.lica.inference.expectation import Family
 from kinfolk.lica.inference.held_out import Fold, make_folds, thin
@@ -43,6 +45,7 @@ def choose_n_sources(
     share: float = SHARE,
     seed: int = 0,
     n_jobs: int | None = None,
+    checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
 ) -> Choice:
     """Choose the number of sources by the log probability of rows held out.
 
@@ -62,6 +65,8 @@ def choose_n_sources(
         Of the split.
     n_jobs : int, optional
         Threads over tasks.
+    checkpoint : Checkpoint
+        Where the score of each number is kept.
 
     Examples
     --------
@@ -82,8 +87,8 @@ def choose_n_sources(
         return Choice(tried[0], tuple(tried[:1]), (0.0,))
     settings: dict[str, Any] = {"intercept_variance": intercept_variance, "n_jobs": n_jobs}
     alone = [fit_alone(fold.fitted, Family(link, sources), scale=scale, **settings) for fold in folds]
-    scores: list[float] = []
-    for n_sources in tried:
+
+    def score_of(n_sources: int) -> float:
         score = 0.0
         for fold, without in zip(folds, alone, strict=True):
             fit = fit_empirical_bayes(
@@ -102,7 +107,11 @@ def choose_n_sources(
                 **settings,
             )
             score += log_probability(fold, fit, link)
-        scores.append(score)
+        return score
+
+    scores: list[float] = []
+    for n_sources in tried:
+        scores.append(checkpoint.done(partial(score_of, n_sources), n_sources))
         if len(scores) - 1 - int(np.argmax(scores)) >= _PATIENCE:
             break
     return Choice(tried[int(np.argmax(scores))], tuple(tried[: len(scores)]), tuple(scores))

@@ -61,6 +61,8 @@ class Fitted(NamedTuple):
         How the number of sources was chosen, where it was.
     target_mean : float
         Mean of a regression's targets, about which intercepts have their prior; 0 for a classifier.
+    interrupted : bool
+        Whether iterations were ended early, with what the last one gave.
     """
 
     tasks: tuple[TaskPosterior, ...]
@@ -69,3 +71,4 @@ class Fitted(NamedTuple):
     loading_variance: float
     choice: Choice | None = None
     target_mean: float = 0.0
+    interrupted: bool = False

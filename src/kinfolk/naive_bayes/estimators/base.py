@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kinfolk.checkpoints import check_checkpoint
 from kinfolk.estimator import TaskClassifier
 from kinfolk.evidence import Evidence
+from kinfolk.interrupts import raise_if_interrupted
 from kinfolk.naive_bayes.answers.archive import from_archive, to_archive
 from kinfolk.naive_bayes.answers.predictor import CodedRows, NaiveBayesPredictor
 from kinfolk.naive_bayes.estimators.fitted_attributes import FittedAttributes
@@ -206,7 +207,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         )
         known = before.known._replace(tasks=before.known.tasks[kept])
         training = _training_before(before)._replace(known=known, statistics=statistics, rows=no_rows(own.layout))
-        return self._keep(self._infer(training, TrainingData(statistics, unlabelled), labelled))
+        return raise_if_interrupted(self._keep(self._infer(training, TrainingData(statistics, unlabelled), labelled)))
 
     def _learn(self, X: Any, y: Any, task: Any, sample_weight: Any, classes: Any, before: NaiveBayesFit | None) -> Self:
         self._check_parameters()
@@ -237,7 +238,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
             labelled = before.rows.moved(then).followed_by(labelled)
             unlabelled = before.data.unlabelled.moved(then).followed_by(unlabelled)
         fit = self._infer(training, TrainingData(statistics, unlabelled), labelled, before)
-        return self._keep(fit._replace(label_distributions=_label_rows(fit, training)))
+        return raise_if_interrupted(self._keep(fit._replace(label_distributions=_label_rows(fit, training))))
 
     def _infer(
         self, training: Training, data: TrainingData, labelled: Rows, before: NaiveBayesFit | None = None
@@ -251,8 +252,9 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         hyper = self._hyper_parameters(training.schema, training.classes, data.statistics.layout)
         temper_before = None if before is None else before.hyper.temper
         hyper, posterior = sharing.fit(data, labelled, hyper, seed, temper_before)
-        if posterior.convergence is not None and not posterior.convergence.converged:
-            warnings.warn(posterior.convergence.advice(), ConvergenceWarning, stacklevel=4)
+        judged = None if posterior.interrupted else posterior.convergence
+        if judged is not None and not judged.converged:
+            warnings.warn(judged.advice(), ConvergenceWarning, stacklevel=4)
         return NaiveBayesFit(
             training.known,
             training.schema,
@@ -335,7 +337,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         training = Training(
             known, schema, np.arange(layout.n_labels), rows, statistics, np.ones(0, dtype=bool), "polars"
         )
-        return self._keep(self._infer(training, TrainingData(statistics, rows), rows))
+        return raise_if_interrupted(self._keep(self._infer(training, TrainingData(statistics, rows), rows)))
 
     def _learn_counts(self, counts: Counts) -> Self:
         """Learn from the counts of a table, whose columns keep their names."""
@@ -355,7 +357,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         known = Known(type(self).__name__, names, len(names), self.task_column, counts.statistics.tasks, self.new_tasks)
         statistics, none = counts.statistics, no_rows(counts.statistics.layout)
         training = Training(known, counts.schema, counts.classes, none, statistics, np.ones(0, dtype=bool), "polars")
-        return self._keep(self._infer(training, TrainingData(statistics, none), counts.rows))
+        return raise_if_interrupted(self._keep(self._infer(training, TrainingData(statistics, none), counts.rows)))
 
     def _check_parameters(self) -> None:
         temper = self.temper

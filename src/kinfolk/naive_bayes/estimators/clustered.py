@@ -134,6 +134,8 @@ class ClusteredNB(SharingNB):
         agrees best with the others, and ``similarity_`` their average.
     tree_ : TaskTree
         With "bhc": the tree of merges; ``tree_.linkage()`` is SciPy's form of it.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early; what is here is then made of the draws so far.
 
     References
     ----------

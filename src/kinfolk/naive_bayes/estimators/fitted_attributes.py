@@ -40,6 +40,12 @@ class FittedAttributes:
         return self._result.posterior.partition
 
     @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the fit early: what there was by then is here."""
+        check_is_fitted(self)
+        return self._result.posterior.interrupted
+
+    @property
     def similarity_(self) -> NDArray[np.float64]:
         """Posterior probability that two tasks share their feature rates, in the order of ``tasks_``."""
         check_is_fitted(self)

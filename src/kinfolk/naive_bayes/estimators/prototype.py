@@ -97,6 +97,8 @@ class PrototypeNB(SharingNB):
         Pseudo-counts of every feature's values (classes, values), as given or as learnt, by the feature's name.
     posterior_ : Fitted
         Everything that inference left behind.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early; what is here is then made of the draws so far.
 
     References
     ----------

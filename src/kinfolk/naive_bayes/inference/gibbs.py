@@ -18,6 +18,7 @@ from scipy.special import gammaln
 from kinfolk.checkpoints import NOWHERE, Nowhere, Place
 from kinfolk.convergence import Convergence, diagnose
 from kinfolk.evidence import Annealed, Evidence, annealed_evidence
+from kinfolk.interrupts import NEVER, Stop, equally_long, stops_safely
 from kinfolk.maths.dirichlet import DirichletProduct
 from kinfolk.naive_bayes.inference.label_draws import LabelDraws, unlabelled_rows
 from kinfolk.naive_bayes.inference.options import Options, Schedule
@@ -165,6 +166,11 @@ class Draws(NamedTuple):
     concentrations: NDArray[np.float64]
     label_probability: NDArray[np.float64]
 
+    def first(self, n: int) -> Draws:
+        """The first draws; probabilities of labels are those of all."""
+        parts: list[Any] = [part[:n] for part in self]
+        return Draws(*parts)._replace(label_probability=self.label_probability)
+
 
 def run_chain(
     chain: Chain,
@@ -172,8 +178,12 @@ def run_chain(
     begin: np.random.SeedSequence | ChainState,
     progress: Callable[[int], None] | None = None,
     place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> tuple[Draws, ChainState]:
-    """Burn in, then keep every draw; begin anew from a seed, or where a chain stood. Returns where it stands now."""
+    """Burn in, then keep every draw; begin anew from a seed, or where a chain stood. Returns where it stands now.
+
+    A chain that is asked to stop has as many draws as it has come to.
+    """
     n_done, n_sweeps = 0, schedule.n_burn_in + schedule.n_draws
     kept: tuple[list[Any], ...] = [], [], [], [], []
     label_probability = np.zeros((chain.n_unlabelled, chain.data.statistics.layout.n_labels))
@@ -186,8 +196,11 @@ def run_chain(
         rng = np.random.default_rng(begin)
         chain.start(rng)
     for sweep in range(n_done, n_sweeps):
-        if place.due():
+        stops = stop.asked()
+        if place.due() or (stops and sweep > n_done):
             place.save((sweep, chain.state(rng), kept, label_probability))
+        if stops:
+            break
         probability = chain.sweep(rng)
         if progress is not None:
             progress(1)
@@ -201,17 +214,17 @@ def run_chain(
         log_joint.append(chain.log_joint)
         concentrations.append(chain.seating.concentration)
         label_probability += probability / schedule.n_draws
+    else:
+        place.save((n_sweeps, chain.state(rng), kept, label_probability))
     draws = Draws(
         np.array(seats),
         np.array(label_counts),
         cluster_counts,
         np.array(log_joint),
         np.array(concentrations),
-        label_probability,
+        label_probability * (schedule.n_draws / max(len(seats), 1)),
     )
-    end = chain.state(rng)
-    place.save((n_sweeps, end, kept, label_probability))
-    return draws, end
+    return draws, chain.state(rng)
 
 
 def infer(
@@ -234,12 +247,15 @@ def infer(
     seeds = np.random.SeedSequence(seed).spawn(schedule.n_chains)
     keep = options.checkpoint
     key = ("gibbs", arranged.values, hyper, held, schedule, seed)
-    with progress_bar("Sampling", schedule.n_sweeps, options.verbose) as advance, keep.stops_safely():
+    with progress_bar("Sampling", schedule.n_sweeps, options.verbose) as advance, stops_safely() as stop:
         runs = Parallel(n_jobs=options.n_jobs, prefer="threads")(
-            delayed(run_chain)(Chain(arranged, hyper, product, held), schedule, part, advance, keep.place(*key, i))
+            delayed(run_chain)(
+                Chain(arranged, hyper, product, held), schedule, part, advance, keep.place(*key, i), stop
+            )
             for i, part in enumerate(seeds)
         )
-    chains = [draws for draws, _ in runs]
+    which, n_draws = equally_long([len(draws.log_joint) for draws, _ in runs])
+    chains = [runs[chain][0].first(n_draws) for chain in which]
     back = np.argsort(order)
     seats = np.concatenate([draws.seats for draws in chains])[:, back]
     label_counts = np.concatenate([draws.label_counts for draws in chains])[:, back]
@@ -249,7 +265,7 @@ def infer(
     averaged = np.mean([draws.label_probability for draws in chains], axis=0)
     label_probability[row_order] = alike(arranged.unlabelled, averaged)
     partitions = np.array([canonical(seat) for seat in seats])
-    by_chain = partitions.reshape(schedule.n_chains, schedule.n_draws, -1)
+    by_chain = partitions.reshape(len(chains), n_draws, -1)
     drawn = None
     if fixed is None and hyper.concentration_prior is not None:
         drawn = np.array([draws.concentrations for draws in chains])
@@ -263,6 +279,7 @@ def infer(
         label_probability=label_probability,
         concentrations=drawn,
         convergence=convergence_of_draws(log_joint, by_chain if fixed is None else None, drawn),
+        interrupted=stop.asked(),
     )
     return hyper, fitted
 

@@ -33,6 +33,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import NOWHERE, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop, equally_long, stops_safely
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.dirichlet import dirichlet_product
@@ -207,6 +208,11 @@ class NoisyDraws(NamedTuple):
     log_joint: Floats
     whole: list[NoisyDraw]
 
+    def first(self, n_draws: int, n_whole: int) -> NoisyDraws:
+        """The first draws, of which so many are whole."""
+        parts: list[Any] = [part[:n_draws] for part in self]
+        return NoisyDraws(*parts)._replace(whole=self.whole[:n_whole])
+
 
 def run_chain(
     chain: NoisyChain,
@@ -216,10 +222,12 @@ def run_chain(
     begin: np.random.SeedSequence | NoisyState,
     progress: Callable[[int], None] | None = None,
     place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> tuple[NoisyDraws, NoisyState]:
     """Burn in, then draw; seats and votes come back in the order of the tasks that ``back`` gives.
 
-    Begin anew from a seed, or where a chain stood; returns where it stands now too.
+    Begin anew from a seed, or where a chain stood; returns where it stands now too. A chain that is asked to stop has
+    as many draws as it has come to.
     """
     n_done, n_sweeps = 0, schedule.n_burn_in + schedule.n_draws
     lists: tuple[list[Any], ...] = [], [], [], [], []
@@ -232,8 +240,11 @@ def run_chain(
         rng = np.random.default_rng(begin)
         chain.start(rng)
     for sweep in range(n_done, n_sweeps):
-        if place.due():
+        stops = stop.asked()
+        if place.due() or (stops and sweep > n_done):
             place.save((sweep, chain.state(rng), lists))
+        if stops:
+            break
         chain.sweep(rng, adapt=sweep < schedule.n_burn_in)
         if progress is not None:
             progress(1)
@@ -246,14 +257,17 @@ def run_chain(
         if sweep - schedule.n_burn_in in kept:
             votes = chain.votes[back].astype(np.int32)
             whole.append(NoisyDraw(seats[-1], strengths[-1], votes, concentrations[-1]))
+    else:
+        place.save((n_sweeps, chain.state(rng), lists))
     draws = NoisyDraws(np.array(seats), np.array(strengths), np.array(concentrations), np.array(log_joint), whole)
-    end = chain.state(rng)
-    place.save((n_sweeps, end, lists))
-    return draws, end
+    return draws, chain.state(rng)
 
 
-def sample(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> list[NoisyDraws]:
-    """Run the chains side by side. O(sweeps · (rows · features + tasks · clusters · cells))."""
+def sample(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> tuple[list[NoisyDraws], bool]:
+    """Run the chains side by side; also tell whether they were interrupted, which leaves fewer draws.
+
+    O(sweeps · (rows · features + tasks · clusters · cells)).
+    """
     schedule = options.schedule
     order = data.canonical_order
     arranged, _ = data.labelled_only().arranged(order)
@@ -262,14 +276,16 @@ def sample(data: TrainingData, hyper: HyperParameters, options: Options, seed: i
     back = np.argsort(order)
     keep = options.checkpoint
     key = ("noisy", arranged.values, hyper, options.strength_prior, schedule, seed)
-    with progress_bar("Sampling", schedule.n_sweeps, options.verbose) as advance, keep.stops_safely():
+    with progress_bar("Sampling", schedule.n_sweeps, options.verbose) as advance, stops_safely() as stop:
         runs = Parallel(n_jobs=options.n_jobs, prefer="threads")(
             delayed(run_chain)(
-                NoisyChain(arranged, hyper, model), schedule, kept, back, part, advance, keep.place(*key, i)
+                NoisyChain(arranged, hyper, model), schedule, kept, back, part, advance, keep.place(*key, i), stop
             )
             for i, part in enumerate(np.random.SeedSequence(seed).spawn(schedule.n_chains))
         )
-    return [draws for draws, _ in runs]
+    which, n_draws = equally_long([len(draws.log_joint) for draws, _ in runs])
+    n_whole = int((kept < n_draws).sum())
+    return [runs[chain][0].first(n_draws, n_whole) for chain in which], stop.asked()
 
 
 def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> tuple[HyperParameters, Fitted]:
@@ -277,7 +293,7 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
 
     Unlabelled rows are left out. The partition reported is the one, of those drawn, that agrees best with all.
     """
-    chains = sample(data, hyper, options, seed)
+    chains, interrupted = sample(data, hyper, options, seed)
     whole = [draw for draws in chains for draw in draws.whole]
     blocks, sources = blocks_of_partitions(data, hyper, whole)
     seats, log_joint = np.array([draws.seats for draws in chains]), np.array([draws.log_joint for draws in chains])
@@ -293,5 +309,6 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
         concentrations=concentrations,
         convergence=convergence_of_draws(log_joint, seats, concentrations),
         sources=sources,
+        interrupted=interrupted,
     )
     return hyper, fitted

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from kinfolk.convergence import Convergence
 from kinfolk.evidence import Evidence, Kind
+from kinfolk.interrupts import stops_safely
 from kinfolk.naive_bayes.inference.clustered import learn_from_blocks
 from kinfolk.naive_bayes.inference.fitting import LeftOut, SharingModel
 from kinfolk.naive_bayes.inference.options import Effort, Options
@@ -52,20 +53,23 @@ class PerFeature(NamedTuple):
         n_features = len(data.statistics.layout.n_values)
         seeds = [int(part.generate_state(1)[0] >> 1) for part in np.random.SeedSequence(seed).spawn(n_features)]
         parts = [one_feature(data, hyper, f) for f in range(n_features)]
-        found = Parallel(n_jobs=options.n_jobs, prefer="threads")(
-            delayed(self.inner.infer)(
-                of_feature,
-                HyperParameters(part.label_prior, part.feature_prior, part.temper, part.concentration, learns=learns),
-                options,
-                part_seed,
+        with stops_safely() as stop:
+            found = Parallel(n_jobs=options.n_jobs, prefer="threads")(
+                delayed(self.inner.infer)(
+                    of_feature,
+                    HyperParameters(
+                        part.label_prior, part.feature_prior, part.temper, part.concentration, learns=learns
+                    ),
+                    options,
+                    part_seed,
+                )
+                for (of_feature, part), part_seed in zip(parts, seeds, strict=True)
             )
-            for (of_feature, part), part_seed in zip(parts, seeds, strict=True)
-        )
         by_feature = tuple(fitted for _, fitted in found)
         drawn = [fitted.concentrations for fitted in by_feature if fitted.concentrations is not None]
         if drawn:
             hyper = hyper._replace(concentration=float(np.mean(drawn)))
-        return hyper, joined(data, hyper, parts, by_feature)
+        return hyper, joined(data, hyper, parts, by_feature)._replace(interrupted=stop.asked())
 
     def evidence(self, data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> Evidence:
         """Log p(X, Y), the features' added up."""

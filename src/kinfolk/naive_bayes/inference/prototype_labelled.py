@@ -20,6 +20,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kinfolk.convergence import Convergence, diagnose
+from kinfolk.interrupts import stops_safely
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.inference.options import Options, Schedule
 from kinfolk.naive_bayes.model.mixture import Mixture
@@ -50,9 +51,14 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
 
     keep = options.checkpoint
     key = ("groups of the prototype", statistics.feature_counts, model, schedule, seed)
-    with progress_bar("Sampling", model.n_groups * schedule.n_sweeps, options.verbose) as advance, keep.stops_safely():
+    # Draws of some groups alone are no draws of the model: only what is kept, or other threads, need a safe end.
+    wanted = keep.folder is not None or options.n_jobs not in (None, 1)
+    bar = progress_bar("Sampling", model.n_groups * schedule.n_sweeps, options.verbose)
+    with bar as advance, stops_safely(wanted) as stop:
 
         def sample(g: int) -> tuple[Floats, Floats, Floats]:
+            if stop.asked():
+                raise KeyboardInterrupt
             place = keep.place(*key, g)
             drawn: tuple[Floats, Floats, Floats] | None = place.load()
             if drawn is None:

@@ -18,6 +18,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import NOWHERE, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop, equally_long, stops_safely
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.inference.gibbs import alike
 from kinfolk.naive_bayes.inference.label_draws import ClusterRates, TaskCounts, redraw_labels, unlabelled_rows
@@ -157,8 +158,12 @@ def run_chain(
     begin: np.random.SeedSequence | PrototypeState,
     progress: Callable[[int], None] = no_progress,
     place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> tuple[PrototypeChainDraws, PrototypeState]:
-    """Burn in, then draw; begin anew from a seed, or where a chain stood. Returns where it stands now too."""
+    """Burn in, then draw; begin anew from a seed, or where a chain stood. Returns where it stands now too.
+
+    A chain that is asked to stop has as many draws as it has come to.
+    """
     n_done, n_sweeps = 0, schedule.n_burn_in + schedule.n_draws
     lists: tuple[list[Any], ...] = [], [], [], [], []
     label_probability = np.zeros((len(chain.rows.labels), chain.data.statistics.layout.n_labels))
@@ -171,8 +176,11 @@ def run_chain(
         rng = np.random.default_rng(begin)
         chain.start(rng)
     for sweep in range(n_done, n_sweeps):
-        if place.due():
+        stops = stop.asked()
+        if place.due() or (stops and sweep > n_done):
             place.save((sweep, chain.stands(rng), lists, label_probability))
+        if stops:
+            break
         probability = chain.sweep(rng, adapt=sweep < schedule.n_burn_in)
         progress(chain.model.n_groups)
         draw = sweep - schedule.n_burn_in
@@ -185,11 +193,12 @@ def run_chain(
         if draw in kept:
             counts.append(chain.counts.copy())
             label_counts.append(chain.label_counts.copy())
+    else:
+        place.save((n_sweeps, chain.stands(rng), lists, label_probability))
+    label_probability = label_probability * (schedule.n_draws / max(len(log_joint), 1))
     draws = PrototypeDraws(np.array(strengths), np.array(prototypes))
     found = PrototypeChainDraws(draws, np.array(log_joint), np.array(counts), np.array(label_counts), label_probability)
-    end = chain.stands(rng)
-    place.save((n_sweeps, end, lists, label_probability))
-    return found, end
+    return found, chain.stands(rng)
 
 
 def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: int) -> tuple[HyperParameters, Fitted]:
@@ -203,14 +212,19 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
     seeds = np.random.SeedSequence(seed).spawn(schedule.n_chains)
     keep = options.checkpoint
     key = ("prototype", arranged.values, hyper, options.strength_prior, schedule, seed)
-    with progress_bar("Sampling", model.n_groups * schedule.n_sweeps, options.verbose) as advance, keep.stops_safely():
+    with (
+        progress_bar("Sampling", model.n_groups * schedule.n_sweeps, options.verbose) as advance,
+        stops_safely() as stop,
+    ):
         runs = Parallel(n_jobs=options.n_jobs, prefer="threads")(
             delayed(run_chain)(
-                PrototypeChain(arranged, hyper, model), schedule, kept, part, advance, keep.place(*key, i)
+                PrototypeChain(arranged, hyper, model), schedule, kept, part, advance, keep.place(*key, i), stop
             )
             for i, part in enumerate(seeds)
         )
-    chains = [draws for draws, _ in runs]
+    which, n_draws = equally_long([len(draws.log_joint) for draws, _ in runs])
+    kept = kept[kept < n_draws]
+    chains = [_first(runs[chain][0], n_draws, len(kept)) for chain in which]
     back = np.argsort(order)
     counts = np.concatenate([chain.counts for chain in chains])[:, back]
     counts = np.concatenate([counts, np.zeros_like(counts[:, :1])], axis=1)
@@ -228,5 +242,13 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
         label_probability=alike(data.unlabelled, label_probability),
         convergence=convergence_of_prototypes(log_joint, draws.strengths),
         prototypes=draws,
+        interrupted=stop.asked(),
     )
     return hyper, fitted
+
+
+def _first(chain: PrototypeChainDraws, n_draws: int, n_kept: int) -> PrototypeChainDraws:
+    """The first draws of a chain, of which some have counts; probabilities of labels are those of all."""
+    draws = PrototypeDraws(*(part[:n_draws] for part in chain.draws))
+    counts = chain.counts[:n_kept], chain.label_counts[:n_kept]
+    return PrototypeChainDraws(draws, chain.log_joint[:n_draws], *counts, chain.label_probability)

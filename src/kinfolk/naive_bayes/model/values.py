@@ -189,6 +189,7 @@ class Fitted(NamedTuple):
     they do in a variational posterior. ``concentrations`` (chains, draws) are there if they were sampled, and
     ``convergence`` judges the chains. ``sources`` come with noisy copies within clusters, ``prototypes`` with the
     prototype model, and ``by_feature`` holds every feature's own fit where each has a partition for itself.
+    ``interrupted`` tells that sampling was ended early, with the draws that there were.
     """
 
     blocks: Blocks
@@ -205,6 +206,7 @@ class Fitted(NamedTuple):
     sources: RateSources | None = None
     prototypes: PrototypeDraws | None = None
     by_feature: tuple[Fitted, ...] | None = None
+    interrupted: bool = False
 
     def block_probabilities(self) -> Floats:
         """Posterior probability that each block is one of the partition's; a block that tasks are in in part is one."""

@@ -51,6 +51,7 @@ def to_archive(model: FittedNets, params: Mapping[str, Any]) -> Archive:
         "log_score": _number(fitted.log_score),
         "strength": _number(model.strength),
         "arc_log_odds": model.arc_log_odds,
+        "interrupted": fitted.interrupted,
         **known_about(model.known),
     }
     if fitted.n_rounds is not None:
@@ -90,6 +91,7 @@ def read(archive: Archive) -> FittedNets:
         _curve_from(about),
         n_rounds,
         _confidence_from(archive, len(networks), len(schema.columns)),
+        bool(about.get("interrupted", False)),
     )
     seed, strength, odds = int(about["seed"]), float(about["strength"]), float(about.get("arc_log_odds", 0.0))
     return FittedNets(known, schema, about["backend"], seed, strength, fitted, odds)

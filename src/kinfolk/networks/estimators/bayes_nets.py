@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.checkpoints import check_checkpoint
 from kinfolk.estimator import TaskRouting
+from kinfolk.interrupts import raise_if_interrupted
 from kinfolk.networks.answers.archive import FittedNets, read, read_parameters, to_archive
 from kinfolk.networks.answers.predictor import NetworksPredictor
 from kinfolk.networks.estimators.answering import Answers
@@ -127,6 +130,10 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         Threads for tasks and resamples; results do not depend on it.
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
+    checkpoint : path, optional
+        A folder in which a fit keeps each search that has ended, resamples, and where restarts and rounds of EM are:
+        one that was stopped, by ``kill -9`` even, goes on when it is started again, and ends with the same result to
+        the last bit. It needs a whole number as ``random_state``.
 
     Attributes
     ----------
@@ -146,6 +153,8 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         With ``penalty="validate"``: mean log likelihood of the rows held out, for each value of the grid.
     arc_confidence_ : frame
         With ``bootstrap``: how often each arc of each task was found in resamples.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early: after a round of structural EM, or with some of the resamples.
 
     Notes
     -----
@@ -202,6 +211,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.sharing = sharing
         self.prior = prior
@@ -231,6 +241,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: None = None, *, task: Any = None) -> Self:
         """Learn a network for every task.
@@ -276,7 +287,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
                 received.known, received.schema, received.backend, seed, hyper.strength, fitted, hyper.arc_log_odds
             )
         )
-        return self
+        return raise_if_interrupted(self)
 
     def _check_parameters(self) -> None:
         for name, choices in _CHOICES.items():
@@ -385,8 +396,15 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             validation=validation,
             bootstrap=int(self.bootstrap),
             n_jobs=self.n_jobs,
+            checkpoint=check_checkpoint(self.checkpoint, self.random_state),
         )
         return hyper, options
+
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the fit early: what there was by then is here."""
+        check_is_fitted(self)
+        return self._model.fitted.interrupted
 
     def _keep(self, model: FittedNets) -> None:
         for name in ("arc_confidence_", "penalty_curve_", "n_iter_"):  # of an earlier fit
@@ -430,7 +448,9 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
 
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
-        return to_archive(self._model, self.get_params(deep=False))
+        # A folder of checkpoints is of this machine alone.
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "checkpoint"}
+        return to_archive(self._model, params)
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -51,7 +52,7 @@ class BayesMultinet(TaskRouting, ClassifierMixin, BaseEstimator):
         Structures that differ no more than the data ask for; every class for itself; or one structure for all, each
         class with tables of its own.
     prior, penalty, criterion, ess, max_parents, tabu, restarts, search, start, required, forbidden, tiers, \
-structure_prior, costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs, verbose
+structure_prior, costs, arc_penalty, validation, categorical_features, bins, random_state, n_jobs, verbose, checkpoint
         As for :class:`~kinfolk.BayesNets`, with classes as tasks. ``max_parents=0`` is naive Bayes.
     tables : {"shared", "independent"}, default="shared"
         Whether tables are learnt with a hierarchical prior that lets classes borrow rows from each other as far as they
@@ -121,6 +122,7 @@ structure_prior, costs, arc_penalty, validation, categorical_features, bins, ran
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.sharing = sharing
         self.prior = prior
@@ -147,6 +149,7 @@ structure_prior, costs, arc_penalty, validation, categorical_features, bins, ran
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn a network for every class.

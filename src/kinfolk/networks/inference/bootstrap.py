@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from kinfolk.interrupts import stops_safely
 from kinfolk.networks.inference.structures import Hyper, Options, learn_structures
 from kinfolk.networks.model.data import Data
 from kinfolk.progress import no_progress
@@ -18,23 +19,33 @@ from kinfolk.progress import no_progress
 
 def arc_confidence(
     options: Options, hyper: Hyper, data: Data, seed: int, advance: Callable[[int], None] = no_progress
-) -> NDArray[np.float64]:
+) -> tuple[NDArray[np.float64] | None, bool]:
     """Share of resamples in which each task's structure has each arc, of shape (n_tasks, n_variables, n_variables).
 
-    Every resample draws each task's rows with replacement, as many as there are, and learns all structures anew.
+    Every resample draws each task's rows with replacement, as many as there are, and learns all structures anew. Also
+    tells whether Ctrl-C ended it early: the share is then that of the resamples so far, None where there was none.
     """
     seeds = np.random.default_rng(seed).integers(1 << 32, size=options.bootstrap)
-    one_thread = options._replace(n_jobs=1)
+    one_thread, keep = options._replace(n_jobs=1), options.kept("resamples", hyper, data, seed)
 
     def resample(own_seed: int) -> NDArray[np.bool_]:
         rng = np.random.default_rng(own_seed)
         codes = tuple(np.asfortranarray(its[rng.integers(len(its), size=len(its))]) for its in data.codes)
-        found = learn_structures(one_thread, hyper, data._replace(codes=codes), int(own_seed)).structures
+        return learn_structures(one_thread, hyper, data._replace(codes=codes), int(own_seed)).structures
+
+    def kept(own_seed: int) -> NDArray[np.bool_] | None:
+        if stop.asked():
+            return None
+        found = keep.done(lambda: resample(own_seed), own_seed)
         advance(1)
         return found
 
-    found = Parallel(n_jobs=options.n_jobs, prefer="threads")(delayed(resample)(int(own)) for own in seeds)
+    with stops_safely() as stop:
+        every = Parallel(n_jobs=options.n_jobs, prefer="threads")(delayed(kept)(int(own)) for own in seeds)
+    found = [structures for structures in every if structures is not None]
+    if not found:
+        return None, True
     total = np.zeros(found[0].shape)
     for structures in found:
         total += structures
-    return total / options.bootstrap
+    return total / len(found), stop.asked()

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import NOWHERE, Nowhere, Place
 from kinfolk.maths.compiled import compiled
 from kinfolk.networks.inference.joint_states import best_states, cost_of
 from kinfolk.networks.model.bits import among, include
@@ -118,16 +119,27 @@ def search(
     start: Structures,
     effort: Effort,
     rng: np.random.Generator,
+    place: Place | Nowhere = NOWHERE,
 ) -> Found:
     """Climb from given structures; then, as often as asked, disturb the best ones seen and climb again."""
-    best = climb(problem, prior, members, start, effort.tabu)
-    for _ in range(effort.restarts):
+    n_done, best = 0, Found(start, -np.inf, 0)
+    if (kept := place.load()) is None:
+        best = climb(problem, prior, members, start, effort.tabu)
+    else:
+        n_done, parts, rng.bit_generator.state = kept
+        best = Found(*parts)
+        if n_done == effort.restarts:
+            return best
+    for n in range(n_done, effort.restarts):
+        if place.due():
+            place.save((n, best, rng.bit_generator.state))
         disturbed = best.adjacency.copy()
         uniforms = rng.random((effort.changes, 3))
         _disturb(disturbed, problem.constraints, problem.cases.cards, problem.cases.present[members], uniforms)
         found = climb(problem, prior, members, disturbed, effort.tabu)
         if found.score > best.score + TIE:
             best = found
+    place.end((effort.restarts, best, rng.bit_generator.state))
     return best
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from kinfolk.interrupts import stops_safely
 from kinfolk.networks.inference.completions import completions
 from kinfolk.networks.inference.structures import Hyper, Options, Outcome, learn_structures
 from kinfolk.networks.model.data import Data
@@ -32,6 +33,7 @@ class Filled(NamedTuple):
     data: Data
     outcome: Outcome
     n_rounds: int
+    interrupted: bool = False
 
 
 def learn_from_incomplete(
@@ -48,36 +50,53 @@ def learn_from_incomplete(
     seen: set[bytes] = set()
     outcome = Outcome(structures, -np.inf, 0.0)
     n_rounds, settled = 0, False
-    while n_rounds < MOST_ROUNDS:
-        n_rounds += 1
-        # The same draws in every round, so that only what was learnt makes a difference.
-        rng = np.random.default_rng(seed)
-        completed = [_complete(*part, rng) for part in zip(networks, data.codes, data.present, strict=True)]
-        filled = data._replace(
-            codes=tuple(rows for rows, _ in completed),
-            weights=tuple(weights for _, weights in completed),
-            complete=True,
+    place = options.kept("structural EM", hyper, data, seed).place()
+    if (kept := place.load()) is not None:
+        n_rounds, settled, before_now, outcome, learnt = kept
+        structures, seen = outcome.structures, {one.tobytes() for one in before_now}
+        networks = tuple(
+            network._replace(parents=p, tables=t) for network, (p, t) in zip(networks, learnt, strict=True)
         )
-        if not settled:
-            # Go on from the last structures unless they are still empty; required arcs are in the start that was given.
-            starts = structures if structures.any() else options.starts
-            outcome = learn_structures(options._replace(starts=starts), hyper, filled, seed)
-            structures = outcome.structures
-            settled = structures.tobytes() in seen
-            seen.add(structures.tobytes())
-        before = networks
-        networks = learn_networks(structures, filled, options.criterion, options.ess)
-        advance(1)
-        if settled and _change(before, networks) < _STILL:
-            break
-    else:
-        warnings.warn(
-            f"Structural EM was still changing the networks after {MOST_ROUNDS} rounds: the last ones are kept. "
-            "Fewer missing values, or a smaller max_parents, make it settle.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return Filled(filled, outcome, n_rounds)
+    filled: Data | None = None
+    with stops_safely() as stop:
+        while n_rounds < MOST_ROUNDS:
+            stops = stop.asked() and filled is not None
+            if stops or place.due():
+                before_now = [np.frombuffer(one, dtype=bool) for one in sorted(seen)]
+                learnt = [(network.parents, network.tables) for network in networks]
+                place.save((n_rounds, settled, before_now, outcome, learnt))
+            if stops:
+                break
+            n_rounds += 1
+            # The same draws in every round, so that only what was learnt makes a difference.
+            rng = np.random.default_rng(seed)
+            completed = [_complete(*part, rng) for part in zip(networks, data.codes, data.present, strict=True)]
+            filled = data._replace(
+                codes=tuple(rows for rows, _ in completed),
+                weights=tuple(weights for _, weights in completed),
+                complete=True,
+            )
+            if not settled:
+                # Go on from the last structures unless they are empty; required arcs are in the start that was given.
+                starts = structures if structures.any() else options.starts
+                outcome = learn_structures(options._replace(starts=starts), hyper, filled, seed)
+                structures = outcome.structures
+                settled = structures.tobytes() in seen
+                seen.add(structures.tobytes())
+            before = networks
+            networks = learn_networks(structures, filled, options.criterion, options.ess)
+            advance(1)
+            if settled and _change(before, networks) < _STILL:
+                break
+        else:
+            warnings.warn(
+                f"Structural EM was still changing the networks after {MOST_ROUNDS} rounds: the last ones are kept. "
+                "Fewer missing values, or a smaller max_parents, make it settle.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+    assert filled is not None
+    return Filled(filled, outcome, n_rounds, stop.asked())
 
 
 def _change(before: tuple[Network, ...], after: tuple[Network, ...]) -> float:

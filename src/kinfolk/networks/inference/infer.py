@@ -40,13 +40,14 @@ def infer(
     fitted : Fitted
     """
     curve = n_rounds = shares = shared = None
+    interrupted = False
     if options.validation:
         curve = choose_strength(options, hyper, data, seed, advance)
         hyper = hyper.fixed(curve.best)
     if data.complete:
         rows, outcome = data, learn_structures(options, hyper, data, seed)
     else:
-        rows, outcome, n_rounds = learn_from_incomplete(options, hyper, data, seed, advance)
+        rows, outcome, n_rounds, interrupted = learn_from_incomplete(options, hyper, data, seed, advance)
     hyper = hyper.fixed(outcome.strength) if hyper.learnt else hyper._replace(strength=outcome.strength)
     hyper = hyper._replace(arc_log_odds=outcome.arc_log_odds, arcs_learnt=False)
     if options.sharing == "pooled":
@@ -59,7 +60,7 @@ def infer(
             rows.codes, parents, rows.cards, options.criterion, options.ess, rows.weights, rows.variables
         ).tables
     networks = learn_networks(outcome.structures, rows, options.criterion, options.ess, shared)
-    if options.bootstrap:
+    if options.bootstrap and not interrupted:
         # One strength for all resamples: confidence is about arcs, given how alike the tasks were found to be.
-        shares = arc_confidence(options, hyper, data, seed, advance)
-    return hyper, Fitted(networks, outcome.score, curve, n_rounds, shares)
+        shares, interrupted = arc_confidence(options, hyper, data, seed, advance)
+    return hyper, Fitted(networks, outcome.score, curve, n_rounds, shares, interrupted)

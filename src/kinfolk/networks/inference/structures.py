@@ -15,6 +15,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from kinfolk.checkpoints import Checkpoint
 from kinfolk.networks.inference.classes import search_class
 from kinfolk.networks.inference.climb import Effort, climb, search
 from kinfolk.networks.inference.orders import search_orders
@@ -83,6 +84,14 @@ class Options(NamedTuple):
     validation: float = 0.0
     bootstrap: int = 0
     n_jobs: int | None = None
+    checkpoint: Checkpoint = Checkpoint()
+
+    def kept(self, what: str, hyper: Hyper, data: Data, seed: int) -> Checkpoint:
+        """Where work is kept that depends on all of these."""
+        rows = data.cards, data.codes, data.present, data.weights
+        beside = ("criterion", "n_jobs", "checkpoint")
+        own = {name: value for name, value in self._asdict().items() if name not in beside}
+        return self.checkpoint.of(what, self.criterion.name, own, hyper, rows, seed)
 
 
 class Outcome(NamedTuple):
@@ -101,6 +110,9 @@ def learn_structures(options: Options, hyper: Hyper, data: Data, seed: int) -> O
     m log o − N log(1 + 2o), acyclicity left aside, with one pair more that has an arc and one that has none. Structures
     and odds are found in turn until the structures stay.
     """
+    rows = data.cards, data.codes, data.present, data.weights
+    keep = options.checkpoint.of("structures", rows, options.criterion.name, options.ess, options.constraints)
+    options = options._replace(checkpoint=keep)
     n_pairs = float(np.triu(options.constraints.allowed | options.constraints.allowed.T, 1).sum())
     seen: list[bytes] = []
     for _ in range(_MOST_TURNS):
@@ -131,7 +143,7 @@ def _learn_given_odds(options: Options, hyper: Hyper, data: Data, seed: int) -> 
     problem = make_problem(cases, options.criterion, options.ess, options.constraints)
     alone = no_sharing(n_tasks, options.log_odds)
     starts = _better_starts(options, odds, problem, alone)
-    separate = learn_separately(problem, alone, starts, options.effort, seeds, options.n_jobs)
+    separate = learn_separately(problem, alone, starts, options.effort, seeds, options.n_jobs, options.checkpoint)
     if options.sharing == "none" or n_tasks == 1 or not (hyper.learnt or between.any()):
         return separate
     ends, partly_alike = [separate.structures], bool(np.isinf(between).any())
@@ -145,7 +157,7 @@ def _learn_given_odds(options: Options, hyper: Hyper, data: Data, seed: int) -> 
         tried = [_learn_with_strength(options, hyper, problem, end, joint_seed) for end in ends]
         return max(tried, key=lambda one: one[1])[0]
     prior = joint_prior(options.prior, hyper.strengths, n_tasks, options.log_odds, options.costs, hyper.task_strengths)
-    found = learn_together(problem, prior, ends, options.effort, joint_seed)
+    found = learn_together(problem, prior, ends, options.effort, joint_seed, options.checkpoint)
     found = _through_orders(options, problem, prior, found, joint_seed)
     return Outcome(found.adjacency, found.score, float(hyper.strengths.max()))
 
@@ -157,11 +169,13 @@ def learn_separately(
     effort: Effort,
     seeds: NDArray[np.uint32],
     n_jobs: int | None = None,
+    checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
 ) -> Outcome:
     """Learn every task's structure by itself; threads share the work, and the result does not depend on how many."""
 
     def one(t: int) -> Found:
-        return search(problem, prior, np.array([t]), starts[t : t + 1], effort, np.random.default_rng(seeds[t]))
+        place = checkpoint.place("alone", t, prior, starts[t], effort, seeds[t])
+        return search(problem, prior, np.array([t]), starts[t : t + 1], effort, np.random.default_rng(seeds[t]), place)
 
     # A pool for one thread would take longer than a small search.
     if n_jobs in (None, 1):
@@ -171,10 +185,20 @@ def learn_separately(
     return Outcome(np.concatenate([one.adjacency for one in found]), sum(one.score for one in found), 0.0)
 
 
-def learn_together(problem: Problem, prior: Prior, starts: list[Structures], effort: Effort, seed: int) -> Found:
+def learn_together(
+    problem: Problem,
+    prior: Prior,
+    starts: list[Structures],
+    effort: Effort,
+    seed: int,
+    checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
+) -> Found:
     """Search over all tasks' structures at once, from each of several starts; of equal ends the first is kept."""
     members = np.arange(len(starts[0]))
-    ends = [search(problem, prior, members, start, effort, np.random.default_rng(seed)) for start in starts]
+    ends = []
+    for start in starts:
+        place = checkpoint.place("together", prior, start, effort, seed)
+        ends.append(search(problem, prior, members, start, effort, np.random.default_rng(seed), place))
     best = ends[0]
     for end in ends[1:]:
         if end.score > best.score + TIE:
@@ -187,8 +211,12 @@ def _through_orders(options: Options, problem: Problem, prior: Prior, best: Foun
     members = np.arange(len(best.adjacency))
     if options.first != "orders":
         return best
-    found = search_orders(problem, prior, members, best.adjacency, options.effort.orders // len(members))
-    return learn_together(problem, prior, [best.adjacency, found.adjacency], options.effort, seed)
+    keep, n_disturbed = options.checkpoint, options.effort.orders // len(members)
+    found = keep.done(
+        lambda: search_orders(problem, prior, members, best.adjacency, n_disturbed),
+        *("orders", prior, best.adjacency, n_disturbed),
+    )
+    return learn_together(problem, prior, [best.adjacency, found.adjacency], options.effort, seed, keep)
 
 
 def _better_starts(options: Options, odds: float, problem: Problem, alone: Prior) -> Structures:
@@ -197,6 +225,10 @@ def _better_starts(options: Options, odds: float, problem: Problem, alone: Prior
     n_disturbed = options.effort.orders // len(tasks)
 
     def one(t: int) -> NDArray[np.bool_]:
+        own = t, options.starts[t], options.first, alone, odds, n_disturbed
+        return options.checkpoint.done(lambda: find(t), "start", *own)
+
+    def find(t: int) -> NDArray[np.bool_]:
         start = options.starts[t]
         if options.first == "classes":
             return search_class(problem, t, start if start.any() else None, odds).adjacency
@@ -226,14 +258,16 @@ def _learn_as_one(options: Options, odds: float, data: Data, seed: int, own_tabl
     cases = lay_out(rows, data.cards, None, weights, strata=task if apart else None, parts=None if apart else task)
     problem = make_problem(cases, options.criterion, options.ess * (k if apart else 1), options.constraints)
     alone = no_sharing(1, options.log_odds)
-    one = options._replace(starts=options.starts[:1])
+    keep = options.checkpoint.of("as one", own_tables, options.criterion.name)
+    one = options._replace(starts=options.starts[:1], checkpoint=keep)
     if options.criterion.hierarchical and options.first == "orders":
         # What BDeu finds of pooled rows and of tasks by themselves is there in a tenth of the time, and near.
         bdeu, plain = options._replace(criterion=BDEU), options.effort._replace(tabu=0, restarts=0)
         ends = [_learn_as_one(bdeu, odds, data, seed, own).structures[:1] for own in (True, False)]
-        one = one._replace(starts=learn_together(problem, alone, [one.starts, *ends], plain, seed).adjacency)
+        nearest = learn_together(problem, alone, [one.starts, *ends], plain, seed, keep)
+        one = one._replace(starts=nearest.adjacency)
     start = _better_starts(one, odds, problem, alone)
-    found = learn_together(problem, alone, [start], options.effort, seed)
+    found = learn_together(problem, alone, [start], options.effort, seed, keep)
     return Outcome(np.repeat(found.adjacency, k, axis=0), found.score, math.inf)
 
 
@@ -253,7 +287,7 @@ def _learn_identical(options: Options, odds: float, data: Data, seed: int) -> Ou
     prior = joint_prior("edit", np.full((n, n), math.inf), k, options.log_odds, {})
     both = data.present[:, :, None] & data.present[:, None, :]
     start = (options.constraints.required | options.starts.all(axis=0)) & both
-    found = learn_together(problem, prior, [start], options.effort, seed)
+    found = learn_together(problem, prior, [start], options.effort, seed, options.checkpoint.of("identical"))
     return Outcome(found.adjacency, found.score, math.inf)
 
 
@@ -277,7 +311,7 @@ def _learn_with_strength(
         # A search's score has the penalty already; what is left of λ's posterior is its prior and the normaliser.
         left = log_strength_posterior(strength, 0.0, spectra, numbers.tolist())
         prior = joint_prior(options.prior, strength * factors, n_tasks, options.log_odds, options.costs)
-        found = learn_together(problem, prior, [structures], options.effort, seed)
+        found = learn_together(problem, prior, [structures], options.effort, seed, options.checkpoint)
         if np.array_equal(found.adjacency, structures):
             found = _through_orders(options, problem, prior, found, seed)
             if np.array_equal(found.adjacency, structures):

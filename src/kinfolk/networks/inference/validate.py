@@ -6,6 +6,7 @@ In the papers: Niculescu-Mizil and Caruana (2012), section 4.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -31,11 +32,15 @@ def choose_strength(
         held.append(codes[order[:n_held]])
         kept.append(np.asfortranarray(codes[order[n_held:]]))
     rest = data._replace(codes=tuple(kept))
-    means = []
-    for strength in GRID:
+
+    def predicted(strength: float) -> float:
         structures = learn_structures(options, hyper.fixed(strength), rest, seed).structures
         networks = learn_networks(structures, rest, options.criterion, options.ess)
         of_tasks = zip(networks, held, data.present, strict=True)
-        means.append(np.mean([network.log_probability(rows[:, here]).mean() for network, rows, here in of_tasks]))
+        return float(np.mean([network.log_probability(rows[:, here]).mean() for network, rows, here in of_tasks]))
+
+    keep, means = options.kept("validation", hyper, data, seed), []
+    for strength in GRID:
+        means.append(keep.done(partial(predicted, strength), float(strength)))
         advance(1)
     return Curve(np.array(GRID), np.array(means), float(GRID[int(np.argmax(means))]))

@@ -23,7 +23,8 @@ class Fitted(NamedTuple):
     """The network of every task, and the log score of their structures, up to the joint prior's normaliser.
 
     ``curve`` is there where λ was chosen by rows held out, ``n_rounds`` where values were missing; ``arc_confidence``,
-    of shape (n_tasks, n_variables, n_variables), where rows were drawn anew.
+    of shape (n_tasks, n_variables, n_variables), where rows were drawn anew. ``interrupted`` tells that rounds of EM or
+    resamples are fewer than there should have been.
     """
 
     networks: tuple[Network, ...]
@@ -31,6 +32,7 @@ class Fitted(NamedTuple):
     curve: Curve | None = None
     n_rounds: int | None = None
     arc_confidence: NDArray[np.float64] | None = None
+    interrupted: bool = False
 
     def reordered(self, variables: Sequence[str], names: Sequence[str]) -> Fitted:
         """The same, learnt of variables in one order, with them in another."""

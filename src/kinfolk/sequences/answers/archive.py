@@ -52,6 +52,7 @@ def to_archive(params: Mapping[str, Any], known: Known, layout: Layout, kept: Ke
         "seed": kept.seed,
         "sampled": fitted.convergence is not None,
         "bound": fitted.bound,
+        "interrupted": fitted.interrupted,
     }
     draws, traces = fitted.draws, fitted.traces
     arrays: dict[str, NDArray[Any]] = {
@@ -158,6 +159,7 @@ def fitted_from(archive: Archive, kept: Kept) -> Fitted:
         None if bound is None else float(bound),
         _chain_weights_from(archive),
         rooms,
+        bool(archive.about.get("interrupted", False)),
     )
 
 

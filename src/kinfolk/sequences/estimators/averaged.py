@@ -179,7 +179,11 @@ class AveragedIHMM(SequenceModel):
         together = np.zeros(sequences.n_tasks, dtype=np.int64)
         is_open = room is not None and room > 1 and sequences.n_tasks > 1
         own = options._replace(n_clusters=room, partition=None if is_open else together)
-        return INFERENCE[self.inference](sequences, emission, self._priors(), own, seed)[1]
+        fitted = INFERENCE[self.inference](sequences, emission, self._priors(), own, seed)[1]
+        if fitted.interrupted:
+            # Without all models, and what they predict of all parts, there is nothing to weigh.
+            raise KeyboardInterrupt
+        return fitted
 
     def _weigh(
         self, sequences: Sequences, emission: Emission, options: Options, seed: int, rooms: tuple[int | None, ...]

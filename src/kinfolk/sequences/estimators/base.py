@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.checkpoints import check_checkpoint
 from kinfolk.estimator import TaskRouting
+from kinfolk.interrupts import raise_if_interrupted
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.posterior import Archive, known_from, unplain
 from kinfolk.progress import progress_wanted
@@ -133,9 +134,10 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
             kept = self._kept(fitted, emission, options.n_clusters, seed)
             self._keep(SequencesPredictor(arrival.known, layout, kept), hyper, fitted)
             self._backend = arrival.backend
-            if fitted.convergence is not None and not fitted.convergence.converged:
-                warnings.warn(fitted.convergence.advice(), ConvergenceWarning, stacklevel=2)
-        return self
+            judged = None if fitted.interrupted else fitted.convergence
+            if judged is not None and not judged.converged:
+                warnings.warn(judged.advice(), ConvergenceWarning, stacklevel=2)
+        return raise_if_interrupted(self)
 
     def _infer(
         self, sequences: Sequences, emission: Emission, options: Options, seed: int
@@ -149,6 +151,12 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
         filters = CompiledFilters(emission, self.n_jobs)
         rooms = fitted.draw_rooms
         return Kept(fitted.draws, empty, n_clusters, seed, emission, filters, fitted.draw_weights, rooms)
+
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the fit early: what there was by then is here."""
+        check_is_fitted(self)
+        return self.posterior_.interrupted
 
     def _keep(self, predictor: SequencesPredictor, hyper: HyperParameters, fitted: Fitted) -> None:
         """Hold the values that inference returned, and the predictor that they make."""

@@ -59,7 +59,7 @@ class FeatureIHMM(SequenceModel):
         Posterior probability that each task has each state; states are numbered as :meth:`predict` does.
     similarity_ : ndarray of shape (n_tasks, n_tasks)
         The share of the states of two tasks that both have, as expected.
-    n_states_, log_joint_, convergence_, converged_, posterior_, emission_
+    n_states_, log_joint_, convergence_, converged_, interrupted_, posterior_, emission_
         As in :class:`~kinfolk.NestedIHMM`.
 
     References

@@ -98,6 +98,8 @@ class NestedIHMM(SequenceModel):
         Draws and traces of the chains.
     emission_ : Emission
         Families of the channels, with their priors.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early; what is here is then made of the draws so far.
 
     References
     ----------

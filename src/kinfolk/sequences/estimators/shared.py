@@ -33,7 +33,7 @@ class SharedIHMM(SequenceModel):
         Ids of the tasks, sorted.
     partition_, similarity_ : ndarrays
         All tasks in one cluster.
-    n_states_, n_clusters_, log_joint_, convergence_, converged_, posterior_, emission_
+    n_states_, n_clusters_, log_joint_, convergence_, converged_, interrupted_, posterior_, emission_
         As in :class:`~kinfolk.NestedIHMM`.
 
     References

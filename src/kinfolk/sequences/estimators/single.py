@@ -33,7 +33,7 @@ class SingleIHMM(SequenceModel):
         Ids of the tasks, sorted.
     partition_, similarity_ : ndarrays
         Every task in a cluster of its own.
-    n_states_, n_clusters_, log_joint_, convergence_, converged_, posterior_, emission_
+    n_states_, n_clusters_, log_joint_, convergence_, converged_, interrupted_, posterior_, emission_
         As in :class:`~kinfolk.NestedIHMM`; log joints are those of all tasks together.
 
     References

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from kinfolk.interrupts import stops_safely
 from kinfolk.progress import progress_bar
 from kinfolk.sequences.inference.feature_starts import start_paths
 from kinfolk.sequences.inference.feature_sweep import start_state, sweep
@@ -64,9 +65,11 @@ def infer(
     n_sweeps = schedule.n_chains * (schedule.n_burn_in + schedule.n_draws * schedule.thin)
     key = ("feature ihmm", sequences, emission, priors, options.n_states, schedule, seed)
     bar = progress_bar("Sampling", n_sweeps, True) if options.verbose else nullcontext()
-    with bar as advance, options.checkpoint.stops_safely():
-        (fitted,) = run_side_by_side([sampler], schedule, seed, options.n_jobs, advance, options.checkpoint, key)
-    return fitted.mean_hyper(), fitted._replace(draws=numbered_alike(fitted.draws))
+    keep = options.checkpoint
+    with bar as advance, stops_safely() as stop:
+        (fitted,) = run_side_by_side([sampler], schedule, seed, options.n_jobs, advance, keep, key, stop)
+    draws = numbered_alike(fitted.draws)
+    return fitted.mean_hyper(), fitted._replace(draws=draws, interrupted=stop.asked())
 
 
 class FeatureSampler(NamedTuple):

@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import Checkpoint, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop, equally_long, left_to_parent, stops_safely
 from kinfolk.maths.arrays import Floats
 from kinfolk.partition.crp import canonical
 from kinfolk.progress import progress_bar, told_by_processes
@@ -100,10 +101,10 @@ def infer(
         seed,
     )
     bar = progress_bar("Sampling", n_sweeps, True) if options.verbose else nullcontext()
-    with bar as advance, options.checkpoint.stops_safely():
-        parts = run_side_by_side(samplers, schedule, seed, n_jobs, advance, options.checkpoint, key)
+    with bar as advance, stops_safely() as stop:
+        parts = run_side_by_side(samplers, schedule, seed, n_jobs, advance, options.checkpoint, key, stop)
     fitted = parts[0] if options.n_clusters is not None else put_together(parts)
-    return fitted.mean_hyper(), fitted
+    return fitted.mean_hyper(), fitted._replace(interrupted=stop.asked())
 
 
 class Position(NamedTuple):
@@ -311,6 +312,11 @@ class _Record(NamedTuple):
     n_states: NDArray[np.int64]
     left_out: Floats
 
+    def first(self, n_draws: int, n_whole: int) -> _Record:
+        """The first draws, of which so many were kept whole."""
+        parts: list[Any] = [part[:n_draws] for part in self[1:]]
+        return _Record(self.draws[:n_whole], *parts)
+
 
 def run_chains(
     sampler: Sampler,
@@ -331,18 +337,25 @@ def run_side_by_side(
     progress: Callable[[int], None] | None = None,
     checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
     key: tuple[Any, ...] = (),
+    stop: Stop = NEVER,
 ) -> list[Fitted]:
-    """Run the chains of several samplers that know nothing of each other; their draws share the memory there is."""
+    """Run the chains of several samplers that know nothing of each other; their draws share the memory there is.
+
+    If they are asked to stop, there are as many draws as most chains have come to, and fewer chains.
+    """
     seeds = [own.spawn(schedule.n_chains) for own in np.random.SeedSequence(seed).spawn(len(samplers))]
     # In processes: variational fits and annealed paths are many short calls, which threads of one process would take
     # turns at. Arrays are copied to them, since code is not compiled for those that cannot be written to.
     with nullcontext() if progress is None else told_by_processes(progress) as tell:
         chains = Parallel(n_jobs=n_jobs, max_nbytes=None)(
-            delayed(_run_chain)(sampler, schedule, own, len(samplers), tell, checkpoint.place(*key, s, c))
+            delayed(_run_chain)(sampler, schedule, own, len(samplers), tell, checkpoint.place(*key, s, c), stop)
             for s, (sampler, of_chains) in enumerate(zip(samplers, seeds, strict=True))
             for c, own in enumerate(of_chains)
         )
-    return [_join(chains[first : first + schedule.n_chains]) for first in range(0, len(chains), schedule.n_chains)]
+    each = [chains[first : first + schedule.n_chains] for first in range(0, len(chains), schedule.n_chains)]
+    which, n_draws = equally_long([min(len(of[c].log_joint) for of in each) for c in range(schedule.n_chains)])
+    n_whole = min(len(of[c].draws) for of in each for c in which)
+    return [_join([of[c].first(n_draws, n_whole) for c in which]) for of in each]
 
 
 def _run_chain(
@@ -352,14 +365,39 @@ def _run_chain(
     n_alongside: int,
     progress: Callable[[int], None] | None,
     place: Place | Nowhere,
+    stop: Stop = NEVER,
+) -> _Record:
+    with left_to_parent(stop):
+        return _sampled(sampler, schedule, seed, n_alongside, progress, place, stop)
+
+
+def _sampled(
+    sampler: Sampler,
+    schedule: Schedule,
+    seed: np.random.SeedSequence,
+    n_alongside: int,
+    progress: Callable[[int], None] | None,
+    place: Place | Nowhere,
+    stop: Stop,
 ) -> _Record:
     kept: tuple[list[Any], ...] = [], [], [], [], [], []
-    n_done, each, kept, chain = place.load() or (0, 1, kept, start_chain(sampler, seed))
-    draws, partitions, log_joint, hyper_parameters, n_states, left_out = kept
     n_sweeps = schedule.n_burn_in + schedule.n_draws * schedule.thin
+    chain: Any = None
+    # A chain that has not begun when all are to stop does not begin.
+    n_done, each = n_sweeps, 1
+    if (reached := place.load()) is not None:
+        n_done, each, kept, chain = reached
+    elif not stop.asked():
+        n_done, chain = 0, start_chain(sampler, seed)
+    draws, partitions, log_joint, hyper_parameters, n_states, left_out = kept
     for done in range(n_done, n_sweeps):
-        if place.due():
+        stops = stop.asked()
+        if stops or place.due():
             place.save((done, each, kept, chain))
+        if stops:
+            if log_joint and not draws:
+                draws.append(sampler.draw(chain.position))
+            break
         chain = go_on(sampler, chain, 1, progress)
         drawn, more = divmod(done + 1 - schedule.n_burn_in, schedule.thin)
         if drawn < 1 or more:
@@ -374,7 +412,9 @@ def _run_chain(
         hyper_parameters.append(draw.hyper[: len(HYPER_PARAMETERS)])
         n_states.append(draw.n_states)
         left_out.append(draw.left_out)
-    place.save((n_sweeps, each, kept, chain))
+    else:
+        if chain is not None:
+            place.save((n_sweeps, each, kept, chain))
     return _Record(
         draws,
         np.array(partitions, dtype=np.int32),

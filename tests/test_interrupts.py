@@ -1,0 +1,249 @@
+"""Ctrl-C once ends a fit at its next safe point and leaves what there is; twice ends it at once, and nobody goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import kinfolk
+from kinfolk.interrupts import Stop, equally_long
+from tests.test_checkpoints import GAPS, HALF, LENGTHS, MANY, NETS, TASK, WHOSE, X, Y
+
+SCHEDULE = {"n_chains": 3, "n_burn_in": 10, "n_draws": 12, "random_state": 3}
+
+
+def naive_bayes(model, y=Y):
+    return model, lambda one: one.fit(X, y, task=TASK), lambda one: one.posterior_.log_joint
+
+
+def sequences(model):
+    return model, lambda one: one.fit(X[:, :1], LENGTHS, task=WHOSE), lambda one: one.log_joint_
+
+
+# Models that sample, how they are fitted, and what they drew, (chains, draws).
+SAMPLERS = {
+    "gibbs": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", **SCHEDULE), HALF),
+    "noisy copies": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", within="noisy", **SCHEDULE)),
+    "prototype with unlabelled rows": naive_bayes(kinfolk.PrototypeNB(**SCHEDULE), HALF),
+    "nested iHMM": sequences(kinfolk.NestedIHMM(4, 3, **SCHEDULE)),
+    "shared iHMM": sequences(kinfolk.SharedIHMM(4, **SCHEDULE)),
+    "feature iHMM": sequences(kinfolk.FeatureIHMM(4, **SCHEDULE)),
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.fixture
+def press(monkeypatch):
+    """Press Ctrl-C when work asks for the n-th time whether to stop."""
+
+    def at(n):
+        asked, left = Stop.asked, n
+
+        def asked_and_pressed(stop):
+            nonlocal left
+            left -= bool(stop.path)
+            if left == 0:
+                left = -1
+                os.kill(os.getpid(), signal.SIGINT)
+            return asked(stop)
+
+        monkeypatch.setattr(Stop, "asked", asked_and_pressed)
+
+    return at
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("n", [15, 21, 42])
+def test_an_interrupted_sampler_has_the_first_draws_of_one_that_was_not(name, n, press, tmp_path):
+    model, fit, drawn = SAMPLERS[name]
+    whole = fit(clone(model))
+    assert whole.interrupted_ is False
+    cut = clone(model)
+    press(n)
+    with pytest.raises(KeyboardInterrupt):
+        fit(cut)
+    assert cut.interrupted_ is True
+    n_chains, n_draws = drawn(cut).shape
+    assert 0 < n_chains * n_draws < drawn(whole).size
+    np.testing.assert_array_equal(drawn(cut), drawn(whole)[:n_chains, :n_draws])
+    kinfolk.save(cut, tmp_path / "cut.kin")
+    assert kinfolk.load(tmp_path / "cut.kin", estimator=True).interrupted_ is True
+    answers = "score_samples" if hasattr(cut, "log_joint_") else "predict_proba"
+    given = (X[:, :1], LENGTHS) if hasattr(cut, "log_joint_") else (X,)
+    said = getattr(cut, answers)(*given, task=WHOSE if len(given) == 2 else TASK)
+    assert np.isfinite(said).all()
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_without_a_draw_an_estimator_stays_as_it_was(name, press):
+    model, fit, drawn = SAMPLERS[name]
+    fitted, fresh = fit(clone(model)), clone(model)
+    before = drawn(fitted).copy()
+    press(5)
+    for one in (fitted, fresh):
+        with pytest.raises(KeyboardInterrupt):
+            fit(one)
+        press(5)
+    np.testing.assert_array_equal(drawn(fitted), before)
+    with pytest.raises(NotFittedError):
+        fresh.interrupted_  # noqa: B018 - asked for
+
+
+def test_interrupted_empirical_bayes_has_the_first_iterations(press, tmp_path):
+    model = kinfolk.LICAClassifier(2, tol=1e-9, random_state=0)
+    whole, cut = clone(model).fit(X, Y, task=TASK), clone(model)
+    press(8)
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(X, Y, task=TASK)
+    assert (whole.interrupted_, cut.interrupted_) == (False, True)
+    assert 1 < len(cut.objective_) < len(whole.objective_)
+    np.testing.assert_array_equal(cut.objective_, whole.objective_[: len(cut.objective_)])
+    kinfolk.save(cut, tmp_path / "cut.kin")
+    assert kinfolk.load(tmp_path / "cut.kin", estimator=True).interrupted_ is True
+
+
+def test_an_interrupted_point_estimate_has_fewer_rounds(press):
+    model = kinfolk.LICAClassifier(2, inference="map", tol=1e-9, random_state=0)
+    whole, cut = clone(model).fit(X, Y, task=TASK), clone(model)
+    press(4)
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(X, Y, task=TASK)
+    assert cut.interrupted_
+    assert cut.n_iter_ == 3 < whole.n_iter_
+    np.testing.assert_array_equal(cut.objective_[:-1], whole.objective_[:3])
+
+
+def test_interrupted_structural_em_has_fewer_rounds(press, tmp_path):
+    model = kinfolk.BayesNets(missing="em", random_state=3)
+    whole, cut = clone(model).fit(GAPS, task=MANY), clone(model)
+    press(3)
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(GAPS, task=MANY)
+    assert (whole.interrupted_, cut.interrupted_) == (False, True)
+    assert cut.n_iter_ == 2 < whole.n_iter_
+    kinfolk.save(cut, tmp_path / "cut.kin")
+    assert kinfolk.load(tmp_path / "cut.kin", estimator=True).interrupted_ is True
+
+
+def test_interrupted_resampling_has_shares_of_the_resamples_so_far(press):
+    model = kinfolk.BayesNets(bootstrap=30, search="climb", random_state=3)
+    press(4)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(NETS, task=MANY)
+    assert model.interrupted_
+    shares = 3 * np.asarray(model.arc_confidence_["confidence"])
+    np.testing.assert_allclose(shares, np.round(shares), atol=1e-12)
+    assert not np.allclose(shares, 3.0)
+
+
+@pytest.mark.parametrize("n_draws", [[3, 3], [9, 1], [5, 4, 4, 0], [1, 0]])
+def test_chains_of_unlike_length_leave_as_many_draws_as_can_be(n_draws):
+    most = max(len(some) * n for n in range(1, 10) for some in [[m for m in n_draws if m >= n]])
+    which, n = equally_long(n_draws)
+    assert len(which) * n == most
+    assert all(n_draws[chain] >= n for chain in which)
+
+
+ON_THREADS = """
+import os, signal, threading, time, warnings
+import numpy as np
+import kinfolk
+from kinfolk.naive_bayes.inference.gibbs import Chain
+
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X, y, task = rng.integers(0, 3, (200, 4)), rng.integers(0, 2, 200), np.arange(200) % 10
+sweep, swept, slow = Chain.sweep, [], 0.0
+def counted(chain, rng):
+    swept.append(time.monotonic())
+    time.sleep(slow)
+    return sweep(chain, rng)
+Chain.sweep = counted
+def fit(model):
+    try:
+        model.fit(X, y, task=task)
+    except KeyboardInterrupt:
+        n = len(swept)
+        time.sleep(0.5)
+        # A sweep that each of two threads was in may have ended, and none has begun.
+        assert len(swept) <= n + {over}, (len(swept), n)
+        return time.monotonic() - pressed[-1] - 0.5
+    raise SystemExit("not interrupted")
+model = kinfolk.ClusteredNB(inference="gibbs", n_chains=2, n_burn_in=20, n_draws=10**6, n_jobs=2, random_state=0)
+kinfolk.ClusteredNB(inference="gibbs", n_chains=1, n_burn_in=1, n_draws=1, random_state=0).fit(X, y, task=task)
+swept.clear()
+pressed, slow = [], {slow}
+def press():
+    pressed.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+for delay in {delays}:
+    threading.Timer(delay, press).start()
+waited = fit(model)
+assert hasattr(model, "tasks_") == {fitted}
+if {fitted}:
+    assert model.interrupted_ and model.posterior_.log_joint.shape[0] == 2
+else:
+    assert waited < 1.0, waited
+print("as it should be")
+"""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"delays": (1.5,), "slow": 0.0, "fitted": True, "over": 0},
+        {"delays": (1.0, 1.3), "slow": 3.0, "fitted": False, "over": 2},
+    ],
+    ids=["once", "twice"],
+)
+def test_no_thread_goes_on_behind_an_interrupt(case):
+    program = ON_THREADS
+    for name, value in case.items():
+        program = program.replace(f"{{{name}}}", repr(value))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "as it should be"), done.stderr[-2000:]
+
+
+IN_PROCESSES = """
+import os, signal, threading, time, warnings
+import numpy as np
+import kinfolk
+
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X, lengths, task = rng.integers(0, 4, 120), [10] * 12, list("aabbccddeeff")
+model = kinfolk.SharedIHMM(4, n_chains=2, n_burn_in=5, n_draws=10**6, n_jobs=2, random_state=0, verbose=False)
+# As a terminal does it: to all processes of the group.
+threading.Timer(20.0, os.killpg, (os.getpgid(0), signal.SIGINT)).start()
+try:
+    model.fit(X, lengths, task=task)
+except KeyboardInterrupt:
+    assert model.interrupted_ and model.log_joint_.shape[0] == 2, model.log_joint_.shape
+    print("as it should be")
+"""
+
+
+@pytest.mark.slow
+def test_chains_in_processes_leave_their_draws():
+    run = subprocess.run(
+        [sys.executable, "-c", IN_PROCESSES],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        start_new_session=True,
+    )
+    assert (run.returncode, run.stdout.strip()) == (0, "as it should be"), run.stderr[-2000:]
