@@ -139,10 +139,10 @@ def _first_gap(
 ) -> str | None:
     """Say where a value is missing, by its row in the table that was given; None where none is."""
     for t, its in enumerate(codes):
-        gaps = (its < 0) & present[t]
+        gaps = (its.min(axis=0, initial=0) < 0) & present[t]
         if gaps.any():
-            v = int(np.argmax(gaps.any(axis=0)))
-            row = int(rows[t][np.argmax(gaps[:, v])])
+            v = int(np.argmax(gaps))
+            row = int(rows[t][np.argmax(its[:, v] < 0)])
             return f"column {schema.names[v]!r}, row {row} ({called} {tasks.tolist()[t]!r})"
     return None
 

@@ -1,9 +1,10 @@
 """Greedy and tabu search over the structures of one task, or of several tasks jointly (sections 2 and 3.2), restarted.
 
 A move changes the arc between one pair of variables, in any subset of the tasks. What each task's own score would gain
-is kept in a dense matrix, of which a move refreshes only the columns of the variables whose parents changed; cycles are
-checked against sets of ancestors. A step costs O(n_variables² · n_tasks) plus the columns that it touches. Restarts
-disturb the best structures seen and climb again.
+is kept in a dense matrix, of which a move refreshes only the columns of the variables whose parents changed, and with
+them the most that any change of their pairs could gain. A step looks through what pairs could gain at most,
+O(n_variables²), and at the tasks, and at sets of ancestors that tell of cycles, only where that could be the best
+move. Restarts disturb the best structures seen and climb again.
 
 In the papers: Niculescu-Mizil and Caruana (2012), section 3.2.
 """
@@ -48,10 +49,11 @@ class Effort(NamedTuple):
 class Workspace(NamedTuple):
     """What a climb keeps of each of its tasks: structure, gains of changing each arc, ancestors, tabu states.
 
-    Tasks are the last axis: a step looks at every pair of variables in all tasks, which so lie side by side. Then what
-    the states of each pair cost, and arrays that a step writes into, since kernels that make none compile sooner: of
-    the tasks that have a pair, their places among the members, themselves, their states now and the best ones; what is
-    chosen; and the columns of gains to be renewed, by place of the task and variable.
+    Tasks are the last axis: a step looks at pairs of variables in all tasks, which so lie side by side. Then what the
+    states of each pair cost, the ``ceilings`` of what changing it could gain, cycles aside, and arrays that a step
+    writes into, since kernels that make none compile sooner: of the tasks that have a pair, their places among the
+    members, themselves, their states now and the best ones; what is chosen; the columns of gains to be renewed, by
+    place of the task and variable, and which variables are among them.
     """
 
     adjacency: NDArray[np.bool_]
@@ -59,6 +61,7 @@ class Workspace(NamedTuple):
     ancestors: NDArray[np.uint64]
     closed_until: NDArray[np.int64]
     penalties: NDArray[np.float64]
+    ceilings: NDArray[np.float64]
     who: NDArray[np.int64]
     tasks: NDArray[np.int64]
     current: NDArray[np.int64]
@@ -68,6 +71,7 @@ class Workspace(NamedTuple):
     chosen: NDArray[np.int64]
     renewed_who: NDArray[np.int64]
     renewed: NDArray[np.int64]
+    touched: NDArray[np.bool_]
     waiting: NDArray[np.int64]
     order: NDArray[np.int64]
 
@@ -95,6 +99,7 @@ def climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Str
         ancestors=np.zeros((n, questions.parents.shape[1], k), dtype=np.uint64),
         closed_until=np.zeros((n, n, 3, k if tabu else 0), dtype=np.int64),
         penalties=np.zeros((n, n)),
+        ceilings=np.full((n, n), -np.inf),
         who=np.empty(k, dtype=np.int64),
         tasks=np.empty(k, dtype=np.int64),
         current=np.empty(k, dtype=np.int64),
@@ -104,6 +109,7 @@ def climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Str
         chosen=np.empty(k, dtype=np.int64),
         renewed_who=np.empty(max(n * k, 2 * k), dtype=np.int64),
         renewed=np.empty(max(n * k, 2 * k), dtype=np.int64),
+        touched=np.zeros(n, dtype=np.bool_),
         waiting=np.empty(n, dtype=np.int64),
         order=np.empty(n, dtype=np.int64),
     )
@@ -180,6 +186,17 @@ def _find_ancestors(
 
 
 @inner
+def _inherit(ancestors: NDArray[np.uint64], m: int, i: int, j: int) -> None:
+    """Give j and all that descend from it the ancestors that a new arc i → j brings in one task."""
+    n, words = ancestors.shape[0], ancestors.shape[1]
+    for v in range(n):
+        if v == j or _descends(ancestors, m, v, j):
+            for w in range(words):
+                ancestors[v, w, m] |= ancestors[i, w, m]
+            ancestors[v, i >> 6, m] |= np.uint64(1) << np.uint64(i & 63)
+
+
+@inner
 def _descends(ancestors: NDArray[np.uint64], m: int, v: int, ancestor: int) -> bool:
     """Tell whether a variable descends from another in one task."""
     return bool((ancestors[v, ancestor >> 6, m] >> np.uint64(ancestor & 63)) & np.uint64(1))
@@ -222,6 +239,34 @@ def _take_in(questions: Questions, row: int, prior: Prior, m: int, gains: NDArra
     return float(questions.score[row] + odds)
 
 
+@inner
+def _remember(adjacency: NDArray[np.bool_], best: Best) -> None:
+    """Write down the structures of all tasks as the best so far."""
+    for m in range(adjacency.shape[2]):
+        for p in range(adjacency.shape[0]):
+            for v in range(adjacency.shape[1]):
+                best.adjacency[m, p, v] = adjacency[p, v, m]
+
+
+@inner
+def _most_gained(space: Workspace, present: NDArray[np.bool_], i: int, j: int) -> float:
+    """What changing the arc between i and j could gain at most, if no cycle and no joint prior stood in the way."""
+    adjacency, gains = space.adjacency, space.gains
+    most, change = 0.0, -np.inf
+    for m in range(present.shape[0]):
+        if present[m, i] and present[m, j]:
+            along, against = gains[i, j, m], gains[j, i, m]
+            if adjacency[i, j, m]:
+                other = max(along, along + against)
+            elif adjacency[j, i, m]:
+                other = max(against, along + against)
+            else:
+                other = max(along, against)
+            change = max(change, other)
+            most += max(other, 0.0)
+    return float(space.penalties[i, j] + (change if change < 0.0 else most))
+
+
 @compiled
 def _take_steps(
     problem: Problem,
@@ -239,7 +284,7 @@ def _take_steps(
     adjacency, ancestors, gains, closed_until = space.adjacency, space.ancestors, space.gains, space.closed_until
     who, tasks, current, states, state_gains = space.who, space.tasks, space.current, space.states, space.state_gains
     chosen_who, chosen, renewed_who, renewed = space.chosen_who, space.chosen, space.renewed_who, space.renewed
-    penalties = space.penalties
+    penalties, ceilings, touched = space.penalties, space.ceilings, space.touched
     total, n_renewed = 0.0, 0
     for i in range(n):
         for j in range(i + 1, n):
@@ -253,6 +298,7 @@ def _take_steps(
                 penalties[i, j] = cost_of(prior, tasks[:n_who], current[:n_who], i, j)
                 total -= penalties[i, j]
     for m in range(k):
+        _find_ancestors(adjacency, ancestors, m, space.waiting, space.order)
         for v in range(n):
             if present[m, v]:
                 renewed_who[n_renewed], renewed[n_renewed] = m, v
@@ -262,23 +308,29 @@ def _take_steps(
         clear(questions)
         for a in range(n_renewed):
             m = renewed_who[a]
-            if a == 0 or renewed_who[a - 1] != m:
-                _find_ancestors(adjacency, ancestors, m, space.waiting, space.order)
             _ask_about(scores, questions, members[m], renewed[a], adjacency, m)
         if questions.n_open[0]:
             answer(problem, questions)
         for row in range(n_renewed):
             score = _take_in(questions, row, prior, renewed_who[row], gains)
+            touched[renewed[row]] = True
             if n_steps == 0:
                 total += score
         if n_steps == 0:
             best.score[0] = total
-        best_gain, best_i, best_j, n_chosen = -np.inf, int64(-1), int64(-1), 0
+        for v in range(n):
+            if touched[v]:
+                touched[v] = False
+                for u in range(n):
+                    if allowed[u, v] or allowed[v, u]:
+                        i, j = min(u, v), max(u, v)
+                        ceilings[i, j] = _most_gained(space, present, i, j)
+        best_gain, best_i, best_j, n_chosen = -np.inf if tabu else 0.0, int64(-1), int64(-1), 0
         for i in range(n):
             for j in range(i + 1, n):
-                if not (allowed[i, j] or allowed[j, i]):
+                if not ceilings[i, j] > best_gain + TIE:
                     continue
-                n_who, ceiling, change, closed = 0, penalties[i, j], -np.inf, False
+                n_who, most, change, closed = 0, 0.0, -np.inf, False
                 for m in range(k):
                     if not (present[m, i] and present[m, j]):
                         continue
@@ -306,13 +358,13 @@ def _take_steps(
                     state_gains[n_who, 0], state_gains[n_who, 1], state_gains[n_who, 2] = none, along, against
                     who[n_who], tasks[n_who], current[n_who] = m, members[m], state
                     change = max(change, other)
-                    ceiling += max(other, 0.0)
+                    most += max(other, 0.0)
                     if tabu:
                         for s in range(3):
                             closed = closed or (s != state and closed_until[i, j, s, m] > n_steps)
                     n_who += 1
                 # No joint prior can make more of a pair than every task's best state without any penalty.
-                if change == -np.inf or ceiling <= best_gain + TIE or (ceiling <= TIE and not tabu):
+                if not penalties[i, j] + (change if change < 0.0 else most) > best_gain + TIE:
                     continue
                 while True:
                     gain = penalties[i, j] + best_states(
@@ -330,8 +382,10 @@ def _take_steps(
                     best_gain, best_i, best_j, n_chosen = gain, i, j, n_who
                     for a in range(n_who):
                         chosen[a], chosen_who[a] = states[a], who[a]
-        if best_i < 0 or (best_gain <= TIE and (tabu == 0 or since_best >= tabu)):
+        if best_i < 0 or (best_gain <= TIE and since_best >= tabu):
             break
+        if since_best == 0 and total + best_gain <= best.score[0] + TIE:
+            _remember(adjacency, best)
         i, j = best_i, best_j
         n_steps += 1
         n_renewed = 0
@@ -342,6 +396,10 @@ def _take_steps(
             if new == old:
                 continue
             adjacency[i, j, m], adjacency[j, i, m] = new == 1, new == 2
+            if old == 0:
+                _inherit(ancestors, m, i if new == 1 else j, j if new == 1 else i)
+            else:
+                _find_ancestors(adjacency, ancestors, m, space.waiting, space.order)
             if old == 1 or new == 1:
                 renewed_who[n_renewed], renewed[n_renewed] = m, j
                 n_renewed += 1
@@ -356,10 +414,8 @@ def _take_steps(
         since_best += 1
         if total > best.score[0] + TIE:
             best.score[0], since_best = total, 0
-            for m in range(k):
-                for p in range(n):
-                    for v in range(n):
-                        best.adjacency[m, p, v] = adjacency[p, v, m]
+    if since_best == 0:
+        _remember(adjacency, best)
     best.n_steps[0] = n_steps
 
 

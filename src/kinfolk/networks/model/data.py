@@ -88,7 +88,9 @@ def lay_out(
         present = np.ones((n_tasks, n), dtype=bool)
     n_rows = np.array([len(table) for table in codes], dtype=np.int64)
     n_words = -(-n_rows // WORD)
-    columns = [np.where(here, table, 0).astype(np.uint8).T for table, here in zip(codes, present, strict=True)]
+    columns = [table.astype(np.uint8).T for table in codes]
+    for own, here in zip(columns, present, strict=True):
+        own[~here] = 0
     value_start = np.concatenate([[0], np.cumsum(cards)])
     task_bits = n_words * value_start[-1]
     bit_start = (np.cumsum(task_bits) - task_bits)[:, None] + n_words[:, None] * value_start[None, :-1]
@@ -119,7 +121,7 @@ def _end_to_end(numbers: Sequence[NDArray[np.int32]] | None) -> NDArray[np.int32
 
 def _as_bits(columns: NDArray[np.uint8], cards: NDArray[np.int64]) -> NDArray[np.uint64]:
     """A row of words for each value of each variable, in order, whose bits tell which rows have the value."""
-    value = np.arange(cards.sum()) - np.repeat(np.cumsum(cards) - cards, cards)
+    value = (np.arange(cards.sum()) - np.repeat(np.cumsum(cards) - cards, cards)).astype(np.uint8)
     has_it = np.zeros((len(value), -(-columns.shape[1] // WORD) * WORD), dtype=bool)
     np.equal(columns[np.repeat(np.arange(len(cards)), cards)], value[:, None], out=has_it[:, : columns.shape[1]])
     return np.packbits(has_it, axis=1, bitorder="little").view(np.uint64).ravel()

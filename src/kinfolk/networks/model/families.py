@@ -22,8 +22,9 @@ from kinfolk.networks.model.data import Cases
 from kinfolk.networks.model.kernels import inner, int64, spliced
 from kinfolk.networks.model.scores import score_table
 
-# Up to this many popcounts a word, bitmaps beat stepping through the 64 rows of the word (1,000 and 10,000 rows tried).
-_BITMAP_LIMIT = 160
+# Up to this many popcounts a word, bitmaps beat stepping through the 64 rows of the word (1,000 to 100,000 rows tried);
+# up to this many cells, making the bitmaps of all beats numbering rows, since those without rows are then passed over.
+_MOST_POPCOUNTS, _MOST_BITMAPS = 320, 512
 # Most cells of a family's table (8 MB): noise in many bins would otherwise ask for tables that no memory holds.
 MOST_CELLS = 1 << 20
 
@@ -67,7 +68,7 @@ def room_to_count(cases: Cases) -> Room:
         first_row=np.empty(longest, dtype=np.int32),
         merged=np.empty(longest, dtype=np.int32),
         codes=np.empty(longest, dtype=np.uint8),
-        bitmaps=np.empty((_BITMAP_LIMIT, int(cases.n_words.max(initial=0))), dtype=np.uint64),
+        bitmaps=np.empty((_MOST_BITMAPS, int(cases.n_words.max(initial=0))), dtype=np.uint64),
         counts=np.empty(most),
         table=np.empty(most),
         places=np.empty(most, dtype=np.int32),
@@ -131,7 +132,7 @@ def family_gains(
     q = float(cases.n_strata)
     for p in parents:
         q *= cases.cards[p]
-    small = whole and cases.n_strata * cases.n_parts == 1 and q <= n_rows and q * n_values <= _BITMAP_LIMIT
+    small = whole and cases.n_strata * cases.n_parts == 1 and q <= n_rows and q * n_values <= _MOST_BITMAPS
     if small:
         n_numbers = int64(q)
         _conjoin(cases, task, child, parents, bitmaps, counts)
@@ -139,6 +140,7 @@ def family_gains(
         n_numbers = _number_rows(cases, task, child, parents, room)
         _tally(cell, n_rows, weights, whole, n_numbers * n_values, counts)
     n_cells = n_numbers * n_values
+    n_filled = _filled(counts, n_cells)
     has_bitmaps, has_numbers = small, not small
     here = score_table(counts, (n_numbers, n_values, one), q, score, task, whole)
 
@@ -152,8 +154,8 @@ def family_gains(
         if not candidates[p]:
             continue
         card = cases.cards[p]
-        shape = (n_numbers, n_values, card)
-        if whole and n_cells * max(card - 1, 1) <= _BITMAP_LIMIT:
+        shape, fits = (n_numbers, n_values, card), n_cells * card <= 4 * n_rows + 1024
+        if whole and fits and n_cells <= _MOST_BITMAPS and n_filled * max(card - 1, 1) <= _MOST_POPCOUNTS:
             if not has_bitmaps:
                 for place in range(n_cells):
                     for w in range(n_words):
@@ -168,9 +170,9 @@ def family_gains(
                 n_numbers = _number_rows(cases, task, child, parents, room)
                 n_cells, has_bitmaps, has_numbers = n_numbers * n_values, False, True
                 _tally(cell, n_rows, weights, whole, n_cells, counts)
-                shape = (n_numbers, n_values, card)
+                shape, fits = (n_numbers, n_values, card), n_cells * card <= 4 * n_rows + 1024
             codes = cases.codes[start + p * n_rows : start + (p + 1) * n_rows]
-            if n_cells * card <= 4 * n_rows + 1024:
+            if fits:
                 for row in range(n_rows):
                     joint[row] = cell[row] * card + codes[row]
             else:
@@ -181,6 +183,15 @@ def family_gains(
             _tally(joint, n_rows, weights, whole, shape[0] * shape[1] * shape[2], table)
         out[p] = score_table(table, shape, q * card, score, task, whole) - here
     return float(here)
+
+
+@inner
+def _filled(counts: NDArray[np.float64], n_cells: int) -> int:
+    """Tell how many cells have rows."""
+    n = 0
+    for cell in range(n_cells):
+        n += counts[cell] > 0.0
+    return n
 
 
 @inner
@@ -296,6 +307,10 @@ def _count_bits(
     """Split the counts of every cell by the value of one more variable; the last value gets what is left over."""
     for cell in range(n_cells):
         left = counts[cell]
+        if left == 0.0:
+            for value in range(card):
+                table[cell * card + value] = 0.0
+            continue
         for value in range(card - 1):
             ones = np.uint64(0)
             for w in range(n_words):

@@ -95,11 +95,13 @@ class Network(NamedTuple):
         states, parents, tables = [], [], []
         for name in variables:
             v = old[name]
-            its = [new[p] for p in self.parents[v]]
-            axes = sorted(range(len(its)), key=its.__getitem__)
+            its, table = [new[p] for p in self.parents[v]], self.tables[v]
+            if its != sorted(its):
+                axes = sorted(range(len(its)), key=its.__getitem__)
+                table = np.ascontiguousarray(table.transpose([*axes, len(its)]))
             states.append(self.states[v])
             parents.append(tuple(sorted(its)))
-            tables.append(np.ascontiguousarray(self.tables[v].transpose([*axes, len(its)])))
+            tables.append(table)
         return Network(tuple(variables), tuple(states), tuple(parents), tuple(tables))
 
     def log_probability(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
@@ -179,7 +181,10 @@ def adjacency_of(parents: Sequence[Sequence[int]]) -> Adjacency:
 
 def parents_of(adjacency: Adjacency) -> tuple[tuple[int, ...], ...]:
     """Places of every variable's parents, ascending."""
-    return tuple(tuple(np.flatnonzero(column).tolist()) for column in adjacency.T)
+    parents: list[list[int]] = [[] for _ in range(len(adjacency))]
+    for v, p in np.argwhere(adjacency.T).tolist():
+        parents[v].append(p)
+    return tuple(map(tuple, parents))
 
 
 def named_graph(adjacency: Adjacency, variables: Sequence[str]) -> nx.DiGraph:

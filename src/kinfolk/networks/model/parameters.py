@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.compiled import compiled
 from kinfolk.networks.model.data import Data
-from kinfolk.networks.model.network import Network, Structures
+from kinfolk.networks.model.network import Network, Structures, parents_of
 from kinfolk.networks.model.scores.bdeu import CRITERION as BDEU
 from kinfolk.networks.model.scores.criterion import Criterion
 
@@ -68,13 +68,24 @@ def learn_tables(
     >>> a.tolist(), b[0].tolist()
     ([0.6, 0.4], [0.75, 0.25])
     """
-    tables = []
-    for v, its in enumerate(parents):
-        shape = table_shape(v, its, cards, variables)
-        counts = family_counts(codes, v, its, cards, weights)
-        prior = criterion.cell_prior(ess, prod(shape))
-        tables.append(((counts + prior) / (counts.sum(axis=1, keepdims=True) + prior * shape[-1])).reshape(shape))
-    return tuple(tables)
+    shapes = [table_shape(v, its, cards, variables) for v, its in enumerate(parents)]
+    families = [(*its, v) for v, its in enumerate(parents)]
+    cells = np.cumsum([0, *map(prod, shapes)])
+    means = np.zeros(cells[-1])
+    _posterior_means(
+        np.asarray(codes, dtype=np.int32, order="F"),
+        np.array([u for family in families for u in family], dtype=np.int64),
+        np.cumsum([0, *map(len, families)]),
+        np.asarray(cards, dtype=np.int64),
+        np.zeros(0) if weights is None else weights,
+        np.array([criterion.cell_prior(ess, prod(shape)) for shape in shapes]),
+        cells,
+        np.empty(len(codes), dtype=np.int32),
+        np.empty(max(map(prod, shapes), default=0)),
+        means,
+    )
+    starts = cells.tolist()
+    return tuple(means[starts[v] : starts[v + 1]].reshape(shape) for v, shape in enumerate(shapes))
 
 
 def learn_networks(
@@ -98,11 +109,12 @@ def learn_networks(
     networks = []
     for t, here in enumerate(data.present):
         own = np.flatnonzero(here).tolist()
-        parents = tuple(tuple(np.flatnonzero(structures[t, own, v]).tolist()) for v in own)
+        parents = parents_of(structures[t][np.ix_(own, own)])
         names = tuple(data.variables[v] for v in own)
         if shared is None:
             weights = None if data.weights is None else data.weights[t]
-            tables = learn_tables(data.codes[t][:, own], parents, data.cards[own], criterion, ess, weights, names)
+            codes = data.codes[t] if here.all() else data.codes[t][:, own]
+            tables = learn_tables(codes, parents, data.cards[own], criterion, ess, weights, names)
         else:
             tables = tuple(shared[t][v] for v in own)
         networks.append(Network(names, tuple(data.states[v] for v in own), parents, tables))
@@ -137,36 +149,64 @@ def family_cells(
     return place, known
 
 
-def family_counts(
-    codes: NDArray[np.integer[Any]],
-    v: int,
-    parents: Sequence[int],
-    cards: NDArray[np.integer[Any]],
-    weights: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
-    """Rows (or their weights) for each configuration of the parents (rows) and each state (columns)."""
-    family = np.array([*parents, v])
-    counts = np.zeros(prod(int(cards[u]) for u in family))
-    rows = np.asarray(codes, dtype=np.int32, order="F")
-    _tally(rows, family, cards[family].astype(np.int64), np.zeros(0) if weights is None else weights, counts)
-    return counts.reshape(-1, int(cards[v]))
+@compiled
+def _tally(
+    place: NDArray[np.int32], weights: NDArray[np.float64], out: NDArray[np.float64], spare: NDArray[np.float64]
+) -> None:
+    """Add up rows, or their weights, by their place.
+
+    Most rows may have the same place, and each addition there waits for the one before: without weights, whose sums
+    hang on their order, each half of the rows has a table of its own.
+    """
+    half = 0 if len(weights) else len(place) // 2
+    for cell in range(len(out)):
+        spare[cell] = 0.0
+    for row in range(half):
+        if place[row] >= 0:
+            out[place[row]] += 1.0
+        if place[half + row] >= 0:
+            spare[place[half + row]] += 1.0
+    for row in range(2 * half, len(place)):
+        if place[row] >= 0:
+            out[place[row]] += weights[row] if len(weights) else 1.0
+    for cell in range(len(out)):
+        out[cell] += spare[cell]
 
 
 @compiled
-def _tally(
+def _posterior_means(
     codes: NDArray[np.int32],
-    family: NDArray[np.int64],
+    members: NDArray[np.int64],
+    first: NDArray[np.int64],
     cards: NDArray[np.int64],
     weights: NDArray[np.float64],
-    counts: NDArray[np.float64],
+    priors: NDArray[np.float64],
+    first_cell: NDArray[np.int64],
+    place: NDArray[np.int32],
+    spare: NDArray[np.float64],
+    out: NDArray[np.float64],
 ) -> None:
-    for row in range(len(codes)):
-        place = 0
-        for u in range(len(family)):
-            code = codes[row, family[u]]
-            if code < 0:
-                place = -1
-                break
-            place = place * cards[u] + code
-        if place >= 0:
-            counts[place] += weights[row] if len(weights) else 1.0
+    """Count the rows of every family, parents and then the variable itself, and turn counts into posterior means.
+
+    Family f is ``members[first[f] : first[f + 1]]``, its cells, zeros, ``out[first_cell[f] : first_cell[f + 1]]``.
+    ``place`` is room for the place of each row in a family's table, −1 where it misses something of the family, and
+    ``spare`` for a second table.
+    """
+    for f in range(len(priors)):
+        for row in range(len(codes)):
+            place[row] = 0
+        for a in range(first[f], first[f + 1]):
+            u = members[a]
+            card = np.int32(cards[u])
+            for row in range(len(codes)):
+                code = codes[row, u]
+                place[row] = place[row] * card + code if code >= 0 and place[row] >= 0 else np.int32(-1)
+        start = first_cell[f]
+        _tally(place, weights, out[start : first_cell[f + 1]], spare)
+        n_values = cards[members[first[f + 1] - 1]]
+        for cell in range(start, first_cell[f + 1], n_values):
+            total = 0.0
+            for x in range(n_values):
+                total += out[cell + x]
+            for x in range(n_values):
+                out[cell + x] = (out[cell + x] + priors[f]) / (total + priors[f] * n_values)

@@ -72,9 +72,14 @@ def log_marginal(
             total = 0.0
             for x in range(n_values):
                 n = counts[(u * n_values + x) * card + v]
-                if n > 0:
-                    total += n
-                    score += cell_rises[int(n)] if whole and n < _SMALL else log_gamma(cell + n) - base_cell
-            if total > 0:
-                score -= row_rises[int(total)] if whole and total < _SMALL else log_gamma(row + total) - base_row
+                total += n
+                # No branch for cells without rows, of which nobody could guess which they are: they rise by 0.
+                if whole and n < _SMALL:
+                    score += cell_rises[int(n)]
+                elif n > 0:
+                    score += log_gamma(cell + n) - base_cell
+            if whole and total < _SMALL:
+                score -= row_rises[int(total)]
+            elif total > 0:
+                score -= log_gamma(row + total) - base_row
     return score
