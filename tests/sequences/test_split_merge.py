@@ -34,7 +34,7 @@ def step(state, moves, data, emission, at, rng, learning=False):
         own, steps = data.between(j, j + 1), data.steps_of(j)
         drawn = states[steps].copy()
         densities = scaled(emission.log_densities(state.parameters[state.cluster[j]], own.observations))
-        draw_states(densities, own.bounds, state.transitions[j], rng.random(len(drawn)), drawn)
+        draw_states(densities, own.layout, state.transitions[j : j + 1], rng.random(len(drawn)), drawn)
         states[steps] = drawn
     return draw_given_states(state._replace(states=states), data, emission, at, rng), moves
 

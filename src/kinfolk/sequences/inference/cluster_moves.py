@@ -120,20 +120,6 @@ def choose(scores, slots, sizes, share, share_of_empty, uniforms):  # type: igno
     return picks
 
 
-@reordered
-def draw_states_of_tasks(densities, part, slots, transitions, uniforms, states_out, run):  # type: ignore[no-untyped-def]
-    """Draw the states of a run of sequences, each by the transitions and cluster of its task; their log likelihood."""
-    total = 0.0
-    for j in range(len(slots)):
-        start, stop = max(part.task_bounds[j], run[0]), min(part.task_bounds[j + 1], run[1])
-        if start < stop:
-            a = slots[j]
-            own = Densities(densities.likelihood[a], densities.log_scale[a], densities.row)
-            for log_likelihood in draw_states(own, part.bounds[start : stop + 1], transitions[j], uniforms, states_out):
-                total += log_likelihood
-    return total
-
-
 def _score(
     densities: Densities,
     part: Sequences,
@@ -233,6 +219,6 @@ def move_tasks(
             picks = choose(scores, own, sizes, share, share / enters, rng.random(len(each)))
             transitions[first:last] = _with_all_rows(proposals[each, own, picks], weights[own], kappa, rng)
         drawn, uniforms = states[step_bounds[first] : step_bounds[last]], rng.random(part.n_steps)
-        draw = partial(draw_states_of_tasks, densities, part.layout, own, transitions[first:last], uniforms, drawn)
+        draw = partial(draw_states, densities, part.layout, transitions[first:last], uniforms, drawn, own)
         parallel(draw, pieces(part.bounds))
     return state._replace(cluster=taking_part[slots], states=states, transitions=transitions)

@@ -322,7 +322,7 @@ def _with_cluster(
         own, steps = sequences.between(j, j + 1), sequences.steps_of(j)
         drawn = states[steps].copy()
         densities = scaled(emission.log_densities(particle.parameters, own.observations))
-        draw_states(densities, own.bounds, transitions[j], rng.random(len(drawn)), drawn)
+        draw_states(densities, own.layout, transitions[j : j + 1], rng.random(len(drawn)), drawn)
         states[steps] = drawn
     return state._replace(
         cluster=cluster,

@@ -21,8 +21,16 @@ import numpy as np
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-from kinfolk.sequences.model.emissions.emission import Densities, LogDensities
-from kinfolk.sequences.model.lanes import ANY_ORDER, FEW, SMALL, draw_in_lanes, side_by_side, smooth_in_lanes
+from kinfolk.sequences.model.emissions.emission import Codes, Densities, LogDensities
+from kinfolk.sequences.model.lanes import (
+    ANY_ORDER,
+    FEW,
+    SMALL,
+    draw_in_lanes,
+    order_of_run,
+    side_by_side,
+    smooth_in_lanes,
+)
 from kinfolk.sequences.model.sequences import Layout
 
 reordered: Any = partial(compiled, fastmath=ANY_ORDER)
@@ -187,36 +195,69 @@ def draw_path(filtered, columns, start, stop, uniforms, weights, states_out):  #
         states_out[t] = after = drawn
 
 
-@reordered
-def draw_states(densities, bounds, transitions, uniforms, states_out):  # type: ignore[no-untyped-def]
-    """Draw the states of each sequence given its observations, a uniform number a step; the log likelihoods.
+def draw_states(
+    densities: Densities,
+    layout: Layout,
+    transitions: Floats,
+    uniforms: Floats,
+    states_out: Codes,
+    slots: Codes | None = None,
+    run: tuple[int, int] | None = None,
+) -> Floats:
+    """Draw the states of sequences given their observations, each by the transitions of its task, (J, L + 1, L).
 
-    States go to ``states_out``; those of a sequence of probability zero stay as they were.
+    There is a uniform number for each step. States go to ``states_out``; those of a sequence of probability zero stay
+    as they were. Returned are the log likelihoods.
+
+    Parameters
+    ----------
+    densities : Densities
+        Of the steps; with ``slots``, of several clusters, which are the first axis of its rows and scales.
+    layout : Layout
+    transitions : ndarray of shape (J, L + 1, L)
+    uniforms, states_out : ndarrays of shape (n_steps,)
+    slots : int64 ndarray of shape (J,), optional
+        The cluster of each task.
+    run : pair of int, optional
+        Draw the states of sequences from the first to before the second; by default of all.
+
+    Returns
+    -------
+    ndarray of shape (n_sequences,)
+        Zero for sequences that are not in the run.
     """
-    n_states, n_sequences = transitions.shape[1], len(bounds) - 1
-    out = np.zeros(n_sequences)
-    order, first, last = np.arange(n_sequences), 0, 0
-    if n_sequences > FEW:
-        lengths = bounds[1:] - bounds[:-1]
-        for i in range(n_sequences - 1):
-            if lengths[i] < lengths[i + 1]:
-                order = np.argsort(-lengths, kind="mergesort")
-                break
-        first, last = draw_in_lanes(densities, bounds, transitions, order, uniforms, states_out, out)
-        if last - first == n_sequences:
-            return out
+    if slots is None:
+        densities = Densities(densities.likelihood[None], densities.log_scale[None], densities.row)
+        slots = np.zeros(len(transitions), dtype=np.int64)
+    totals = np.zeros(len(layout.longest_first))
+    run = (0, len(totals)) if run is None else run
+    if layout.most_sequences > FEW:
+        draw_in_lanes(densities, layout, slots, transitions, uniforms, states_out, run, totals)
+    _draw_others(densities, layout, slots, transitions, uniforms, states_out, run, totals)
+    return totals
+
+
+@reordered
+def _draw_others(densities, layout, slots, transitions, uniforms, states_out, run, totals):  # type: ignore[no-untyped-def]
+    """Draw the states of the sequences that go by themselves, vectors along the states."""
+    n_states, bounds = transitions.shape[2], layout.bounds
     filtered, scratch = np.empty((longest(bounds), n_states)), scratch_rows(n_states)
     columns, weights = np.empty((n_states, n_states)), scratch[2]
-    transpose_into(columns, transitions)
-    for place in range(n_sequences):
-        if first <= place < last:
+    for j in range(len(transitions)):
+        order = order_of_run(layout, j, run)
+        first, last = side_by_side(bounds, order, np.int64(0), len(order), n_states)
+        if last - first == len(order):
             continue
-        i = order[place]
-        start, stop = bounds[i], bounds[i + 1]
-        out[i] = filter_sequence(densities, start, stop, transitions, scratch, filtered)
-        if out[i] > -inf:
-            draw_path(filtered, columns, start, stop, uniforms, weights, states_out)
-    return out
+        own = Densities(densities.likelihood[slots[j]], densities.log_scale[slots[j]], densities.row)
+        transpose_into(columns, transitions[j])
+        for place in range(len(order)):
+            if first <= place < last:
+                continue
+            i = order[place]
+            start, stop = bounds[i], bounds[i + 1]
+            totals[i] = filter_sequence(own, start, stop, transitions[j], scratch, filtered)
+            if totals[i] > -inf:
+                draw_path(filtered, columns, start, stop, uniforms, weights, states_out)
 
 
 @reordered
