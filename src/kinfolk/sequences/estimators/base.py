@@ -29,7 +29,7 @@ from kinfolk.sequences.estimators.answers import Answers
 from kinfolk.sequences.estimators.columns import learn_layout
 from kinfolk.sequences.inference import gibbs, variational
 from kinfolk.sequences.inference.options import Options, Schedule
-from kinfolk.sequences.inference.task_set_fits import fit_from_blocks
+from kinfolk.sequences.inference.state_merges import fit_from_blocks
 from kinfolk.sequences.model.draw import HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.emissions.families import choose_emission

@@ -154,7 +154,7 @@ def annealed(
     A code that is as often 0 as 1, once: its evidence is 1/2, and so is the weight of every path.
 
     >>> from kinfolk.sequences.model.emissions.categorical import Categorical
-    >>> from kinfolk.sequences.inference.task_set_fits import fit_from_blocks
+    >>> from kinfolk.sequences.inference.state_merges import fit_from_blocks
     >>> data = Sequences((np.array([0]),), np.array([0, 1]), np.array([0, 1]))
     >>> emission, rng = Categorical(2, 1.0), np.random.default_rng(0)
     >>> hyper = ClusterPrior(n_states=1)
