@@ -26,11 +26,10 @@ import numpy as np
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-from kinfolk.sequences.inference.cluster_moves import score_pairs
 from kinfolk.sequences.inference.mean_field import NO_COUNT, ClusterFit, fit_locally, log_rising
 from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.emissions.emission import Codes, Densities, Emission, LogDensities
-from kinfolk.sequences.model.filtering import draw_states, reordered, scaled
+from kinfolk.sequences.model.filtering import draw_states, reordered, scaled, score_pairs
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, count_transitions
 from kinfolk.sequences.model.sequences import Sequences
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from kinfolk.sequences.inference.threads import Parallel, pieces, seeds, tapering
 from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.emissions.emission import Densities, Emission, LogDensities
-from kinfolk.sequences.model.filtering import draw_states, filter_sequence, reordered, scaled, scratch_rows
+from kinfolk.sequences.model.filtering import draw_states, reordered, scaled, score_pairs
 from kinfolk.sequences.model.ndp_ihmm import State
 from kinfolk.sequences.model.sequences import Sequences
 
@@ -62,28 +62,6 @@ def densities_of(
     n_rows, n_states = first.likelihood.shape
     likelihood = np.concatenate([d.likelihood for d in each]).reshape(-1, n_rows, n_states)
     return Densities(likelihood, np.concatenate([d.log_scale for d in each]).reshape(-1, n_rows), first.row)
-
-
-@reordered
-def score_pairs(densities, layout, pairs, proposals, scores):  # type: ignore[no-untyped-def]
-    """Log likelihoods of tasks by the transition matrices that are drawn for pairs of a task and a cluster.
-
-    Pairs are counted through the clusters of the first task, then of the second. ``proposals`` is (n_tasks, n_clusters,
-    R, L + 1, L).
-    """
-    n_clusters, n_picks, n_states = proposals.shape[1], proposals.shape[2], proposals.shape[4]
-    scratch, nothing = scratch_rows(n_states), np.empty((0, n_states))
-    for pair in range(pairs[0], pairs[1]):
-        j, a = pair // n_clusters, pair % n_clusters
-        own = Densities(densities.likelihood[a], densities.log_scale[a], densities.row)
-        for r in range(n_picks):
-            total = 0.0
-            for i in range(layout.task_bounds[j], layout.task_bounds[j + 1]):
-                start, stop = layout.bounds[i], layout.bounds[i + 1]
-                total += filter_sequence(own, start, stop, proposals[j, a, r], scratch, nothing)
-                if total == -inf:
-                    break
-            scores[j, a, r] = total
 
 
 @reordered

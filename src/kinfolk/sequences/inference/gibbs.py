@@ -30,7 +30,6 @@ from kinfolk.sequences.inference.agglomeration import (
     find_clusters,
     given_clusters,
 )
-from kinfolk.sequences.inference.left_out import log_probability_left_out
 from kinfolk.sequences.inference.mean_field import ClusterFit
 from kinfolk.sequences.inference.options import Options, Schedule
 from kinfolk.sequences.inference.split_merge import SplitMerge
@@ -161,9 +160,7 @@ class GibbsSampler(NamedTuple):
 
     def draw(self, position: Position) -> Draw:
         """What is kept of a position."""
-        draw = kept(position.state, self.sequences, self.emission)
-        left_out = log_probability_left_out(position.state, draw, self.sequences, self.emission)
-        return draw._replace(left_out=left_out)
+        return kept(position.state, self.sequences, self.emission)
 
 
 class FittedStart(NamedTuple):

@@ -220,8 +220,8 @@ class _AtWork:
         self, state: State, tasks: NDArray[np.int64], label: int, rng: np.random.Generator
     ) -> float:
         """Log Ẑ of a set along a path back from the chain's own x."""
-        learnt = self._learnt_reference(tasks, state) if self._learning else None
-        reference = self._reference(tasks, state.base_weights.shape[1]) if learnt is None else learnt
+        n_states = state.base_weights.shape[1]
+        reference = self._learnt_reference(tasks, state) if self._learning else self._reference(tasks, n_states)
         own = Particle(state.base_weights[label], state.parameters[label], state.transitions[tasks])
         aligned = _aligned(own, reference, self._emission, rng)
         log_weight = annealed(aligned, reference, self._emission, _prior(state), rng, back=True)[1]

@@ -162,6 +162,28 @@ def log_likelihoods(densities, bounds, transitions):  # type: ignore[no-untyped-
 
 
 @reordered
+def score_pairs(densities, layout, pairs, proposals, scores):  # type: ignore[no-untyped-def]
+    """Log likelihoods of tasks by the transition matrices that are drawn for pairs of a task and a cluster.
+
+    Pairs are counted through the clusters of the first task, then of the second. ``proposals`` is (n_tasks, n_clusters,
+    R, L + 1, L).
+    """
+    n_clusters, n_picks, n_states = proposals.shape[1], proposals.shape[2], proposals.shape[4]
+    scratch, nothing = scratch_rows(n_states), np.empty((0, n_states))
+    for pair in range(pairs[0], pairs[1]):
+        j, a = pair // n_clusters, pair % n_clusters
+        own = Densities(densities.likelihood[a], densities.log_scale[a], densities.row)
+        for r in range(n_picks):
+            total = 0.0
+            for i in range(layout.task_bounds[j], layout.task_bounds[j + 1]):
+                start, stop = layout.bounds[i], layout.bounds[i + 1]
+                total += filter_sequence(own, start, stop, proposals[j, a, r], scratch, nothing)
+                if total == -inf:
+                    break
+            scores[j, a, r] = total
+
+
+@reordered
 def transpose_into(columns, transitions):  # type: ignore[no-untyped-def]
     """Set ``columns[s, r]`` to the probability that state r is followed by s."""
     for s in range(columns.shape[0]):
@@ -207,24 +229,9 @@ def draw_states(
     """Draw the states of sequences given their observations, each by the transitions of its task, (J, L + 1, L).
 
     There is a uniform number for each step. States go to ``states_out``; those of a sequence of probability zero stay
-    as they were. Returned are the log likelihoods.
-
-    Parameters
-    ----------
-    densities : Densities
-        Of the steps; with ``slots``, of several clusters, which are the first axis of its rows and scales.
-    layout : Layout
-    transitions : ndarray of shape (J, L + 1, L)
-    uniforms, states_out : ndarrays of shape (n_steps,)
-    slots : int64 ndarray of shape (J,), optional
-        The cluster of each task.
-    run : pair of int, optional
-        Draw the states of sequences from the first to before the second; by default of all.
-
-    Returns
-    -------
-    ndarray of shape (n_sequences,)
-        Zero for sequences that are not in the run.
+    as they were. Returned are log likelihoods of sequences; zero of those not in the ``run``, from the first to before
+    the second, which is all by default. With ``slots``, the cluster of each task, clusters are the first axis of the
+    densities' rows and scales.
     """
     if slots is None:
         densities = Densities(densities.likelihood[None], densities.log_scale[None], densities.row)
