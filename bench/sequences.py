@@ -130,7 +130,7 @@ def filters(data: Sequences, rng: np.random.Generator) -> list[Comparison]:
                 np.concatenate(posteriors)
 
         counting = partial(smooth, densities, data.layout, transitions[None])
-        drawing = partial(draw_states, densities, data.bounds, transitions, uniforms, states)
+        drawing = partial(draw_states, densities, data.layout, transitions[None], uniforms, states)
         smoother = smoother_of_dynamax(likelihood, transitions, data)
         if smoother is not None:
             found, expected = counting(), smoother()

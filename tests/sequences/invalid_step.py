@@ -28,6 +28,6 @@ def papers_sweep(state, sequences, emission, priors, rng):
         cluster[j] = k = rng.choice(len(logits), p=np.exp(logits - np.logaddexp.reduce(logits)))
         sizes[k] += 1
         transitions[j] = rows[k]
-        draw_states(each[k], part.bounds, rows[k], rng.random(part.n_steps), states[steps])
+        draw_states(each[k], part.layout, rows[k][None], rng.random(part.n_steps), states[steps])
     moved = state._replace(cluster=cluster, states=states, transitions=transitions)
     return draw_given_states(moved, sequences, emission, priors, rng)

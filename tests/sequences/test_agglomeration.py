@@ -10,16 +10,15 @@ from kinfolk.datasets.sequences import make_sequences
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.inference.agglomeration import (
     Agglomeration,
+    SetFits,
     agglomerate,
     at_most,
     find_clusters,
-    learn_hyper,
     log_score,
     log_seats,
-    most_probable,
     promise_of_joining,
 )
-from kinfolk.sequences.inference.task_set_fits import SetFits
+from kinfolk.sequences.inference.mean_field import learn_hyper, most_probable
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences

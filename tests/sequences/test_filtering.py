@@ -38,8 +38,9 @@ def log_likelihoods(*given):
     return filtering.log_likelihoods(Densities(*given[:3]), *given[3:])
 
 
-def draw_states(*given):
-    return filtering.draw_states(Densities(*given[:3]), *given[3:])
+def draw_states(likelihood, log_scale, row, bounds, transitions, uniforms, states):
+    layout = Layout.of(bounds, np.array([0, len(bounds) - 1]))
+    return filtering.draw_states(Densities(likelihood, log_scale, row), layout, transitions[None], uniforms, states)
 
 
 def most_probable_states(*given):

@@ -5,11 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from kinfolk.sequences.inference.left_out import chosen_to_leave_out, log_probability_left_out
 from kinfolk.sequences.model.draw import HyperParameters
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.fitted import Traces, judge
-from kinfolk.sequences.model.ndp_ihmm import State, kept
+from kinfolk.sequences.model.ndp_ihmm import State, chosen_to_leave_out, kept
 from kinfolk.sequences.model.sequences import Sequences
 
 L, N_CODES = 2, 3
@@ -63,8 +62,7 @@ def expected(state, left_out):
 @pytest.mark.parametrize("cluster", [(0, 0), (0, 1)], ids=["together", "apart"])
 def test_sequences_left_out_are_as_probable_as_the_counts_of_all_others_make_them(cluster):
     state, sequences = a_chain(cluster)
-    draw = kept(state, sequences, EMISSION)
-    found = log_probability_left_out(state, draw, sequences, EMISSION)
+    found = kept(state, sequences, EMISSION).left_out
     assert found == pytest.approx(np.mean([expected(state, i) for i in range(3)]), rel=1e-6)
 
 

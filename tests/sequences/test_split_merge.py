@@ -5,10 +5,10 @@ import pytest
 from scipy.special import logsumexp
 
 from kinfolk.sequences.inference import annealing, split_merge
+from kinfolk.sequences.inference.agglomeration import SetFits
 from kinfolk.sequences.inference.annealing import annealed, draw_from
 from kinfolk.sequences.inference.split_merge import SplitMerge, _aligned, _AtWork, _log_alignment, _prior, _renumbered
 from kinfolk.sequences.inference.sweep import draw_given_states, start_state
-from kinfolk.sequences.inference.task_set_fits import SetFits
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.filtering import draw_states, scaled
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
@@ -34,7 +34,7 @@ def step(state, moves, data, emission, at, rng, learning=False):
         own, steps = data.between(j, j + 1), data.steps_of(j)
         drawn = states[steps].copy()
         densities = scaled(emission.log_densities(state.parameters[state.cluster[j]], own.observations))
-        draw_states(densities, own.bounds, state.transitions[j], rng.random(len(drawn)), drawn)
+        draw_states(densities, own.layout, state.transitions[j : j + 1], rng.random(len(drawn)), drawn)
         states[steps] = drawn
     return draw_given_states(state._replace(states=states), data, emission, at, rng), moves
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kinfolk.sequences.inference.agglomeration import SetFits
 from kinfolk.sequences.inference.mean_field import (
     Start,
     base_bound,
@@ -13,8 +14,7 @@ from kinfolk.sequences.inference.mean_field import (
     start_from_posteriors,
     weigh_states,
 )
-from kinfolk.sequences.inference.task_set_fits import (
-    SetFits,
+from kinfolk.sequences.inference.state_merges import (
     fit_from_blocks,
     merge_gains,
     merge_states,

@@ -13,7 +13,6 @@ from kinfolk.sequences.inference.mean_field import (
     fit_cluster,
     log_rising,
     start_from_posteriors,
-    start_of,
     weigh_states,
 )
 from kinfolk.sequences.model.emissions.categorical import Categorical
@@ -190,9 +189,7 @@ def test_a_fit_goes_on_where_it_ended():
     emission, hyper = Categorical(3), ClusterPrior(n_states=5)
     start = random_start(sequences, emission, 3, 0)
     half = fit_cluster(sequences, emission, hyper, start, n_iterations=6, tolerance=-np.inf)
-    resumed = fit_cluster(
-        sequences, emission, hyper, start_of(half), weights=half.weights, n_iterations=5, tolerance=-np.inf
-    )
+    resumed = fit_cluster(sequences, emission, hyper, half, weights=half.weights, n_iterations=5, tolerance=-np.inf)
     whole = fit_cluster(sequences, emission, hyper, start, n_iterations=10, tolerance=-np.inf)
     assert resumed.bound == pytest.approx(whole.bound, abs=1e-9)
 

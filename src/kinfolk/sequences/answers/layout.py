@@ -88,19 +88,18 @@ class Arranged(NamedTuple):
 def _channel_steps(table: Table, channel: Channel) -> NDArray[Any]:
     index = channel.columns[0]
     values = table.values(index)
-    if channel.reads == "counts":
-        counts = as_numbers(values, table.labels[index])
-        family_named(channel.kind).check(counts, table.labels[index])
-        return np.where(np.isnan(counts), -1, counts).astype(np.int64)
-    if channel.symbols is None:
-        numbers = [as_numbers(table.values(i), table.labels[i]) for i in channel.columns]
-        for i, column in zip(channel.columns, numbers, strict=True):
-            family_named(channel.kind).check(column, table.labels[i])
-        return np.column_stack(numbers)
-    codes = Column("", channel.symbols, None).encode(table.columns[index]).astype(np.int64)
-    strange = (codes < 0) & ~is_missing(values)
-    tell_of_unseen(values, codes < 0, channel.symbols, table.labels[index])
-    return np.where(strange, len(channel.symbols), codes)
+    if channel.symbols is not None:
+        codes = Column("", channel.symbols, None).encode(table.columns[index]).astype(np.int64)
+        strange = (codes < 0) & ~is_missing(values)
+        tell_of_unseen(values, codes < 0, channel.symbols, table.labels[index])
+        return np.where(strange, len(channel.symbols), codes)
+    family = family_named(channel.kind)
+    numbers = [as_numbers(table.values(i), table.labels[i]) for i in channel.columns]
+    for i, column in zip(channel.columns, numbers, strict=True):
+        family.check(column, table.labels[i])
+    if family.reads == "counts":
+        return np.where(np.isnan(numbers[0]), -1, numbers[0]).astype(np.int64)
+    return np.column_stack(numbers)
 
 
 def arrange(

@@ -30,7 +30,7 @@ from kinfolk.sequences.estimators.answers import Answers
 from kinfolk.sequences.estimators.columns import learn_layout
 from kinfolk.sequences.inference import gibbs, variational
 from kinfolk.sequences.inference.options import Options, Schedule
-from kinfolk.sequences.inference.task_set_fits import fit_from_blocks
+from kinfolk.sequences.inference.state_merges import fit_from_blocks
 from kinfolk.sequences.model.draw import HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.emissions.families import choose_emission
@@ -193,16 +193,15 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
 
     def _options(self, tasks: NDArray[Any]) -> Options:
         schedule = Schedule(int(self.n_chains), int(self.n_burn_in), int(self.n_draws), int(self.thin))
-        partition = self._starting_partition(tasks)
-        checkpoint = check_checkpoint(self.checkpoint, self.random_state)
+        n_clusters, partition = self._n_clusters(), self._starting_partition(tasks)
         return Options(
             int(self.n_states),
-            self._n_clusters(),
+            n_clusters,
             partition,
             schedule,
             self.n_jobs,
             progress_wanted(self.verbose),
-            checkpoint,
+            check_checkpoint(self.checkpoint, self.random_state),
         )
 
     def _n_clusters(self) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kinfolk.sequences.answers.layout import Channel, Layout
+from kinfolk.sequences.model.emissions.emission import Family
 from kinfolk.sequences.model.emissions.families import FAMILIES, family_named, kind_named
 from kinfolk.tasks.columns import distinct, learn_schema, used_categories
 from kinfolk.tasks.schema import as_numbers, encode
@@ -38,15 +39,15 @@ def learn_layout(arrival: Arrival, flat: bool, emission: Any, symbols: Any = Non
     given = _given_symbols(symbols, table, kinds)
     channels = []
     for kind in dict.fromkeys(kinds):
-        columns = [index for index, own in enumerate(kinds) if own == kind]
+        family, columns = family_named(kind), [index for index, own in enumerate(kinds) if own == kind]
         for index in columns:
-            _check_column(table, index, kind)
-        if family_named(kind).reads == "symbols":
+            _check_column(table, index, kind, family)
+        if family.reads == "symbols":
             channels += [
                 Channel(kind, (index,), _symbols(table, index, given.get(index), declared.get(table.places[index])))
                 for index in columns
             ]
-        elif family_named(kind).reads == "counts":
+        elif family.reads == "counts":
             channels += [Channel(kind, (index,)) for index in columns]
         else:
             channels.append(Channel(kind, tuple(columns)))
@@ -69,12 +70,11 @@ def _kinds(table: Table, emission: Any, declared: Mapping[int, Any]) -> list[str
     return list(wanted)
 
 
-def _check_column(table: Table, index: int, kind: str) -> None:
+def _check_column(table: Table, index: int, kind: str, family: type[Family]) -> None:
     values, label = table.values(index), table.labels[index]
     missing = is_missing(values)
     if missing.all():
         raise ValueError(f"{label} has no value at all: leave it out, or give some")
-    family = family_named(kind)
     if family.reads == "symbols":
         return
     if values.dtype == object:

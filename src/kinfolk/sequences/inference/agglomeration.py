@@ -8,103 +8,147 @@ eq. 9),
 the last terms being those of a Chinese restaurant process, to which π ~ Dir(η/K) comes close for large K. Only refined
 fits are compared, since refining one may add hundreds of nats; which pairs are worth refining is told by a glance.
 
-Hyper-parameters are learnt between rounds: those that maximise the bound under their Gamma priors, given the fits of
-all clusters. Each is maximised on its own, on the scale of its logarithm, with expected transitions, base weights and
-emission statistics held; q(W) and q(θ) follow, since they are the posteriors given those. The bound never falls.
+A task alone is fitted from several random starts, a set of tasks from the states of its parts side by side: its fit is
+a function of the data alone, and computed once (`SetFits`). Hyper-parameters are learnt between rounds.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from math import lgamma, log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.partition.concentration import GammaPrior, most_probable_concentration
 from kinfolk.sequences.inference.mean_field import (
+    ROUGHLY,
     ClusterFit,
-    base_bound,
-    base_of,
+    Start,
     fit_cluster,
-    log_rising,
-    start_of,
+    fit_locally,
+    learn_hyper,
+    usual_transitions,
 )
-from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
+from kinfolk.sequences.inference.state_merges import fit_from_blocks, merge_states, squeezed, stacked
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors, value_of
 from kinfolk.sequences.model.sequences import Sequences
 
-# One update moves a hyper-parameter by no more than a factor of e to this power, and stops within this of the best.
-_FARTHEST = 2.0
-_PRECISION = 0.01
+# Of a union of many parts, the states of so many of them are tried for all tasks.
+_MOST_EXPLAINERS = 4
+
+TaskSet = tuple[int, ...]
 
 
-def most_probable(value: Callable[[float], float], current: float, prior: GammaPrior | float) -> float:
-    """The hyper-parameter near ``current`` that maximises value + log prior density of its logarithm."""
-    if not isinstance(prior, GammaPrior):
-        return float(prior)
+class SetFits(NamedTuple):
+    """Fits of sets of tasks under hyper-parameters that are held; those asked for once are remembered.
 
-    def loss(log_at: float) -> float:
-        at = float(np.exp(log_at))
-        return prior.rate * at - prior.shape * log_at - value(at)
-
-    centre = float(np.log(current))
-    found = minimize_scalar(
-        loss, bounds=(centre - _FARTHEST, centre + _FARTHEST), method="bounded", options={"xatol": _PRECISION}
-    )
-    return float(np.exp(found.x)) if found.fun < loss(centre) else current
-
-
-def learn_hyper(
-    fits: Sequence[ClusterFit],
-    emission: Emission,
-    hyper: ClusterPrior,
-    priors: Priors,
-    task_weights: Sequence[Floats] | None = None,
-) -> tuple[ClusterPrior, Emission]:
-    """Hyper-parameters for fits that are held, one after the other; those with a fixed value keep it.
-
-    ``task_weights`` tells how far each task of a fit belongs to its cluster, wholly by default.
-
-    Examples
-    --------
-    >>> from kinfolk.sequences.model.emissions.categorical import Categorical
-    >>> from kinfolk.sequences.inference.task_set_fits import fit_from_blocks
-    >>> from kinfolk.sequences.model.sequences import Sequences
-    >>> codes = np.tile(np.repeat([0, 1], 10), 6)
-    >>> sequences = Sequences((codes,), np.array([0, 120]), np.array([0, 1]))
-    >>> fit = fit_from_blocks(sequences, Categorical(2, 1.0), ClusterPrior(), np.random.default_rng(0))
-    >>> _, emission = learn_hyper([fit], Categorical(2, 1.0), ClusterPrior(), Priors())
-    >>> emission.strength < 0.5
-    True
+    Attributes
+    ----------
+    sequences : Sequences
+    emission : Emission
+    hyper : ClusterPrior
+    n_starts : int
+        Random starts of each task alone.
+    seed : int
+        Random numbers of a task hang on this and on its place among the tasks.
+    fits : dict
+        What is known so far.
+    earlier : mapping
+        Fits under other hyper-parameters, from which those under these go on. A prior of the emissions that is almost
+        without weight has many poor modes, and the way to the good ones leads through a heavier prior.
     """
-    weights = [np.ones(len(fit.counts)) for fit in fits] if task_weights is None else task_weights
 
-    def of_rows(at: ClusterPrior) -> float:
-        total = 0.0
-        for fit, rho in zip(fits, weights, strict=True):
-            counts = np.ascontiguousarray(fit.counts)
-            total += log_rising(counts, rho, base_of(fit.weights, at), at)[0]
-            total += base_bound(fit.weights, at, float(rho.sum()))
-        return total
+    sequences: Sequences
+    emission: Emission
+    hyper: ClusterPrior
+    n_starts: int
+    seed: int
+    fits: dict[TaskSet, ClusterFit]
+    earlier: Mapping[TaskSet, ClusterFit]
 
-    alpha = most_probable(lambda x: of_rows(hyper._replace(alpha=x)), hyper.alpha, priors.alpha)
-    hyper = hyper._replace(alpha=alpha)
-    gamma = most_probable(lambda x: of_rows(hyper._replace(gamma=x)), hyper.gamma, priors.gamma)
-    hyper = hyper._replace(gamma=gamma)
-    stickiness = most_probable(lambda x: of_rows(hyper._replace(stickiness=x)), hyper.stickiness, priors.stickiness)
-    hyper = hyper._replace(stickiness=stickiness)
-    statistics = np.concatenate([fit.statistics for fit in fits])
-    strength = most_probable(
-        lambda x: float(emission.with_strength(x).log_marginal(statistics).sum()), emission.strength, priors.strength
-    )
-    return hyper, emission.with_strength(strength)
+    @classmethod
+    def of_data(
+        cls,
+        sequences: Sequences,
+        emission: Emission,
+        hyper: ClusterPrior,
+        *,
+        n_starts: int = 4,
+        seed: int = 0,
+        earlier: SetFits | None = None,
+    ) -> SetFits:
+        """Nothing known yet, but for fits under other hyper-parameters."""
+        return cls(sequences, emission, hyper, n_starts, seed, {}, {} if earlier is None else earlier.fits)
+
+    def copy(self) -> SetFits:
+        """The same, so far; what is remembered from now on is remembered in one of them."""
+        return self._replace(fits=dict(self.fits))
+
+    def alone(self, task: int) -> ClusterFit:
+        """The fit of one task; it hangs on the data of that task only."""
+        if (task,) not in self.fits:
+            own = self.sequences.of_tasks([task])
+            rng = np.random.default_rng([self.seed, task])
+            fits = [fit_from_blocks(own, self.emission, self.hyper, rng, self.n_starts)]
+            if (task,) in self.earlier:
+                fits.append(self._from_earlier((task,), own))
+            self.fits[(task,)] = max(fits, key=lambda fit: fit.bound)
+        return self.fits[(task,)]
+
+    def together(self, parts: Sequence[TaskSet]) -> ClusterFit:
+        """The fit of the union of disjoint sets, from the states of the sets' own fits side by side.
+
+        Tasks of a fit are in ascending order.
+        """
+        union = tuple(sorted(task for part in parts for task in part))
+        if union not in self.fits:
+            sequences = self.sequences.of_tasks(union)
+            roughly = [self._settled(sequences, *start, ROUGHLY) for start in self.starts_of_union(parts, sequences)]
+            best = max(roughly, key=lambda fit: fit.bound)
+            fits = [merge_states(sequences, self.emission, self.hyper, best)]
+            if union in self.earlier:
+                fits.append(self._from_earlier(union, sequences))
+            self.fits[union] = max(fits, key=lambda fit: fit.bound)
+        return self.fits[union]
+
+    def _from_earlier(self, tasks: TaskSet, sequences: Sequences) -> ClusterFit:
+        before = self.earlier[tasks]
+        fit = fit_cluster(sequences, self.emission, self.hyper, before, weights=before.weights)
+        return merge_states(sequences, self.emission, self.hyper, fit)
+
+    def _settled(self, sequences: Sequences, start: Start, weights: Floats, tolerance: float) -> ClusterFit:
+        return fit_cluster(sequences, self.emission, self.hyper, start, weights=weights, tolerance=tolerance)
+
+    def starts_of_union(self, parts: Sequence[TaskSet], union: Sequences) -> list[tuple[Start, Floats]]:
+        """Starts of a union: the states of its parts side by side, at most L; and those of each part for all tasks.
+
+        With each start come base weights. Tasks are in ascending order, as in the ``union`` of their sequences.
+        """
+        fits = [self.of(part) for part in parts]
+        start = stacked(fits)
+        order = np.argsort([task for part in parts for task in part])
+        weights = np.concatenate([fit.weights for fit in fits])
+        start = Start(start.counts[order], start.statistics)
+        starts = [squeezed(start, weights, self.emission, self.hyper)]
+        for fit in fits[:_MOST_EXPLAINERS]:
+            usual = usual_transitions(fit.counts.sum(axis=0), np.diff(union.step_bounds))
+            local = fit_locally(union, self.emission, self.hyper, fit._replace(counts=usual), n_iterations=2)
+            statistics = self.emission.expected_statistics(union.observations, local.posteriors, fit.statistics)
+            starts.append((Start(local.counts, statistics), fit.weights))
+        return starts
+
+    def of(self, tasks: Iterable[int]) -> ClusterFit:
+        """The fit of a set: one known already, or that of its tasks one by one."""
+        key = tuple(sorted(tasks))
+        if len(key) == 1:
+            return self.alone(key[0])
+        return self.fits[key] if key in self.fits else self.together([(task,) for task in key])
 
 
 def log_prior(priors: Priors, eta: float, hyper: ClusterPrior, strength: float) -> float:
@@ -161,7 +205,7 @@ def promise_of_joining(set_fits: SetFits, first: TaskSet, second: TaskSet) -> fl
     sequences = set_fits.sequences.of_tasks(sorted(first + second))
     glances = [
         fit_cluster(sequences, set_fits.emission, set_fits.hyper, start, weights=weights, n_iterations=_GLANCE).bound
-        for start, weights in set_fits.starts_of_union([first, second])
+        for start, weights in set_fits.starts_of_union([first, second], sequences)
     ]
     return max(glances) - set_fits.of(first).bound - set_fits.of(second).bound
 
@@ -323,7 +367,7 @@ def relearnt(found: Agglomeration, priors: Priors) -> Agglomeration:
         learnt = SetFits.of_data(set_fits.sequences, emission, hyper, n_starts=set_fits.n_starts, seed=set_fits.seed)
         for tasks, fit in zip(found.clusters, fits, strict=True):
             own = set_fits.sequences.of_tasks(tasks)
-            learnt.fits[tasks] = fit_cluster(own, emission, hyper, start_of(fit), weights=fit.weights)
+            learnt.fits[tasks] = fit_cluster(own, emission, hyper, fit, weights=fit.weights)
         set_fits = learnt
     return found._replace(set_fits=set_fits, eta=eta)
 

@@ -26,11 +26,10 @@ import numpy as np
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-from kinfolk.sequences.inference.cluster_moves import draw_states_of_tasks, score_pairs
 from kinfolk.sequences.inference.mean_field import NO_COUNT, ClusterFit, fit_locally, log_rising
 from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.emissions.emission import Codes, Densities, Emission, LogDensities
-from kinfolk.sequences.model.filtering import reordered, scaled
+from kinfolk.sequences.model.filtering import draw_states, reordered, scaled, score_pairs
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, count_transitions
 from kinfolk.sequences.model.sequences import Sequences
 
@@ -154,7 +153,7 @@ def annealed(
     A code that is as often 0 as 1, once: its evidence is 1/2, and so is the weight of every path.
 
     >>> from kinfolk.sequences.model.emissions.categorical import Categorical
-    >>> from kinfolk.sequences.inference.task_set_fits import fit_from_blocks
+    >>> from kinfolk.sequences.inference.state_merges import fit_from_blocks
     >>> data = Sequences((np.array([0]),), np.array([0, 1]), np.array([0, 1]))
     >>> emission, rng = Categorical(2, 1.0), np.random.default_rng(0)
     >>> hyper = ClusterPrior(n_states=1)
@@ -178,7 +177,7 @@ def annealed(
         log_weight -= _log_sum(reference, rows, log_moves, now)
         densities, moves = _tempered(reference, rows, log_moves, following)
         states, uniforms = np.zeros(n_steps, dtype=np.int64), rng.random(n_steps)
-        log_weight += _draw_states(densities, reference.sequences, moves, uniforms, states)
+        log_weight += float(draw_states(densities, reference.sequences.layout, moves, uniforms, states).sum())
         log_ratio = constant + _log_density_ratio(guide, rows, log_moves, particle.base_weights, prior)
         log_weight += (following - now) * log_ratio
         if following == way[-1]:
@@ -215,13 +214,6 @@ def _log_likelihood(densities: Densities, sequences: Sequences, moves: Floats) -
     scores = np.empty((len(moves), 1, 1))
     score_pairs(_of_one_cluster(densities), sequences.layout, (0, len(moves)), moves[:, None, None], scores)
     return float(scores.sum())
-
-
-def _draw_states(densities: Densities, sequences: Sequences, moves: Floats, uniforms: Floats, states: Codes) -> float:
-    """Draw the states of all steps into ``states``; the log likelihood of all sequences."""
-    slots, all_of_them = np.zeros(len(moves), dtype=np.int64), (0, sequences.n_sequences)
-    own = _of_one_cluster(densities)
-    return float(draw_states_of_tasks(own, sequences.layout, slots, moves, uniforms, states, all_of_them))
 
 
 def _of_one_cluster(densities: Densities) -> Densities:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.sequences.inference.agglomeration import SetFits, TaskSet
 from kinfolk.sequences.inference.gibbs import Chain, GibbsSampler, Position
 from kinfolk.sequences.inference.mean_field import ClusterFit
 from kinfolk.sequences.inference.split_merge import SplitMerge
-from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
 from kinfolk.sequences.model.draw import HyperParameters
 from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, State
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from kinfolk.sequences.inference.threads import Parallel, pieces, seeds, tapering
 from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.emissions.emission import Densities, Emission, LogDensities
-from kinfolk.sequences.model.filtering import draw_states, filter_sequence, reordered, scaled, scratch_rows
+from kinfolk.sequences.model.filtering import draw_states, reordered, scaled, score_pairs
 from kinfolk.sequences.model.ndp_ihmm import State
 from kinfolk.sequences.model.sequences import Sequences
 
@@ -62,28 +62,6 @@ def densities_of(
     n_rows, n_states = first.likelihood.shape
     likelihood = np.concatenate([d.likelihood for d in each]).reshape(-1, n_rows, n_states)
     return Densities(likelihood, np.concatenate([d.log_scale for d in each]).reshape(-1, n_rows), first.row)
-
-
-@reordered
-def score_pairs(densities, layout, pairs, proposals, scores):  # type: ignore[no-untyped-def]
-    """Log likelihoods of tasks by the transition matrices that are drawn for pairs of a task and a cluster.
-
-    Pairs are counted through the clusters of the first task, then of the second. ``proposals`` is (n_tasks, n_clusters,
-    R, L + 1, L).
-    """
-    n_clusters, n_picks, n_states = proposals.shape[1], proposals.shape[2], proposals.shape[4]
-    scratch, nothing = scratch_rows(n_states), np.empty((0, n_states))
-    for pair in range(pairs[0], pairs[1]):
-        j, a = pair // n_clusters, pair % n_clusters
-        own = Densities(densities.likelihood[a], densities.log_scale[a], densities.row)
-        for r in range(n_picks):
-            total = 0.0
-            for i in range(layout.task_bounds[j], layout.task_bounds[j + 1]):
-                start, stop = layout.bounds[i], layout.bounds[i + 1]
-                total += filter_sequence(own, start, stop, proposals[j, a, r], scratch, nothing)
-                if total == -inf:
-                    break
-            scores[j, a, r] = total
 
 
 @reordered
@@ -118,20 +96,6 @@ def choose(scores, slots, sizes, share, share_of_empty, uniforms):  # type: igno
                         chosen = left < 0.0
         sizes[slots[j]] += 1
     return picks
-
-
-@reordered
-def draw_states_of_tasks(densities, part, slots, transitions, uniforms, states_out, run):  # type: ignore[no-untyped-def]
-    """Draw the states of a run of sequences, each by the transitions and cluster of its task; their log likelihood."""
-    total = 0.0
-    for j in range(len(slots)):
-        start, stop = max(part.task_bounds[j], run[0]), min(part.task_bounds[j + 1], run[1])
-        if start < stop:
-            a = slots[j]
-            own = Densities(densities.likelihood[a], densities.log_scale[a], densities.row)
-            for log_likelihood in draw_states(own, part.bounds[start : stop + 1], transitions[j], uniforms, states_out):
-                total += log_likelihood
-    return total
 
 
 def _score(
@@ -233,6 +197,6 @@ def move_tasks(
             picks = choose(scores, own, sizes, share, share / enters, rng.random(len(each)))
             transitions[first:last] = _with_all_rows(proposals[each, own, picks], weights[own], kappa, rng)
         drawn, uniforms = states[step_bounds[first] : step_bounds[last]], rng.random(part.n_steps)
-        draw = partial(draw_states_of_tasks, densities, part.layout, own, transitions[first:last], uniforms, drawn)
+        draw = partial(draw_states, densities, part.layout, transitions[first:last], uniforms, drawn, own)
         parallel(draw, pieces(part.bounds))
     return state._replace(cluster=taking_part[slots], states=states, transitions=transitions)

@@ -229,7 +229,7 @@ def choose_features(
         features[j], places = chosen, np.flatnonzero(chosen)
         densities, moves = restricted(task.rows, task.log_weights, places)
         drawn = np.zeros(part.n_steps, dtype=np.int64)
-        draw_states(densities, part.bounds, moves, rng.random(part.n_steps), drawn)
+        draw_states(densities, part.layout, moves[None], rng.random(part.n_steps), drawn)
         states[steps] = places[drawn]
         transitions[j][np.ix_(np.concatenate([[0], places + 1]), places)] = moves
     return state._replace(features=features, states=states, transitions=transitions, parameters=parameters)

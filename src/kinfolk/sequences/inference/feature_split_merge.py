@@ -54,7 +54,8 @@ class Halves(NamedTuple):
     def draw(self, rng: np.random.Generator) -> tuple[NDArray[np.int64], float]:
         """Draw which of the two each step is in, and the log probability of that."""
         path = np.zeros(len(self.steps), dtype=np.int64)
-        draw_states(self.densities, self.bounds, self.transitions, rng.random(len(path)), path)
+        layout = Layout.of(self.bounds, np.array([0, len(self.bounds) - 1]))
+        draw_states(self.densities, layout, self.transitions[None], rng.random(len(path)), path)
         return path, self.log_probability(path)
 
     def log_probability(self, path: NDArray[np.int64]) -> float:

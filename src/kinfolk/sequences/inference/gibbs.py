@@ -23,14 +23,19 @@ from kinfolk.interrupts import NEVER, Stop, equally_long, left_to_parent, stops_
 from kinfolk.maths.arrays import Floats
 from kinfolk.partition.crp import canonical
 from kinfolk.progress import progress_bar, told_by_processes
-from kinfolk.sequences.inference.agglomeration import MOST_TASKS_TO_AGGLOMERATE, at_most, find_clusters, given_clusters
-from kinfolk.sequences.inference.left_out import log_probability_left_out
+from kinfolk.sequences.inference.agglomeration import (
+    MOST_TASKS_TO_AGGLOMERATE,
+    SetFits,
+    TaskSet,
+    at_most,
+    find_clusters,
+    given_clusters,
+)
 from kinfolk.sequences.inference.mean_field import ClusterFit
 from kinfolk.sequences.inference.options import Options, Schedule
 from kinfolk.sequences.inference.split_merge import SplitMerge
 from kinfolk.sequences.inference.stochastic_variational import fit_stochastically
 from kinfolk.sequences.inference.sweep import start_state, sweep
-from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.filtering import most_probable_states, scaled
@@ -90,7 +95,7 @@ def infer(
         ]
     n_sweeps = len(samplers) * schedule.n_chains * (schedule.n_burn_in + schedule.n_draws * schedule.thin)
     key = (
-        "ihmm with sequences left out",
+        "ihmm with sequences left out, fits of sets beside their clusters",
         sequences,
         emission,
         priors,
@@ -156,9 +161,7 @@ class GibbsSampler(NamedTuple):
 
     def draw(self, position: Position) -> Draw:
         """What is kept of a position."""
-        draw = kept(position.state, self.sequences, self.emission)
-        left_out = log_probability_left_out(position.state, draw, self.sequences, self.emission)
-        return draw._replace(left_out=left_out)
+        return kept(position.state, self.sequences, self.emission)
 
 
 class FittedStart(NamedTuple):

@@ -25,23 +25,30 @@ f is convex for n ≥ 1, and its curvature is never below −¼, so that
 Hence β acts as the geometric mean g_l = exp E_q log β_l, and the best ω is close to γ/L + m̂, m̂_l being the slope of f
 summed over rows: the expected tables of a Chinese restaurant franchise.
 
+**Hyper-parameters** are those that maximise the bound under their Gamma priors, given fits that are held. Each is
+maximised on its own, on the scale of its logarithm, with expected transitions, base weights and emission statistics
+held; q(W) and q(θ) follow, since they are the posteriors given those. The bound never falls.
+
 In the papers: Ni, Carin and Dunson (2007), section 5.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import exp, lgamma
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.maths.digamma import digamma, trigamma
+from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.filtering import scaled, smooth
-from kinfolk.sequences.model.ndp_ihmm import ClusterPrior
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors
 from kinfolk.sequences.model.sequences import Sequences
 
 # A step towards better base weights that is shorter than this is not tried.
@@ -52,6 +59,11 @@ NO_COUNT = 1e-12
 _FEWEST_VISITS = 1e-2
 # Updates of q(β) in an iteration, and of one that is a guess.
 UPDATES, _FIRST_UPDATES = 2, 5
+# Fits are compared before they have settled: an iteration that adds less than this many nats ends them.
+ROUGHLY = 0.5
+# One update moves a hyper-parameter by no more than a factor of e to this power, and stops within this of the best.
+_FARTHEST = 2.0
+_PRECISION = 0.01
 
 
 @compiled
@@ -238,11 +250,6 @@ def start_from_posteriors(sequences: Sequences, emission: Emission, posteriors: 
     return Start(counts, emission.expected_statistics(sequences.observations, posteriors))
 
 
-def start_of(fit: ClusterFit) -> Start:
-    """Go on from where a fit ended."""
-    return Start(fit.counts, fit.statistics)
-
-
 def first_weights(counts: Floats, prior: ClusterPrior) -> Floats:
     """Base weights for expected transitions that come without any: tables guessed, to be updated."""
     visits = counts.sum(axis=(0, 1))
@@ -254,7 +261,7 @@ def fit_cluster(
     sequences: Sequences,
     emission: Emission,
     prior: ClusterPrior,
-    start: Start,
+    start: Start | ClusterFit,
     *,
     weights: Floats | None = None,
     n_iterations: int = 100,
@@ -270,7 +277,7 @@ def fit_cluster(
     emission : Emission
     prior : ClusterPrior
         Held as it is.
-    start : Start
+    start : Start, or ClusterFit to go on from
         At most ``prior.n_states`` states.
     weights : array of shape (A,), optional
         ω to start from; by default found from the start's transitions.
@@ -356,3 +363,64 @@ def fit_locally(
 def usual_transitions(pooled: Floats, n_steps: NDArray[np.int64]) -> Floats:
     """Expected transitions (tasks, A + 1, A) of tasks with so many steps, if they are like those of a whole cluster."""
     return np.asarray(pooled * (n_steps / max(pooled.sum(), 1.0))[:, None, None])
+
+
+def most_probable(value: Callable[[float], float], current: float, prior: GammaPrior | float) -> float:
+    """The hyper-parameter near ``current`` that maximises value + log prior density of its logarithm."""
+    if not isinstance(prior, GammaPrior):
+        return float(prior)
+
+    def loss(log_at: float) -> float:
+        at = float(np.exp(log_at))
+        return prior.rate * at - prior.shape * log_at - value(at)
+
+    centre = float(np.log(current))
+    found = minimize_scalar(
+        loss, bounds=(centre - _FARTHEST, centre + _FARTHEST), method="bounded", options={"xatol": _PRECISION}
+    )
+    return float(np.exp(found.x)) if found.fun < loss(centre) else current
+
+
+def learn_hyper(
+    fits: Sequence[ClusterFit],
+    emission: Emission,
+    hyper: ClusterPrior,
+    priors: Priors,
+    task_weights: Sequence[Floats] | None = None,
+) -> tuple[ClusterPrior, Emission]:
+    """Hyper-parameters for fits that are held, one after the other; those with a fixed value keep it.
+
+    ``task_weights`` tells how far each task of a fit belongs to its cluster, wholly by default.
+
+    Examples
+    --------
+    >>> from kinfolk.sequences.model.emissions.categorical import Categorical
+    >>> from kinfolk.sequences.inference.state_merges import fit_from_blocks
+    >>> codes = np.tile(np.repeat([0, 1], 10), 6)
+    >>> sequences = Sequences((codes,), np.array([0, 120]), np.array([0, 1]))
+    >>> fit = fit_from_blocks(sequences, Categorical(2, 1.0), ClusterPrior(), np.random.default_rng(0))
+    >>> _, emission = learn_hyper([fit], Categorical(2, 1.0), ClusterPrior(), Priors())
+    >>> emission.strength < 0.5
+    True
+    """
+    weights = [np.ones(len(fit.counts)) for fit in fits] if task_weights is None else task_weights
+
+    def of_rows(at: ClusterPrior) -> float:
+        total = 0.0
+        for fit, rho in zip(fits, weights, strict=True):
+            counts = np.ascontiguousarray(fit.counts)
+            total += log_rising(counts, rho, base_of(fit.weights, at), at)[0]
+            total += base_bound(fit.weights, at, float(rho.sum()))
+        return total
+
+    alpha = most_probable(lambda x: of_rows(hyper._replace(alpha=x)), hyper.alpha, priors.alpha)
+    hyper = hyper._replace(alpha=alpha)
+    gamma = most_probable(lambda x: of_rows(hyper._replace(gamma=x)), hyper.gamma, priors.gamma)
+    hyper = hyper._replace(gamma=gamma)
+    stickiness = most_probable(lambda x: of_rows(hyper._replace(stickiness=x)), hyper.stickiness, priors.stickiness)
+    hyper = hyper._replace(stickiness=stickiness)
+    statistics = np.concatenate([fit.statistics for fit in fits])
+    strength = most_probable(
+        lambda x: float(emission.with_strength(x).log_marginal(statistics).sum()), emission.strength, priors.strength
+    )
+    return hyper, emission.with_strength(strength)

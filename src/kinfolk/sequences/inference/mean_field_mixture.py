@@ -20,13 +20,15 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.sequences.inference.agglomeration import Agglomeration, at_most, learn_hyper, log_prior, most_probable
+from kinfolk.sequences.inference.agglomeration import Agglomeration, at_most, log_prior
 from kinfolk.sequences.inference.mean_field import (
     UPDATES,
     ClusterFit,
     Local,
     base_bound,
     fit_locally,
+    learn_hyper,
+    most_probable,
     usual_transitions,
     weigh_states,
     without_states,

@@ -37,10 +37,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
 from kinfolk.maths.arrays import Floats
-from kinfolk.sequences.inference.agglomeration import evidence_in_common
+from kinfolk.sequences.inference.agglomeration import SetFits, TaskSet, evidence_in_common
 from kinfolk.sequences.inference.annealing import Particle, Reference, annealed, draw_from, reference_of
-from kinfolk.sequences.inference.mean_field import ClusterFit, fit_cluster, start_from_posteriors
-from kinfolk.sequences.inference.task_set_fits import SetFits, TaskSet
+from kinfolk.sequences.inference.mean_field import ROUGHLY, ClusterFit, fit_cluster, start_from_posteriors
 from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet
 from kinfolk.sequences.model.emissions.emission import Emission
 from kinfolk.sequences.model.filtering import draw_states, scaled
@@ -53,8 +52,6 @@ _SOFTNESS, _LEAST = 5.0, 0.02
 # Nats of common evidence, more or less, at which a pair of tasks is drawn half as often as one that has none, and how
 # often any pair may be drawn.
 _DOUBTFUL, _ANY_PAIR = 20.0, 0.2
-# A fit to the chain's own states ends when an iteration adds less than this many nats.
-_ROUGHLY = 0.5
 # What a nat of the references' bounds counts at the first stage, and the most that they count in all.
 _GLANCE, _MOST_OF_GLANCE = 0.1, 10.0
 # References that are kept; others are made again from their fits, which take less room.
@@ -223,9 +220,8 @@ class _AtWork:
         self, state: State, tasks: NDArray[np.int64], label: int, rng: np.random.Generator
     ) -> float:
         """Log Ẑ of a set along a path back from the chain's own x."""
-        reference = self._reference(tasks, state.base_weights.shape[1])
-        if self._learning:
-            reference = self._learnt_reference(tasks, state)
+        n_states = state.base_weights.shape[1]
+        reference = self._learnt_reference(tasks, state) if self._learning else self._reference(tasks, n_states)
         own = Particle(state.base_weights[label], state.parameters[label], state.transitions[tasks])
         aligned = _aligned(own, reference, self._emission, rng)
         log_weight = annealed(aligned, reference, self._emission, _prior(state), rng, back=True)[1]
@@ -245,7 +241,7 @@ class _AtWork:
         if key not in self.references:
             if len(self.references) == _MOST_KEPT:
                 del self.references[next(iter(self.references))]
-            self.references[key] = self._made_of(self.set_fits.of(key), key, n_states)
+            self.references[key] = self._made_of(self.set_fits.of(key), self.set_fits.sequences.of_tasks(key), n_states)
         return self.references[key]
 
     def _learnt_reference(self, tasks: NDArray[np.int64], state: State) -> Reference:
@@ -255,15 +251,14 @@ class _AtWork:
         own = np.concatenate([state.states[self.set_fits.sequences.steps_of(task)] for task in key])
         used, place = np.unique(own, return_inverse=True)
         start = start_from_posteriors(sequences, self.set_fits.emission, np.eye(len(used))[place])
-        fit = fit_cluster(sequences, self.set_fits.emission, self.set_fits.hyper, start, tolerance=_ROUGHLY)
-        reference = self._made_of(fit, key, state.base_weights.shape[1])
+        fit = fit_cluster(sequences, self.set_fits.emission, self.set_fits.hyper, start, tolerance=ROUGHLY)
+        reference = self._made_of(fit, sequences, state.base_weights.shape[1])
         if fit.bound > self.set_fits.of(key).bound:
             self.set_fits.fits[key] = fit
             self.references.pop(key, None)
         return reference
 
-    def _made_of(self, fit: ClusterFit, tasks: TaskSet, n_states: int) -> Reference:
-        own = self.set_fits.sequences.of_tasks(tasks)
+    def _made_of(self, fit: ClusterFit, own: Sequences, n_states: int) -> Reference:
         return reference_of(fit, own, self.set_fits.emission, self.set_fits.hyper, n_states)
 
 
@@ -322,7 +317,7 @@ def _with_cluster(
         own, steps = sequences.between(j, j + 1), sequences.steps_of(j)
         drawn = states[steps].copy()
         densities = scaled(emission.log_densities(particle.parameters, own.observations))
-        draw_states(densities, own.bounds, transitions[j], rng.random(len(drawn)), drawn)
+        draw_states(densities, own.layout, transitions[j : j + 1], rng.random(len(drawn)), drawn)
         states[steps] = drawn
     return state._replace(
         cluster=cluster,

@@ -21,8 +21,16 @@ import numpy as np
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-from kinfolk.sequences.model.emissions.emission import Densities, LogDensities
-from kinfolk.sequences.model.lanes import ANY_ORDER, FEW, SMALL, draw_in_lanes, side_by_side, smooth_in_lanes
+from kinfolk.sequences.model.emissions.emission import Codes, Densities, LogDensities
+from kinfolk.sequences.model.lanes import (
+    ANY_ORDER,
+    FEW,
+    SMALL,
+    draw_in_lanes,
+    order_of_run,
+    side_by_side,
+    smooth_in_lanes,
+)
 from kinfolk.sequences.model.sequences import Layout
 
 reordered: Any = partial(compiled, fastmath=ANY_ORDER)
@@ -154,6 +162,28 @@ def log_likelihoods(densities, bounds, transitions):  # type: ignore[no-untyped-
 
 
 @reordered
+def score_pairs(densities, layout, pairs, proposals, scores):  # type: ignore[no-untyped-def]
+    """Log likelihoods of tasks by the transition matrices that are drawn for pairs of a task and a cluster.
+
+    Pairs are counted through the clusters of the first task, then of the second. ``proposals`` is (n_tasks, n_clusters,
+    R, L + 1, L).
+    """
+    n_clusters, n_picks, n_states = proposals.shape[1], proposals.shape[2], proposals.shape[4]
+    scratch, nothing = scratch_rows(n_states), np.empty((0, n_states))
+    for pair in range(pairs[0], pairs[1]):
+        j, a = pair // n_clusters, pair % n_clusters
+        own = Densities(densities.likelihood[a], densities.log_scale[a], densities.row)
+        for r in range(n_picks):
+            total = 0.0
+            for i in range(layout.task_bounds[j], layout.task_bounds[j + 1]):
+                start, stop = layout.bounds[i], layout.bounds[i + 1]
+                total += filter_sequence(own, start, stop, proposals[j, a, r], scratch, nothing)
+                if total == -inf:
+                    break
+            scores[j, a, r] = total
+
+
+@reordered
 def transpose_into(columns, transitions):  # type: ignore[no-untyped-def]
     """Set ``columns[s, r]`` to the probability that state r is followed by s."""
     for s in range(columns.shape[0]):
@@ -187,36 +217,54 @@ def draw_path(filtered, columns, start, stop, uniforms, weights, states_out):  #
         states_out[t] = after = drawn
 
 
-@reordered
-def draw_states(densities, bounds, transitions, uniforms, states_out):  # type: ignore[no-untyped-def]
-    """Draw the states of each sequence given its observations, a uniform number a step; the log likelihoods.
+def draw_states(
+    densities: Densities,
+    layout: Layout,
+    transitions: Floats,
+    uniforms: Floats,
+    states_out: Codes,
+    slots: Codes | None = None,
+    run: tuple[int, int] | None = None,
+) -> Floats:
+    """Draw the states of sequences given their observations, each by the transitions of its task, (J, L + 1, L).
 
-    States go to ``states_out``; those of a sequence of probability zero stay as they were.
+    There is a uniform number for each step. States go to ``states_out``; those of a sequence of probability zero stay
+    as they were. Returned are log likelihoods of sequences; zero of those not in the ``run``, from the first to before
+    the second, which is all by default. With ``slots``, the cluster of each task, clusters are the first axis of the
+    densities' rows and scales.
     """
-    n_states, n_sequences = transitions.shape[1], len(bounds) - 1
-    out = np.zeros(n_sequences)
-    order, first, last = np.arange(n_sequences), 0, 0
-    if n_sequences > FEW:
-        lengths = bounds[1:] - bounds[:-1]
-        for i in range(n_sequences - 1):
-            if lengths[i] < lengths[i + 1]:
-                order = np.argsort(-lengths, kind="mergesort")
-                break
-        first, last = draw_in_lanes(densities, bounds, transitions, order, uniforms, states_out, out)
-        if last - first == n_sequences:
-            return out
+    if slots is None:
+        densities = Densities(densities.likelihood[None], densities.log_scale[None], densities.row)
+        slots = np.zeros(len(transitions), dtype=np.int64)
+    totals = np.zeros(len(layout.longest_first))
+    run = (0, len(totals)) if run is None else run
+    if layout.most_sequences > FEW:
+        draw_in_lanes(densities, layout, slots, transitions, uniforms, states_out, run, totals)
+    _draw_others(densities, layout, slots, transitions, uniforms, states_out, run, totals)
+    return totals
+
+
+@reordered
+def _draw_others(densities, layout, slots, transitions, uniforms, states_out, run, totals):  # type: ignore[no-untyped-def]
+    """Draw the states of the sequences that go by themselves, vectors along the states."""
+    n_states, bounds = transitions.shape[2], layout.bounds
     filtered, scratch = np.empty((longest(bounds), n_states)), scratch_rows(n_states)
     columns, weights = np.empty((n_states, n_states)), scratch[2]
-    transpose_into(columns, transitions)
-    for place in range(n_sequences):
-        if first <= place < last:
+    for j in range(len(transitions)):
+        order = order_of_run(layout, j, run)
+        first, last = side_by_side(bounds, order, np.int64(0), len(order), n_states)
+        if last - first == len(order):
             continue
-        i = order[place]
-        start, stop = bounds[i], bounds[i + 1]
-        out[i] = filter_sequence(densities, start, stop, transitions, scratch, filtered)
-        if out[i] > -inf:
-            draw_path(filtered, columns, start, stop, uniforms, weights, states_out)
-    return out
+        own = Densities(densities.likelihood[slots[j]], densities.log_scale[slots[j]], densities.row)
+        transpose_into(columns, transitions[j])
+        for place in range(len(order)):
+            if first <= place < last:
+                continue
+            i = order[place]
+            start, stop = bounds[i], bounds[i + 1]
+            totals[i] = filter_sequence(own, start, stop, transitions[j], scratch, filtered)
+            if totals[i] > -inf:
+                draw_path(filtered, columns, start, stop, uniforms, weights, states_out)
 
 
 @reordered

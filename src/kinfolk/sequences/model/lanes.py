@@ -233,30 +233,39 @@ def draw_group(bounds, columns, group, totals, filtered, uniforms, states_out): 
 
 
 @_in_lanes
-def draw_in_lanes(densities, bounds, transitions, order, uniforms, states_out, totals):  # type: ignore[no-untyped-def]
-    """Draw the states of sequences that go side by side: those of ``order``, longest first, from a place to a place."""
-    likelihood, log_scale, row, n_states = (
-        densities.likelihood,
-        densities.log_scale,
-        densities.row,
-        transitions.shape[1],
-    )
-    first, last = side_by_side(bounds, order, 0, len(order), n_states)
-    if first == last:
-        return first, last
+def order_of_run(layout, task, run):  # type: ignore[no-untyped-def]
+    """The sequences of a task that are in a run of all sequences, the longest first."""
+    order, n = np.empty(layout.task_bounds[task + 1] - layout.task_bounds[task], dtype=np.int64), 0
+    for place in range(layout.task_bounds[task], layout.task_bounds[task + 1]):
+        i = layout.longest_first[place]
+        if run[0] <= i < run[1]:
+            order[n] = i
+            n += 1
+    return order[:n]
+
+
+@_in_lanes
+def draw_in_lanes(densities, layout, slots, transitions, uniforms, states_out, run, totals):  # type: ignore[no-untyped-def]
+    """Draw the states of the sequences of each task that go side by side; see `filtering.draw_states`."""
+    row, bounds, n_tasks, n_states = densities.row, layout.bounds, len(transitions), transitions.shape[2]
     n_even = n_states + n_states % 2
     begin, rows, columns = np.zeros(n_even), np.zeros((n_even, n_even)), np.ones((n_states + 1, n_states))
-    for s in range(n_states):
-        begin[s] = transitions[0, s]
-        for r in range(n_states):
-            rows[r, s] = columns[s, r] = transitions[r + 1, s]
-    n_numbers = max(bounds[order[first] + 1] - bounds[order[first]], 1) * LANES
-    filtered, given = np.zeros((n_even, n_numbers)), np.zeros((n_even, n_numbers))
-    for place in range(first, last, LANES):
-        group = order[place : min(place + LANES, last)]
-        filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, given, totals)
-        draw_group(bounds, columns, group, totals, filtered, uniforms, states_out)
-    return first, last
+    for j in range(n_tasks):
+        order = order_of_run(layout, j, run)
+        first, last = side_by_side(bounds, order, np.int64(0), len(order), n_states)
+        if first == last:
+            continue
+        likelihood, log_scale = densities.likelihood[slots[j]], densities.log_scale[slots[j]]
+        for s in range(n_states):
+            begin[s] = transitions[j, 0, s]
+            for r in range(n_states):
+                rows[r, s] = columns[s, r] = transitions[j, r + 1, s]
+        n_numbers = max(bounds[order[first] + 1] - bounds[order[first]], 1) * LANES
+        filtered, given = np.zeros((n_even, n_numbers)), np.zeros((n_even, n_numbers))
+        for place in range(first, last, LANES):
+            group = order[place : min(place + LANES, last)]
+            filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, given, totals)
+            draw_group(bounds, columns, group, totals, filtered, uniforms, states_out)
 
 
 @_in_lanes

@@ -35,7 +35,13 @@ from kinfolk.maths.compiled import compiled
 from kinfolk.partition.concentration import GammaPrior
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
+from kinfolk.sequences.model.filtering import log_likelihoods, scaled
 from kinfolk.sequences.model.sequences import Sequences
+
+# Sequences that are left out in each draw: they take a few hundredths of a sweep each.
+_MOST_LEFT_OUT = 8
+# The least that is left of a pseudo-count, as a part of the prior's.
+_LEAST_LEFT = 0.5
 
 
 @compiled
@@ -260,7 +266,7 @@ def kept(state: State, sequences: Sequences, emission: Emission) -> Draw:
     renamed[occupied] = np.arange(len(occupied))
     counts = counts_of(state, sequences)
     statistics = statistics_of(state, sequences, emission)
-    return Draw(
+    draw = Draw(
         renamed[state.cluster],
         state.base_weights[occupied],
         state.parameters[occupied],
@@ -270,3 +276,40 @@ def kept(state: State, sequences: Sequences, emission: Emission) -> Draw:
         (counts.sum(axis=1) > 0).sum(axis=1),
         *urns(state.base_weights[state.cluster], state.hyper, counts, emission, statistics[occupied]),
     )
+    return draw._replace(left_out=log_probability_left_out(draw, state.states, counts, sequences, emission))
+
+
+def chosen_to_leave_out(sequences: Sequences) -> NDArray[np.int64]:
+    """Places of a few sequences, evenly spaced among all."""
+    n = min(_MOST_LEFT_OUT, sequences.n_sequences)
+    return np.unique(np.linspace(0, sequences.n_sequences - 1, n).round().astype(np.int64))
+
+
+def log_probability_left_out(
+    draw: Draw, states: NDArray[np.int64], counts: NDArray[np.int64], sequences: Sequences, emission: Emission
+) -> float:
+    """Mean log probability of a few sequences, each by what was counted in the others: by it chains are judged.
+
+    What a chain knows of a sequence is in the transitions and the codes that it counted there. Without these, the
+    expected rows and shares say how probable the sequence is. States of other sequences and hyper-parameters have seen
+    it, and so has what θ is of numbers and counts: that flatters all chains, and tells which of them predict alike.
+    """
+    n_states, hyper, total = draw.base_weights.shape[1], draw.hyper, 0.0
+    chosen = chosen_to_leave_out(sequences)
+    assert draw.code_counts is not None
+    for place in chosen.tolist():
+        task = int(np.searchsorted(sequences.task_bounds, place, side="right")) - 1
+        cluster = int(draw.cluster[task])
+        steps = slice(int(sequences.bounds[place]), int(sequences.bounds[place + 1]))
+        bounds, one = np.array([0, steps.stop - steps.start]), np.array([0, 1])
+        moves = counts[task] - count_transitions(states[steps], bounds, one, n_states)[0]
+        rows = hyper.alpha * np.maximum(draw.base_weights[cluster], 1e-100) + moves
+        rows[1:] += hyper.stickiness * np.eye(n_states)
+        shown = sequences.observations_at(steps)
+        codes = draw.code_counts[cluster] - emission.code_counts(emission.statistics(shown, states[steps], n_states))
+        # Counts are kept in few bits.
+        codes = np.maximum(codes, _LEAST_LEFT * hyper.strength)
+        theta = emission.with_shares(draw.parameters[cluster], codes)
+        densities = scaled(emission.log_densities(theta, shown))
+        total += float(log_likelihoods(densities, bounds, rows / rows.sum(axis=1, keepdims=True))[0])
+    return total / len(chosen)

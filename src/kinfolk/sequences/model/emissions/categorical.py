@@ -122,7 +122,7 @@ class Categorical(Family):
         """Draw log shares from the Dirichlet posterior, in log space throughout."""
         weights = log_gamma_draws(statistics + self.strength, rng)
         shares = weights - np.logaddexp.reduce(weights, axis=-1, keepdims=True)
-        return np.concatenate([shares, self._log_unknown(statistics)], axis=-1)
+        return np.concatenate([shares, self._log_unknown(statistics.sum(axis=-1, keepdims=True))], axis=-1)
 
     def log_densities(self, parameters: Floats, observations: Observations) -> LogDensities:
         """Log shares of the steps' codes; a row for each code, for unknown ones and for missing ones."""
@@ -130,21 +130,19 @@ class Categorical(Family):
 
     def expected_log_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
         """E_q log θ of the steps' codes."""
-        known = self._expected_log_shares(statistics)
-        return self._of_codes(np.concatenate([known, self._log_unknown(statistics)], axis=-1), observations)
+        return self._of_codes(self._expected_parameters(statistics), observations)
 
     def expected(self, statistics: Floats, observations: Observations) -> tuple[LogDensities, float]:
         """Both from E_q log θ, computed once."""
-        known = self._expected_log_shares(statistics)
-        divergence = (statistics * known).sum() - self.log_marginal(statistics).sum()
-        of_codes = np.concatenate([known, self._log_unknown(statistics)], axis=-1)
-        return self._of_codes(of_codes, observations), float(divergence)
+        parameters = self._expected_parameters(statistics)
+        divergence = (statistics * parameters[..., :-1]).sum() - self.log_marginal(statistics).sum()
+        return self._of_codes(parameters, observations), float(divergence)
 
     def log_predictive_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
         """Log E_q θ of the steps' codes."""
-        total = statistics.sum(axis=-1, keepdims=True) + self.n_codes * self.strength
-        known = np.log(statistics + self.strength) - np.log(total)
-        return self._of_codes(np.concatenate([known, self._log_unknown(statistics)], axis=-1), observations)
+        n_steps = statistics.sum(axis=-1, keepdims=True)
+        known = np.log(statistics + self.strength) - np.log(n_steps + self.n_codes * self.strength)
+        return self._of_codes(np.concatenate([known, self._log_unknown(n_steps)], axis=-1), observations)
 
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log probability of the codes in their order. O(cells that are not empty)."""
@@ -156,7 +154,7 @@ class Categorical(Family):
 
     def expected_log_likelihood(self, statistics_of_q: Floats, statistics: Floats) -> Floats:
         """E_q Σ n log θ."""
-        return np.asarray((statistics * self._expected_log_shares(statistics_of_q)).sum(axis=-1))
+        return np.asarray((statistics * self._expected_parameters(statistics_of_q)[..., :-1]).sum(axis=-1))
 
     def draw_steps(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> NDArray[np.generic]:
         """Draw known codes, by inverting their cumulative shares."""
@@ -173,15 +171,20 @@ class Categorical(Family):
         """None: codes are no numbers."""
         return (None,)
 
-    def _expected_log_shares(self, statistics: Floats) -> Floats:
+    def _expected_parameters(self, statistics: Floats) -> Floats:
+        """E_q of the parameters."""
         from scipy.special import digamma
 
-        total = statistics.sum(axis=-1, keepdims=True) + self.n_codes * self.strength
-        return np.asarray(digamma(statistics + self.strength) - digamma(total))
+        n_steps = statistics.sum(axis=-1, keepdims=True)
+        parameters = np.empty((*statistics.shape[:-1], self.n_codes + 1))
+        known = parameters[..., :-1]
+        np.subtract(digamma(statistics + self.strength), digamma(n_steps + self.n_codes * self.strength), out=known)
+        parameters[..., -1:] = self._log_unknown(n_steps)
+        return parameters
 
-    def _log_unknown(self, statistics: Floats) -> Floats:
-        total = statistics.sum(axis=-1, keepdims=True) + (self.n_codes + 1) * self.strength
-        return np.asarray(np.log(self.strength) - np.log(total))
+    def _log_unknown(self, n_steps: Floats) -> Floats:
+        """Log share of an unknown code in states with so many steps."""
+        return np.asarray(np.log(self.strength) - np.log(n_steps + (self.n_codes + 1) * self.strength))
 
     def _of_codes(self, log_shares: Floats, observations: Observations) -> LogDensities:
         codes = observations[0]
