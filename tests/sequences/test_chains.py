@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from kinfolk.checkpoints import Checkpoint
 from kinfolk.sequences.inference import gibbs
-from kinfolk.sequences.inference.chain_arrays import from_arrays, to_arrays
 from kinfolk.sequences.inference.gibbs import (
     GibbsSampler,
     go_on,
@@ -148,9 +148,8 @@ def test_a_chain_that_was_put_away_goes_on_as_if_it_had_not_been(n_learning, tmp
     begun = start_chain(sampler, 5)
     at_once = go_on(sampler, begun, 7)
     half = go_on(sampler, begun, 3)
-    np.savez(tmp_path / "chain.npz", **to_arrays(half))
-    with np.load(tmp_path / "chain.npz", allow_pickle=False) as arrays:
-        read = from_arrays(sampler, dict(arrays))
+    Checkpoint(tmp_path).place("a chain").save(half)
+    read = Checkpoint(tmp_path).place("a chain").load()
     for chain in (half, read):
         again = go_on(sampler, chain, 4)
         for ours, theirs in zip(again.position.state, at_once.position.state, strict=True):

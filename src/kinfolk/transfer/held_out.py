@@ -21,6 +21,7 @@ from kinfolk.interrupts import stops_safely
 from kinfolk.maths.arrays import Floats
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.schema import encode
+from kinfolk.tasks.table import Coded
 from kinfolk.tasks.training import Labelled
 from kinfolk.transfer.members import Chosen
 from kinfolk.transfer.models import Member
@@ -118,8 +119,7 @@ def rows_of_every_task(table: Labelled) -> Floats:
 def table_key(table: Labelled) -> tuple[Any, ...]:
     """A table as that which results depend on."""
     arrival, labels = table.arrival, table.labels
-    held = enumerate(arrival.table.coded)
-    columns = [column_key(arrival.table.columns[i]) if own is None else own for i, own in held]
+    columns = [column if isinstance(column, Coded) else column_key(column) for column in arrival.table.columns]
     declared = {place: column_key(values) for place, values in arrival.declared.items()}
     targets = column_key(labels.classes), labels.codes, table.numbers
     return arrival.known.columns, columns, declared, column_key(arrival.known.tasks), arrival.place, targets

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 from kinfolk.checkpoints import Checkpoint, check_checkpoint, parameters_of
 from kinfolk.explanation import NumberExplanation
@@ -304,7 +304,7 @@ class SourcesMember(NamedTuple):
     def _answer(self, coded: Any) -> tuple[Floats, Floats, int]:
         """Expected numbers or log odds of rows, how far they are drawn to zero, and of how many labels they are."""
         model, answers = self.fitted, self.answers()
-        if isinstance(model, LICARegressor):
+        if is_regressor(model):
             expected, _ = answers.moments(coded)
             return expected, np.ones_like(expected), 1
         n_labels, log_odds = len(model.classes_), np.zeros(len(coded.place))

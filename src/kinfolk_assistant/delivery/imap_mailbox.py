@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from imapclient import IMAPClient
 from imapclient.exceptions import LoginError
@@ -179,11 +179,6 @@ def wait_for_mail(client: IMAPClient, seconds: float) -> bool:
         return bool(client.idle_check(timeout=seconds))
     finally:
         client.idle_done()
-
-
-def mailbox_url(host: str, folder: str = "INBOX") -> str:
-    """Write the URL of a mailbox."""
-    return f"imaps://{host}/{quote(folder)}"
 
 
 def _has_calendar(structure: Any) -> bool:

@@ -61,8 +61,6 @@ class ImportReport:
     --------
     >>> report = ImportReport("una@sri.example", rows=4, accepts=3, declines=0, unlabelled=1, added=4,
     ...                       unknown={"conflict": {"it is not known when the invitation came": 2}})
-    >>> report.share_unknown("conflict")
-    0.5
     >>> len(report.warnings)
     1
     """
@@ -79,10 +77,6 @@ class ImportReport:
     entries: int = 0
     arrivals: Mapping[str, int] = field(default_factory=dict)
     unknown: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-    def share_unknown(self, feature: str) -> float:
-        """Share of the rows in which a feature could not be known."""
-        return sum(self.unknown.get(feature, {}).values()) / self.rows if self.rows else 0.0
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from icalendar import Component
 
 from kinfolk_assistant.meeting import CalendarObject, Meeting, in_utc
 from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR
-from kinfolk_assistant.reading.events import BY_DATES, age_of, events_of, recurrence_of
+from kinfolk_assistant.reading.events import age_of, events_of, recurrence_of
 from kinfolk_assistant.reading.parsing import parse
 from kinfolk_assistant.reading.series import Series
 
@@ -89,20 +89,6 @@ def times_of(one: CalendarObject, zone: ZoneInfo) -> tuple[datetime, datetime, b
     """Give the first start and the last end of an object's events, and whether it is a series, which may go on."""
     spans = [meeting.span(zone) for meeting in one.meetings]
     return min(start for start, _ in spans), max(end for _, end in spans), is_recurring(one)
-
-
-def frequency_of(meeting: Meeting) -> str:
-    """How often a meeting repeats: "daily", "weekly", "monthly", "yearly", or "" where no rule says.
-
-    Examples
-    --------
-    >>> frequency_of(Meeting("1", datetime(2026, 7, 1, 9), datetime(2026, 7, 1, 10), repeats="FREQ=WEEKLY;BYDAY=MO"))
-    'weekly'
-    """
-    if meeting.repeats == BY_DATES:
-        return ""
-    parts = dict(part.partition("=")[::2] for part in meeting.repeats.split(";"))
-    return parts.get("FREQ", "").lower()
 
 
 class _Version(NamedTuple):

@@ -97,8 +97,6 @@ def test_where_the_time_of_arrival_is_not_known_what_hangs_on_it_is_missing_and_
     assert set(row.unknown.values()) == {ARRIVAL_UNKNOWN}
     assert report.arrivals == {"": 1}
     assert report.unknown == {name: {ARRIVAL_UNKNOWN: 1} for name in DATED_FEATURES}
-    assert report.share_unknown("conflict") == 1.0
-    assert report.share_unknown("duration") == 0.0
 
 
 def test_a_stamp_that_an_export_put_on_several_events_is_no_evidence(ledger):

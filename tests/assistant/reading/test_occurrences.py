@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kinfolk_assistant.meeting import CalendarObject, Meeting
 from kinfolk_assistant.reading.calendars import read_calendar
-from kinfolk_assistant.reading.occurrences import frequency_of, is_recurring, occurrences
+from kinfolk_assistant.reading.occurrences import is_recurring, occurrences
 from tests.assistant.reading.corpus import CUSTOM_ZONE, TIMES, calendar, event, one, zoned
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -135,13 +135,12 @@ def test_a_reply_is_no_meeting():
     assert starts(one(*TIMES, method="REPLY")) == []
 
 
-def test_frequency_and_recurrence_are_told():
+def test_recurrence_is_told():
     [series] = read_calendar(one(*WEEKLY))
     [dates] = read_calendar(one(*TIMES, "RDATE:20260708T080000Z"))
     [single] = read_calendar(one(*TIMES))
     [lone] = read_calendar(one(*TIMES, "RECURRENCE-ID:20260701T080000Z"))
     assert [is_recurring(each) for each in (series, dates, single, lone)] == [True, True, False, True]
-    assert [frequency_of(each.meetings[0]) for each in (series, dates, single)] == ["weekly", "", ""]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """How the nDP-iHMM is learnt; `gibbs.infer` and `variational.infer` are called by the estimators.
 
 - `gibbs`: chains of a sampler, from where they begin; `sweep`: one sweep, in which `cluster_moves` draws clusters and
-  states; `split_merge`: moves of whole clusters along the paths of `annealing`; `chain_arrays`: a chain put away;
+  states; `split_merge`: moves of whole clusters along the paths of `annealing`;
   `raftery_lewis`: how long to run;
 - `variational`: the mean-field posterior, of one cluster (`mean_field`), of all (`mean_field_mixture`) and of many
   tasks in batches (`stochastic_variational`);
