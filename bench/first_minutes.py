@@ -66,8 +66,8 @@ def picture() -> Comparison:
         from matplotlib import pyplot as plt
 
         plt.switch_backend("agg")
-        figure = hinton(similarity, groups=kin).figure
-        figure.savefig(BytesIO(), format="png")
+        hinton(similarity, groups=kin)
+        plt.savefig(BytesIO(), format="png")
         plt.close("all")
 
     first = once(draw)
