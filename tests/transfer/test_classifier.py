@@ -243,8 +243,8 @@ print(kinfolk.load({str(tmp_path / "model.kin")!r}).predict_proba({rows!r}, task
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_frames_with_a_task_column_say_what_arrays_beside_them_say(make, data):
-    X, y, task = data
+def test_frames_with_a_task_column_say_what_arrays_beside_them_say(make):
+    X, y, task = any_table(0, n_tasks=5, n_rows=12)
     names = ["complete sharing", "sources", "interactions"]
     plain = X.astype(object).where(X.notna(), None)
     columns = {name: plain[name].tolist() for name in plain.columns}
@@ -254,10 +254,12 @@ def test_frames_with_a_task_column_say_what_arrays_beside_them_say(make, data):
     assert np.allclose(inside, beside)
 
 
-def test_the_same_seed_gives_the_same_answers_whatever_the_number_of_jobs(data):
-    X, y, task = data
+def test_the_same_seed_gives_the_same_answers_whatever_the_number_of_jobs():
+    X, y, task = any_table(0, n_tasks=5, n_rows=12)
+    names = ["complete sharing", "sources", "interactions"]
     found = [
-        TransferClassifier(random_state=0, n_jobs=n).fit(X, y, task=task).predict_proba(X, task=task) for n in (1, 2)
+        TransferClassifier(names, random_state=0, n_jobs=n).fit(X, y, task=task).predict_proba(X, task=task)
+        for n in (1, 2)
     ]
     assert np.array_equal(*found)
 
