@@ -64,3 +64,9 @@ def test_trees_that_cannot_be_are_refused(file, about, match, estimator):
     members = json.loads(members_of(file)["model.json"])["members"]
     members[1] |= about
     assert_refused(edited(file, about={"members": members}), match, estimator=estimator)
+
+
+@pytest.mark.parametrize("place", ["9", "colour"])
+def test_effects_of_a_column_that_is_not_there_are_refused(file, place):
+    moved = {"1.effects.1": None, f"1.effects.{place}": array_of(file, "1.effects.1")}
+    assert_refused(edited(file, arrays=moved), "its effects are not of its columns")
