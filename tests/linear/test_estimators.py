@@ -129,7 +129,7 @@ def test_a_fit_that_is_cut_short_says_so():
         ({"slopes": 3}, "slopes=3"),
         ({"slopes": ["height"]}, "height"),
         ({"max_iter": 0}, "max_iter=0: a whole number of at least 1"),
-        ({"tol": -1.0}, "tol=-1.0: a positive number"),
+        *[({"tol": tol}, f"tol={tol}: a positive number") for tol in (-1.0, 0.0, np.inf, np.nan)],
         ({"new_tasks": "no"}, "new_tasks='no'"),
     ],
 )

@@ -22,6 +22,7 @@ from kinfolk import (
 )
 from kinfolk.tasks.design import learn_design
 from kinfolk.tasks.table import read_table
+from kinfolk.transfer import held_out
 from kinfolk.transfer.held_out import HeldOut, ruled_out
 
 
@@ -141,8 +142,16 @@ def test_a_model_that_the_others_would_only_lose_by_is_ruled_out_and_one_that_he
     label = rng.random(4000) < truth
     given = np.array([truth, np.full(4000, 0.5), rng.permutation(truth) ** 4])
     log_p = np.log(np.where(label, given, 1.0 - given)).T
-    held_out = HeldOut(log_p, np.ones(4000), np.full(4000, 8.0))
-    assert ruled_out(held_out, np.full(3, 1 / 3)).tolist() == [False, True, True]
+    said = HeldOut(log_p, np.ones(4000), np.full(4000, 8.0))
+    assert ruled_out(said, np.full(3, 1 / 3)).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(("enough", "rows"), [(10, 12), (8, 8), (3, 4), (1_000, 20)])
+def test_parts_are_held_out_until_enough_rows_are_known(monkeypatch, enough, rows):
+    monkeypatch.setattr(held_out, "_ENOUGH_ROWS", enough)
+    part = HeldOut(np.log(np.full((4, 2), 0.5)), np.ones(4), np.full(4, 8.0))
+    kept, found = held_out.in_rounds(["one", "two"], np.full(2, 0.5), [None] * 5, lambda *_: part, None)
+    assert (kept.tolist(), len(found.weights)) == ([0, 1], rows)
 
 
 def test_every_row_of_an_explanation_adds_up_to_the_log_odds(data, model):
@@ -243,8 +252,8 @@ print(kinfolk.load({str(tmp_path / "model.kin")!r}).predict_proba({rows!r}, task
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_frames_with_a_task_column_say_what_arrays_beside_them_say(make, data):
-    X, y, task = data
+def test_frames_with_a_task_column_say_what_arrays_beside_them_say(make):
+    X, y, task = any_table(0, n_tasks=5, n_rows=12)
     names = ["complete sharing", "sources", "interactions"]
     plain = X.astype(object).where(X.notna(), None)
     columns = {name: plain[name].tolist() for name in plain.columns}
@@ -254,10 +263,12 @@ def test_frames_with_a_task_column_say_what_arrays_beside_them_say(make, data):
     assert np.allclose(inside, beside)
 
 
-def test_the_same_seed_gives_the_same_answers_whatever_the_number_of_jobs(data):
-    X, y, task = data
+def test_the_same_seed_gives_the_same_answers_whatever_the_number_of_jobs():
+    X, y, task = any_table(0, n_tasks=5, n_rows=12)
+    names = ["complete sharing", "sources", "interactions"]
     found = [
-        TransferClassifier(random_state=0, n_jobs=n).fit(X, y, task=task).predict_proba(X, task=task) for n in (1, 2)
+        TransferClassifier(names, random_state=0, n_jobs=n).fit(X, y, task=task).predict_proba(X, task=task)
+        for n in (1, 2)
     ]
     assert np.array_equal(*found)
 

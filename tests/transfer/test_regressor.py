@@ -233,15 +233,15 @@ def test_a_saved_average_answers_the_same_and_is_the_same_estimator(tmp_path, da
     assert np.array_equal(*(found.feature_part for found in explained))
 
 
-def test_units_of_the_target_do_not_matter(data):
-    X, y, task = data
+def test_units_of_the_target_do_not_matter():
+    X, y, task = any_table(0, n_tasks=6, n_rows=12)
     made = [TransferRegressor(["sources", "interactions"], random_state=0).fit(X, u * y, task=task) for u in (1.0, 1e6)]
     one, other = (each.predict_quantiles(X[:20], task=task[:20]) for each in made)
     assert np.allclose(one, other / 1e6, atol=1e-3)
 
 
-def test_rows_without_a_number_are_left_out(data):
-    X, y, task = data
+def test_rows_without_a_number_are_left_out():
+    X, y, task = any_table(0, n_tasks=6, n_rows=12)
     some = np.where(np.arange(len(y)) % 7 == 0, np.nan, y)
     kept = ~np.isnan(some)
     gaps = TransferRegressor(["sources"], random_state=0).fit(X, some, task=task)

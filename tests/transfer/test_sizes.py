@@ -71,3 +71,8 @@ def test_weights_between_two_sizes_lie_on_a_line_over_the_logarithm_and_add_up_t
 def test_tasks_of_one_size_have_one_size_beside_that_of_new_tasks():
     assert choose_sizes(np.array([0.0, 8.0, 8.0, 7.0])).tolist() == [0.0, 8.0]
     assert choose_sizes(np.zeros(3)).tolist() == [0.0]
+
+
+def test_sizes_are_a_factor_of_four_apart_or_more_and_six_at_most():
+    assert choose_sizes(np.repeat([1.0, 20.0], 50)) == pytest.approx([0.0, 1.0, 20**0.5, 20.0])
+    assert choose_sizes(np.repeat([1.0, 1e6], 50)) == pytest.approx([0.0, 1.0, 10**1.5, 1e3, 10**4.5, 1e6])
