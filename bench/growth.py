@@ -1,12 +1,16 @@
-"""How the cost of a fit grows: processor seconds at three sizes, and the exponent between the last two.
+"""How the cost of a fit grows: processor seconds and the most memory in arrays at three sizes, with the exponents
+between the last two.
 
-    python -m bench.growth
+    python -m bench.growth [MODEL …]
 
-Kernels are compiled before anything is measured.
+Kernels are compiled before anything is measured. Memory is that of a fit of its own, beside the data it is given; what
+polars holds is not in it.
 """
 
 from __future__ import annotations
 
+import sys
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from time import process_time
@@ -14,7 +18,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kinfolk import ClusteredNB, LICAClassifier, NestedIHMM, NoSharingNB, PrototypeNB
+from kinfolk import (
+    BayesNets,
+    ClusteredClassifier,
+    ClusteredNB,
+    HierarchicalClassifier,
+    HierarchicalRegressor,
+    LICAClassifier,
+    NestedIHMM,
+    NoSharingNB,
+    PrototypeNB,
+    SharedIHMM,
+    SingleIHMM,
+    TransferClassifier,
+)
 
 FEW: dict[str, Any] = {"n_chains": 1, "n_burn_in": 5, "n_draws": 5, "random_state": 0}
 
@@ -45,23 +62,36 @@ def naive_bayes(model: Any, n_tasks: int, n_rows: int, n_features: int = 5) -> C
     return lambda: model.fit(X, y, task=task)
 
 
-def linear(n_tasks: int, n_rows: int, n_features: int) -> Callable[[], Any]:
-    """A fit of LICA."""
+def linear(model: Any, n_tasks: int, n_rows: int, n_features: int) -> Callable[[], Any]:
+    """A fit of a linear model."""
     rng = np.random.default_rng(0)
     X, task = rng.normal(size=(n_tasks * n_rows, n_features)), np.repeat(np.arange(n_tasks), n_rows)
     y = X[:, 0] + rng.normal(size=len(X)) > 0
-    return lambda: LICAClassifier(3, random_state=0).fit(X, y, task=task)
+    return lambda: model.fit(X, y, task=task)
 
 
-def sequences(n_tasks: int, n_steps: int, n_states: int = 6) -> Callable[[], Any]:
-    """A fit of nested infinite HMMs."""
+def sequences(model: Any, n_tasks: int, n_steps: int) -> Callable[[], Any]:
+    """A fit of infinite HMMs."""
     X = np.random.default_rng(0).integers(0, 4, size=(n_tasks * n_steps, 1))
-    model = NestedIHMM(n_states, 4, **FEW)
     return lambda: model.fit(X, [n_steps] * n_tasks, task=list(range(n_tasks)))
+
+
+def networks(n_tasks: int, n_rows: int, n_variables: int) -> Callable[[], Any]:
+    """A climb to Bayes nets, every variable of which follows the one before it in three rows of four."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(n_tasks * n_rows, n_variables))
+    for v in range(1, n_variables):
+        X[:, v] = np.where(rng.random(len(X)) < 0.75, X[:, v - 1], X[:, v])
+    model = BayesNets(penalty=2.0, restarts=0, tabu=0, random_state=0)
+    return lambda: model.fit(X, task=np.repeat(np.arange(n_tasks), n_rows))
 
 
 def _gibbs() -> Any:
     return ClusteredNB(inference="gibbs", temper=1.0, **FEW)
+
+
+def _lica() -> Any:
+    return LICAClassifier(3, random_state=0)
 
 
 def _fast(inference: Any) -> Any:
@@ -93,15 +123,37 @@ GROWTHS = [
     Growth(
         "PrototypeNB", "tasks", (5_000, 20_000, 80_000), lambda n: naive_bayes(PrototypeNB(temper=1.0, **FEW), n, 20)
     ),
-    Growth("LICAClassifier", "tasks", (40, 160, 640), lambda n: linear(n, 20, 8)),
-    Growth("NestedIHMM", "tasks", (6, 12, 24), lambda n: sequences(n, 60)),
-    Growth("NestedIHMM", "steps of a task", (200, 600, 1_800), lambda n: sequences(6, n)),
+    Growth("LICAClassifier", "tasks", (40, 160, 640), lambda n: linear(_lica(), n, 20, 8)),
+    Growth("LICAClassifier", "features", (8, 24, 72), lambda n: linear(_lica(), 40, 100, n)),
+    Growth("HierarchicalClassifier", "tasks", (100, 400, 1_600), lambda n: linear(HierarchicalClassifier(), n, 20, 8)),
+    Growth("HierarchicalClassifier", "features", (8, 24, 72), lambda n: linear(HierarchicalClassifier(), 40, 100, n)),
+    Growth("HierarchicalRegressor", "tasks", (100, 400, 1_600), lambda n: linear(HierarchicalRegressor(), n, 20, 8)),
+    Growth(
+        "ClusteredClassifier",
+        "tasks",
+        (20, 60, 180),
+        lambda n: linear(ClusteredClassifier(random_state=0), n, 20, 4),
+    ),
+    Growth("BayesNets", "tasks", (4, 12, 36), lambda n: networks(n, 100, 8)),
+    Growth("BayesNets", "variables", (8, 16, 32), lambda n: networks(4, 100, n)),
+    Growth("BayesNets", "rows of a task", (400, 1_600, 6_400), lambda n: networks(4, n, 8)),
+    Growth("SingleIHMM", "steps of a task", (600, 1_800, 5_400), lambda n: sequences(SingleIHMM(6, **FEW), 2, n)),
+    Growth("SharedIHMM", "tasks", (6, 12, 24), lambda n: sequences(SharedIHMM(6, **FEW), n, 60)),
+    Growth("NestedIHMM", "tasks", (6, 12, 24), lambda n: sequences(NestedIHMM(6, 4, **FEW), n, 60)),
+    Growth("NestedIHMM", "steps of a task", (200, 600, 1_800), lambda n: sequences(NestedIHMM(6, 4, **FEW), 6, n)),
+    Growth("NestedIHMM", "states", (6, 12, 24), lambda n: sequences(NestedIHMM(n, 4, **FEW), 6, 600)),
+    Growth(
+        "TransferClassifier",
+        "tasks",
+        (20, 60, 180),
+        lambda n: naive_bayes(TransferClassifier(random_state=0), n, 20),
+    ),
 ]
 
 
 def measure(growth: Growth) -> str:
     """A row of the table."""
-    costs = []
+    costs, peaks = [], []
     for size in growth.sizes:
         work, spent = growth.make(size), []
         for _ in range(2 if size == growth.sizes[0] else 1):
@@ -109,19 +161,30 @@ def measure(growth: Growth) -> str:
             work()
             spent.append(process_time() - began)
         costs.append(spent[-1])
-    # Between the last two, where what every fit costs weighs least.
-    exponent = np.log(costs[2] / costs[1]) / np.log(growth.sizes[2] / growth.sizes[1])
-    sizes, told = (", ".join(f"{value:{form}}" for value in row) for row, form in ((growth.sizes, ","), (costs, ".2f")))
-    return f"| {growth.model} | {growth.what} | {sizes} | {told} | {exponent:.2f} |"
+        tracemalloc.start()
+        work()
+        peaks.append(tracemalloc.get_traced_memory()[1] / 2**20)
+        tracemalloc.stop()
+
+    def exponent(values: list[float]) -> float:
+        # Between the last two, where what every fit costs weighs least.
+        return float(np.log(values[2] / values[1]) / np.log(growth.sizes[2] / growth.sizes[1]))
+
+    cells = [growth.model, growth.what, ", ".join(f"{size:,}" for size in growth.sizes)]
+    cells += [", ".join(f"{value:.2f}" for value in costs), f"{exponent(costs):.2f}"]
+    cells += [", ".join(f"{value:.1f}" for value in peaks), f"{exponent(peaks):.2f}"]
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
-    """Print the table."""
-    print("| model | what grows | sizes | processor seconds | exponent |\n| --- | --- | --- | --- | --- |")
+    """Print the table, of all models or of those that are named."""
+    names = ["model", "what grows", "sizes", "processor seconds", "exponent", "MiB", "exponent"]
+    print(f"| {' | '.join(names)} |\n|{' --- |' * len(names)}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for growth in GROWTHS:
-            print(measure(growth), flush=True)
+            if not sys.argv[1:] or growth.model.partition(",")[0] in sys.argv[1:]:
+                print(measure(growth), flush=True)
 
 
 if __name__ == "__main__":
