@@ -96,10 +96,10 @@ def test_an_answer_that_did_not_arrive_is_given_later_and_nothing_is_asked_in_be
 
 
 def test_what_is_not_allowed_is_not_taken_for_a_rate_that_is_too_high(google: World) -> None:
-    google.state.misbehave = lambda asked: Said(403, {"error": {"errors": [{"reason": "forbidden"}]}})
-    google.state.access.add("x")
+    said = Said(403, {"error": {"errors": [{"reason": "forbidden"}]}})
+    google.state.misbehave = lambda asked: said if "/api/" in asked.path else None
     google.visit()
-    assert "error 403" in google.error()
+    assert google.error() == "Google answered with the error 403."
 
 
 def test_what_has_the_answer_already_is_left_alone(world: World) -> None:
