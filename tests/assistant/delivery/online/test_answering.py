@@ -115,6 +115,16 @@ def test_what_has_the_answer_already_is_left_alone(world: World) -> None:
     assert told(world) == []
 
 
+def test_a_note_leaves_though_the_answer_beside_it_was_given_already(world: World) -> None:
+    world.state.put(world.event("m"))
+    world.visit()
+    world.state.put(world.event("m", answer="yes"))
+    world.assistant.answer(ANN, 1, "accept", note="I shall be late")
+    world.assistant.work()
+    [(_, _, more)] = world.state.notified
+    assert (more if world.name == "google" else more["comment"]) == "I shall be late"
+
+
 @pytest.mark.parametrize("change", ["moved", "removed", "cancelled", "uninvited"])
 def test_what_is_asked_no_more_is_not_answered(world: World, change: str) -> None:
     world.state.put(world.event("m"))
