@@ -117,7 +117,7 @@ class Settings:
             if not os.environ.get(value):
                 raise self.wrong(way, f"names the environment variable {value}, which is not set")
             return os.environ[value]
-        if key == "password" and _readable_by_all(self.path):
+        if key in ("password", "client_secret") and _readable_by_all(self.path):
             self.warn(key, f"can be read by everyone on this machine; say chmod 600 {self.path}")
         return value
 

@@ -88,6 +88,9 @@ ROUTES = {
     ("POST", "/accounts/remove"): Case(True, {"kind": "imap"}),
     ("POST", "/accounts/history"): Case(True, {}, PAST),
     ("POST", "/accounts/history-from-calendar"): PRIVATE,
+    ("GET", "/accounts/connect/{service}"): PRIVATE,
+    ("GET", "/accounts/connected"): PRIVATE,
+    ("POST", "/accounts/disconnect"): PRIVATE,
     ("GET", "/admin"): PRIVATE,
     ("POST", "/admin/switch"): Case(True, {"to": "stop"}),
     ("POST", "/admin/user"): Case(True, {"do": "disable", "address": "{address}"}),
@@ -99,8 +102,17 @@ ROUTES = {
     ("POST", "/settings/erase"): Case(True, {"typed": "{address}"}),
 }
 GUARDED = [route for route, case in ROUTES.items() if case.private]
-# Routes that need more than the tests' team has, with tests of their own (test_accounts, test_admin).
-APART = ("/accounts/enter", "/accounts/history-from-calendar", "/admin", "/admin/switch", "/admin/user")
+# Routes that need more than the tests' team has, with tests of their own (test_accounts, test_connecting, test_admin).
+APART = (
+    "/accounts/enter",
+    "/accounts/history-from-calendar",
+    "/accounts/connect/{service}",
+    "/accounts/connected",
+    "/accounts/disconnect",
+    "/admin",
+    "/admin/switch",
+    "/admin/user",
+)
 COMMON = [route for route in GUARDED if route[1] not in APART]
 READS_ONLY = {"/settings/preview", "/sign-out"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.assistant.delivery.online.simulated import Simulated, simulated
 from tests.assistant.web.serving import ARGUMENTS, CHROMIUM, served
 from tests.assistant.web.team import ANN, PASSWORD, invite, requests_of
 
 from kinfolk_assistant.delivery.accounts import Accounts
 from kinfolk_assistant.delivery.configuration import Configuration
+from kinfolk_assistant.delivery.keys import read_keys
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.web.app import make_app
 
@@ -286,12 +288,39 @@ def test_every_page_has_contrast_fits_its_width_and_labels_its_fields(
         )
 
 
+def test_a_calendar_is_connected_by_a_click_and_disconnected_by_another(
+    browser: Any, assistant: Assistant, tmp_path: Path
+) -> None:
+    keys = read_keys(tmp_path / "key")
+    with simulated(ANN) as state:
+        settings = Configuration("unused", services={"google": state.service("google")})
+        accounts = Accounts(settings, assistant.ledger, keys)
+        # A browser would stop a form that leads to another site, and a page whose policy forbids it; neither is there.
+        with served(make_app(assistant, secure_cookies=False, keys=keys, accounts=accounts)) as address:
+            context = browser.new_context(base_url=address, viewport=NARROW)
+            page = context.new_page()
+            page.goto("/")
+            sign_in(page)
+            page.goto("/accounts")
+            page.get_by_role("link", name="Connect Google").click()
+            page.get_by_text("Your calendar is connected").wait_for()
+            assert len(state.refresh) == 1
+            page.get_by_role("button", name="Disconnect").click()
+            page.get_by_text("Your calendar is no longer connected").wait_for()
+            context.close()
+    assert len(state.revoked) == 1
+    assert accounts.calendars() == {}
+
+
 @pytest.mark.skipif(not os.environ.get("KINFOLK_AXE"), reason="needs axe-core: KINFOLK_AXE names its axe.min.js")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_to_complain_of(browser: Any, assistant: Assistant, scheme: str) -> None:
+def test_axe_finds_nothing_to_complain_of(browser: Any, assistant: Assistant, scheme: str, tmp_path: Path) -> None:
     source = Path(os.environ["KINFOLK_AXE"]).read_text(encoding="utf-8")
-    accounts = Accounts(Configuration("unused", hosts=("mail.example.org",), admins=frozenset([ANN])))
-    app = make_app(assistant, secure_cookies=False, accounts=accounts, sends_digests=True)
+    keys = read_keys(tmp_path / "key")
+    services = {"google": Simulated(url="http://127.0.0.1:1").service("google")}
+    settings = Configuration("unused", hosts=("mail.example.org",), admins=frozenset([ANN]), services=services)
+    accounts = Accounts(settings, assistant.ledger, keys)
+    app = make_app(assistant, secure_cookies=False, keys=keys, accounts=accounts, sends_digests=True)
     paths = ["/", f"/requests/{requests_of(assistant, ANN)[0]}", "/people", "/rules", "/score", "/ledger", "/about"]
     with served(app) as address:
         # The policy of the pages keeps foreign scripts out, which is just what this one is.

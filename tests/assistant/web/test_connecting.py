@@ -17,9 +17,11 @@ from tests.assistant.web.team import ANN, BOB, NOW, StillClock
 
 pytest.importorskip("authlib", reason="authlib is not installed: the extra oidc")
 
-from kinfolk_assistant.delivery.accounts import Accounts
+from kinfolk_assistant.delivery.accounts import Accounts, Entered, keep_account
+from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.configuration import Configuration
 from kinfolk_assistant.delivery.keys import Keys, read_keys
+from kinfolk_assistant.delivery.online.google import GoogleCalendar
 from kinfolk_assistant.ledger.tables import Connection
 from kinfolk_assistant.ledger.users import set_aliases
 from kinfolk_assistant.service.assistant import Assistant
@@ -213,6 +215,20 @@ def test_what_the_settings_do_not_name_cannot_be_connected(
     plain = Client(make_app(assistant, secure_cookies=False)).enter(ANN)
     assert plain.get("/accounts/connect/google").status_code == 404
     assert Client(make_app(assistant, secure_cookies=False)).get("/accounts/connect/google").status_code == 303
+
+
+def test_a_connected_calendar_stands_in_the_place_of_an_entered_one_and_the_page_says_so(
+    visitor: Client, assistant: Assistant, accounts: Accounts, keys: Keys
+) -> None:
+    entered = Entered("caldav", "https://dav.example.org/", "ann", "x")
+    with assistant.ledger.begin() as session:
+        keep_account(session, keys, ANN, entered, NOW)
+    assert isinstance(accounts.calendar(ANN), CalDAVAccount)
+    assert "this one is not used" not in visitor.get("/accounts").text
+    visitor.get(at_service(visitor, "google"))
+    assert "this one is not used" in visitor.get("/accounts").text
+    assert isinstance(accounts.calendar(ANN), GoogleCalendar)
+    assert isinstance(accounts.calendars()[ANN], GoogleCalendar)
 
 
 def test_the_page_speaks_german_of_what_can_be_connected(visitor: Client) -> None:

@@ -96,10 +96,10 @@ def test_an_answer_that_did_not_arrive_is_given_later_and_nothing_is_asked_in_be
 
 
 def test_what_is_not_allowed_is_not_taken_for_a_rate_that_is_too_high(google: World) -> None:
-    google.state.misbehave = lambda asked: Said(403, {"error": {"errors": [{"reason": "forbidden"}]}})
-    google.state.access.add("x")
+    said = Said(403, {"error": {"errors": [{"reason": "forbidden"}]}})
+    google.state.misbehave = lambda asked: said if "/api/" in asked.path else None
     google.visit()
-    assert "error 403" in google.error()
+    assert google.error() == "Google answered with the error 403."
 
 
 def test_what_has_the_answer_already_is_left_alone(world: World) -> None:
@@ -113,6 +113,16 @@ def test_what_has_the_answer_already_is_left_alone(world: World) -> None:
     world.assistant.work()
     assert world.assistant.request(ANN, 1).reply_state == "sent"
     assert told(world) == []
+
+
+def test_a_note_leaves_though_the_answer_beside_it_was_given_already(world: World) -> None:
+    world.state.put(world.event("m"))
+    world.visit()
+    world.state.put(world.event("m", answer="yes"))
+    world.assistant.answer(ANN, 1, "accept", note="I shall be late")
+    world.assistant.work()
+    [(_, _, more)] = world.state.notified
+    assert (more if world.name == "google" else more["comment"]) == "I shall be late"
 
 
 @pytest.mark.parametrize("change", ["moved", "removed", "cancelled", "uninvited"])

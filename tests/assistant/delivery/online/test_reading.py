@@ -39,6 +39,7 @@ def test_only_what_waits_for_an_answer_is_an_invitation(world: World) -> None:
     world.state.put(world.event("over", MONDAY - 3 * DAY))
     world.visit()
     assert world.inbox() == ["Plans asked"]
+    assert [one.summary for one in world.assistant.search(ANN, "Plans")] == ["Plans asked"]
 
 
 def test_what_stands_in_the_calendar_is_known_by_the_features(world: World) -> None:
