@@ -3,10 +3,10 @@
 import sys
 from types import ModuleType
 
-import pytest
-
 import bench.__main__ as program
+import pytest
 from bench.measure import Comparison
+
 from kinfolk import checkpoints
 
 
