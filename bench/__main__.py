@@ -1,5 +1,8 @@
 """Run every benchmark, print the table, and write it to ``bench/RESULTS.md``; with names, run and print just those.
 
+``--checkpoint FOLDER`` keeps what each benchmark measured: a run that was stopped is started again with the same words,
+and does the others alone, as long as neither the code nor the libraries have changed.
+
 ``python -m bench fewshot`` compares what is predicted, not how fast; it has options of its own (``--help``).
 """
 
@@ -8,10 +11,14 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Sequence
+from functools import partial
+from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 from bench.measure import Comparison, shown
 
@@ -49,6 +56,32 @@ def report(results: list[Comparison]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def measure(names: Sequence[str], folder: str | None = None) -> list[Comparison]:
+    """What benchmarks measured, now or in a run that was stopped."""
+    from kinfolk.checkpoints import Checkpoint
+
+    keep = Checkpoint(folder)
+    if folder is not None:
+        keep = keep.of("bench", platform.python_version(), [version(name) for name in LIBRARIES], sources())
+
+    def run(name: str) -> list[list[Any]]:
+        print(f"running bench/{name}.py ...", flush=True)
+        return [list(measured) for measured in import_module(f"bench.{name}").run()]
+
+    return [Comparison(*measured) for name in names for measured in keep.done(partial(run, name), name)]
+
+
+def sources() -> str:
+    """A hash of all code that is measured, and that measures."""
+    import kinfolk
+
+    found = sha256()
+    for folder in (Path(kinfolk.__file__).parent, Path(__file__).parent):
+        for path in sorted(folder.rglob("*.py")):
+            found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
+
+
 def main() -> None:
     if sys.argv[1:2] == ["fewshot"]:
         import_module("bench.fewshot.__main__").main(sys.argv[2:])
@@ -60,15 +93,19 @@ def main() -> None:
     os.environ |= {"NPROC": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_ENABLE_X64": "1"}
     # An empty cache, so that first calls show what compilation costs.
     os.environ["NUMBA_CACHE_DIR"] = mkdtemp(prefix="kinfolk-bench-")
-    asked = sys.argv[1:] or MODULES
+    words = sys.argv[1:]
+    folder = None
+    if "--checkpoint" in words:
+        place = words.index("--checkpoint")
+        if place + 1 == len(words):
+            sys.exit("--checkpoint needs the path of a folder")
+        folder = words[place + 1]
+        del words[place : place + 2]
+    asked = words or MODULES
     unknown = [name for name in asked if name not in MODULES]
     if unknown:
         sys.exit(f"there is no benchmark {unknown[0]!r}: the known ones are {', '.join(MODULES)}")
-    results = []
-    for name in asked:
-        print(f"running bench/{name}.py ...", flush=True)
-        results += import_module(f"bench.{name}").run()
-    text = report(results)
+    text = report(measure(asked, folder))
     print(text)
     if asked == MODULES:
         Path(__file__).with_name("RESULTS.md").write_text(text, encoding="utf-8")

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import kinfolk
+from kinfolk.posterior import read_archive
 from tests.cli.conftest import Run
 
 
@@ -69,7 +70,28 @@ def test_a_command_keeps_checkpoints_and_refuses_those_of_models_that_have_none(
     assert len(list(Path("kept").glob("*.checkpoint"))) == 4
     outcome = run(*given, "--model", "no-sharing")
     assert outcome.exit_code == 2
-    assert "--checkpoint belongs to --model clustered, prototype or ihmm" in outcome.stderr
+    owners = "clustered, prototype, averaged, transfer, transfer-regressor, bayesnets or ihmm"
+    assert f"--checkpoint belongs to --model {owners}" in outcome.stderr
+
+
+@pytest.mark.parametrize("model", ["averaged", "transfer", "bayesnets"])
+def test_averages_and_networks_keep_checkpoints_too(
+    run: Run, folder: Path, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kinfolk.checkpoints.WORTH", 0.0)
+    label = [] if model == "bayesnets" else ["--label", "ok"]
+    given = ["fit", folder, "--task", "who", *label, "--model", model, "--seed", "3"]
+    assert run(*given, "-o", "plain.kin").exit_code == 0
+    expected = read_archive("plain.kin")
+    for _ in range(2):
+        outcome = run(*given, "--checkpoint", "kept", "-o", "m.kin")
+        assert outcome.exit_code == 0, outcome.stderr
+        assert list(Path("kept").glob("*.checkpoint"))
+        found = read_archive("m.kin")
+        assert found.about == expected.about
+        assert {name: array.tobytes() for name, array in found.arrays.items()} == {
+            name: array.tobytes() for name, array in expected.arrays.items()
+        }
 
 
 def test_engines_count_parquet_alone(run: Run, folder: Path) -> None:

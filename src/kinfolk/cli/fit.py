@@ -84,7 +84,7 @@ class Kind(NamedTuple):
 _LABELLED = frozenset({"label", "weight", "unlabelled"})
 _ALONE = _LABELLED | {"label_prior", "feature_prior", "temper", "evidence", "engine", "scheduler", "bins"}
 _SAMPLED = _ALONE | {"numeric", "checkpoint"}
-_NETWORKS = frozenset(field.name for field in fields(NetworkOptions)) | {"sharing", "bins"}
+_NETWORKS = frozenset(field.name for field in fields(NetworkOptions)) | {"sharing", "bins", "checkpoint"}
 _SEQUENCES = frozenset(field.name for field in fields(SequenceOptions)) | {"sharing", "inference", "checkpoint"}
 
 MODELS: dict[Model, Kind] = {
@@ -92,9 +92,9 @@ MODELS: dict[Model, Kind] = {
     Model.no_sharing: Kind("NoSharingNB", "naive_bayes", _ALONE | {"numeric"}),
     Model.complete_sharing: Kind("CompleteSharingNB", "naive_bayes", _ALONE | {"numeric", "share_labels"}),
     Model.prototype: Kind("PrototypeNB", "naive_bayes", _SAMPLED),
-    Model.averaged: Kind("AveragedNB", "naive_bayes", _LABELLED | {"numeric", "bins"}),
-    Model.transfer: Kind("TransferClassifier", "transfer", _LABELLED),
-    Model.transfer_regressor: Kind("TransferRegressor", "transfer", _LABELLED - {"unlabelled"}),
+    Model.averaged: Kind("AveragedNB", "naive_bayes", _LABELLED | {"numeric", "bins", "checkpoint"}),
+    Model.transfer: Kind("TransferClassifier", "transfer", _LABELLED | {"checkpoint"}),
+    Model.transfer_regressor: Kind("TransferRegressor", "transfer", _LABELLED - {"unlabelled"} | {"checkpoint"}),
     Model.bayesnets: Kind("BayesNets", "networks", _NETWORKS),
     Model.ihmm: Kind("NestedIHMM", "sequences", _SEQUENCES),
 }
@@ -136,7 +136,8 @@ class RunOptions:
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Keep in this folder how far sampling got; a run that was killed goes on there when started again.",
+            help="Keep in this folder how far sampling, searches and fits to parts of the rows got; a run that was "
+            "killed goes on there when started again.",
         ),
     ] = None
     bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8

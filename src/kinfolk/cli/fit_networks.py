@@ -178,6 +178,7 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NetworkOptio
         random_state=run.seed,
         n_jobs=run.jobs,
         verbose=sys.stderr.isatty(),
+        checkpoint=run.checkpoint,
     )
     estimator.fit(frame.select(roles.learnt))
     return Learnt(estimator, *describe_fit(estimator, frame.height))

@@ -31,7 +31,12 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOp
         raise ValueError(f"column {table.label!r} holds {target.dtype}, not numbers: --model transfer predicts labels")
     told = {} if name == _OF_NUMBERS else {"unlabelled": mark_of(options.unlabelled, table.label, target.dtype)}
     estimator = getattr(kinfolk, name)(
-        task_column=table.task, random_state=run.seed, n_jobs=run.jobs, verbose=sys.stderr.isatty(), **told
+        task_column=table.task,
+        random_state=run.seed,
+        n_jobs=run.jobs,
+        verbose=sys.stderr.isatty(),
+        checkpoint=run.checkpoint,
+        **told,
     )
     weights = None if roles.weight is None else frame[roles.weight]
     estimator.fit(frame.select(roles.learnt), target, sample_weight=weights)

@@ -33,8 +33,9 @@ def reproduce(
 ) -> None:
     """Run one of the papers' studies again, or all.
 
-    Gives the paper's finding beside ours, as tables and pictures. Without a name, lists the studies. With --all, a run
-    that was stopped goes on where it was, and claims.html in the folder sets all findings side by side.
+    Gives the paper's finding beside ours, as tables and pictures. Without a name, lists the studies. A run that was
+    stopped goes on where it was when it is started again. With --all, claims.html in the folder sets all findings side
+    by side.
     """
     from kinfolk.experiments.registry import EXPERIMENTS, find
 

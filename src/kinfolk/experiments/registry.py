@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,17 +55,21 @@ class Experiment:
         -------
         Outcome
         """
+        from kinfolk.experiments.cells import kept_in
         from kinfolk.experiments.publishing import publish
 
         module = self._module()
         options: dict[str, Any] = {"quick": quick, "seed": seed}
         # A study that takes hours keeps what it has, and goes on from there if it was stopped.
-        kept = Path(output) / f"{self.name}.partial.jsonl"
+        kept, cells = Path(output) / f"{self.name}.partial.jsonl", Path(output) / f"{self.name}.partial"
         if "kept" in signature(module.study).parameters:
             kept.parent.mkdir(parents=True, exist_ok=True)
             options["kept"] = kept
-        outcome = publish(Path(output), self.name, self.title, module.ABOUT, module.study(**options))
+        with kept_in(cells, self.name, quick, seed):
+            study = module.study(**options)
+        outcome = publish(Path(output), self.name, self.title, module.ABOUT, study)
         kept.unlink(missing_ok=True)
+        rmtree(cells, ignore_errors=True)
         if shown:
             from rich.console import Console
             from rich.markdown import Markdown

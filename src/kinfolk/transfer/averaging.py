@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
@@ -26,7 +25,7 @@ from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.table import Backend
 from kinfolk.tasks.training import Labelled
 from kinfolk.tasks.whole_fits import all_or_nothing
-from kinfolk.transfer.held_out import Folds, believe, rows_of_every_task, tasks_held_out
+from kinfolk.transfer.held_out import Folds, believe, rows_of_every_task, side_by_side, tasks_held_out
 from kinfolk.transfer.members import Chosen, Sizes, sizes_of
 from kinfolk.transfer.models import MODELS, Member, codings_of
 from kinfolk.transfer.predictor import classes_of, known_of, member_archives
@@ -212,7 +211,7 @@ class ModelAverage(BaseEstimator):
             advance(1)
             return found
 
-        done = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(learnt)(one) for one in members.values())
+        done = side_by_side(self.n_jobs, [(learnt, one) for one in members.values()])
         return dict(zip(members, done, strict=True))
 
     def _keep(self, average: Average) -> None:

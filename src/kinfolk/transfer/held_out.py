@@ -270,8 +270,14 @@ def believe(chosen: Chosen, folds: Folds, advance: Callable[[int], None], n_jobs
 
 def quietly(n_jobs: int | None, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
     """Make calls side by side; what there is to tell is told when models are fitted to all rows."""
-    with warnings.catch_warnings(), stops_safely(n_jobs not in (None, 1)) as stop:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        return side_by_side(n_jobs, calls)
+
+
+def side_by_side(n_jobs: int | None, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Make calls in threads, none of which begins another after Ctrl-C."""
+    with stops_safely(n_jobs not in (None, 1)) as stop:
 
         def make(call: Any, *given: Any) -> Any:
             if stop.asked():

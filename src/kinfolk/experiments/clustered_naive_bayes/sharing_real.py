@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.decisions import Loss, decide
+from kinfolk.experiments.cells import checkpoint
 from kinfolk.experiments.drawing import dress_examples_axis
 from kinfolk.experiments.measuring import area_under_curve, average, tabulate
 from kinfolk.experiments.publishing import About, Study, Verdict, judge
@@ -91,11 +93,13 @@ def study(
     # A size is of use where some task has more rows than that, to be tested.
     largest = {name: int(np.unique(problem.task, return_counts=True)[1].max()) for name, problem in problems.items()}
     usable = {name: [size for size in sizes if size < largest[name]] for name in sets}
+    kept = checkpoint()
     with progress_bar("Learning tasks", sum(map(len, usable.values())) * n_splits, True) as advance:
         for name, problem in problems.items():
             jobs = [(size, split) for size in usable[name] for split in range(n_splits)]
             trials = Parallel(n_jobs=n_jobs, return_as="generator")(
-                delayed(try_models)(problem, size, split, seed) for size, split in jobs
+                delayed(kept.done)(partial(try_models, problem, size, split, seed), name, size, split)
+                for size, split in jobs
             )
             for (size, split), scores in zip(jobs, trials, strict=True):
                 about = {"set": name, "examples": size, "repeat": split}

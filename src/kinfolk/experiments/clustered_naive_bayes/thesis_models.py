@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import column_key
+from kinfolk.experiments.cells import cell
 from kinfolk.experiments.clustered_naive_bayes.learning_curves import CLUSTERED, COMPLETE_SHARING, NO_SHARING
 from kinfolk.naive_bayes.estimators.base import SharingNB
 from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
@@ -53,7 +56,7 @@ def probabilities(
         A row for each model, split and tested row: ``model``, ``split``, ``task``, ``truth``, ``p``, and ``common``,
         whether the task's most common training label is the right one.
     """
-    parts = []
+    parts, rows = [], (column_key(problem.task), column_key(problem.target))
     for number, (train, test) in enumerate(splits):
         task, truth = problem.task[test], problem.target[test]
         own = np.isin(problem.task[train], np.unique(task))
@@ -61,8 +64,7 @@ def probabilities(
         share = dict(frame.group_by("task").agg(pl.col("truth").mean()).iter_rows())
         common = np.array([share.get(one, 0.5) > 0.5 for one in task.tolist()]) == truth
         for name, model in models.items():
-            fitted = deepcopy(model).fit(problem.data[train], problem.target[train], task=problem.task[train])
-            p = fitted.predict_proba(problem.data[test], task=task)[:, fitted.classes_.tolist().index(True)]
+            p = cell(partial(_answers, model, problem, train, test), name, *rows, train, test)
             parts.append(
                 pl.DataFrame({"task": task, "truth": truth, "p": p, "common": common}).select(
                     pl.lit(name).alias("model"), pl.lit(number).alias("split"), "task", "truth", "p", "common"
@@ -70,6 +72,13 @@ def probabilities(
             )
         advance(1)
     return pl.concat(parts)
+
+
+def _answers(model: SharingNB, problem: Any, train: NDArray[np.intp], test: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Probability of the positive label of rows, by a model fitted to others."""
+    fitted = deepcopy(model).fit(problem.data[train], problem.target[train], task=problem.task[train])
+    p = fitted.predict_proba(problem.data[test], task=problem.task[test])
+    return np.ascontiguousarray(p[:, fitted.classes_.tolist().index(True)])
 
 
 def leave_one_out(n_rows: int, every: int = 1) -> list[Split]:

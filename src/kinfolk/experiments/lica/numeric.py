@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from kinfolk.experiments.cells import cell
 from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.lica.methods import (
     LOOKS,
@@ -102,7 +104,8 @@ def study(
                     for method, parameters in methods.items():
                         model = build(random_state=seed + split, **parameters)
                         about = {"set": name, "method": method, "examples": size, "repeat": split}
-                        parts.append(about | {"score": _score(model, data, train, test, problem)})
+                        score = cell(partial(_score, model, data, train, test, problem), *about.values())
+                        parts.append(about | {"score": score})
                     advance(1)
     scores = pl.DataFrame(parts)
     gained = gains(scores, "score", ("set", "examples")).filter(pl.col("method").is_in(OURS))

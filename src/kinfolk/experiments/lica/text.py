@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from kinfolk.experiments.cells import cell
 from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.lica.methods import AS_PRINTED, LOOKS, OURS, POINT, Build
 from kinfolk.experiments.measuring import area_under_curve, average
@@ -96,19 +98,21 @@ def try_methods(
         A row for each trial, with the measures and, for models with sources, ``sources``, ``nonzero_sources`` (the
         median over topics) and ``share_with_few`` (of topics with fewer than five sources that are not zero).
     """
-    rows = []
-    for trial in trials:
+
+    def measure(trial: Trial) -> dict[str, Any]:
         order = np.random.default_rng([seed, trial.repeat]).permutation(corpus.learn.shape[0])
         chosen = np.sort(order[: trial.examples])
         documents, topics = corpus.learn[chosen], corpus.learn_topics[chosen]
         model = build(random_state=seed + trial.repeat, **trial.parameters).fit(documents, topics)
         thresholds = best_thresholds(topics, model.predict_proba(documents))
         probability = model.predict_proba(corpus.test)
-        rows.append(
-            {"method": trial.method, "examples": trial.examples, "repeat": trial.repeat}
-            | score_topics(corpus.test_topics, probability, thresholds)
-            | _count_sources(model, trial.method)
-        )
+        about = {"method": trial.method, "examples": trial.examples, "repeat": trial.repeat}
+        scores = score_topics(corpus.test_topics, probability, thresholds)
+        return about | scores | _count_sources(model, trial.method)
+
+    rows = []
+    for trial in trials:
+        rows.append(cell(partial(measure, trial), trial))
         advance(1)
     return pl.DataFrame(rows, infer_schema_length=None)
 

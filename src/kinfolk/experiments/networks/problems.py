@@ -10,6 +10,7 @@ import polars as pl
 from joblib import Parallel, delayed
 
 from kinfolk.datasets import load_network, make_related_networks, sample_tasks
+from kinfolk.experiments.cells import cell
 from kinfolk.networks.estimators.bayes_nets import BayesNets
 from kinfolk.networks.model.distances import edit_distance, kl_divergence
 from kinfolk.networks.model.network import Network
@@ -107,7 +108,7 @@ def over_draws(what: str, jobs: Iterable[tuple[Any, ...]], work: Callable[..., l
     with progress_bar(what, len(waiting), True) as advance:
 
         def one(job: tuple[Any, ...]) -> list[dict[str, Any]]:
-            rows = work(*job)
+            rows = cell(lambda: work(*job), what, *job)
             advance(1)
             return rows
 

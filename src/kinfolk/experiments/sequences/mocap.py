@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 import kinfolk
+from kinfolk.experiments.cells import checkpoint
 from kinfolk.experiments.measuring import average
 from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.experiments.sequences.models import N_JOBS, QUICK, fit_quietly, seeds_of
@@ -92,9 +93,10 @@ def _load() -> Any:
 
 
 def build_model(method: str, **parameters: Any) -> Any:
-    """Make one of the estimators."""
+    """Make one of the estimators, which goes on where it was stopped if the study does."""
     name, own = MODELS[method]
-    return getattr(kinfolk, name)(n_states=N_ACTIONS, n_jobs=N_JOBS, **(own | parameters))
+    given = {"n_states": N_ACTIONS, "n_jobs": N_JOBS, "checkpoint": checkpoint().folder, **own, **parameters}
+    return getattr(kinfolk, name)(**given)
 
 
 def segment(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 import kinfolk
+from kinfolk.experiments.cells import checkpoint
 from kinfolk.experiments.measuring import average
 from kinfolk.plots import style
 
@@ -34,8 +35,8 @@ Build = Callable[..., Any]
 
 
 def build_model(method: str, **parameters: Any) -> Any:
-    """Make one of the three estimators."""
-    return getattr(kinfolk, ESTIMATORS[method])(n_jobs=N_JOBS, **parameters)
+    """Make one of the three estimators, which goes on where it was stopped if the study does."""
+    return getattr(kinfolk, ESTIMATORS[method])(n_jobs=N_JOBS, checkpoint=checkpoint().folder, **parameters)
 
 
 def fit_quietly(model: Any, X: Any, lengths: NDArray[np.int64], task: NDArray[Any]) -> Any:
