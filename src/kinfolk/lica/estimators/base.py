@@ -68,7 +68,8 @@ class SharedWeights(TaskRouting, BaseEstimator):
     verbose: bool | None
     checkpoint: str | PathLike[str] | None
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self) -> Options:
+        """Refuse wrong parameters, and give them as options of inference."""
         for name, choices in _CHOICES.items():
             check_choice(name, getattr(self, name), choices)
         if self._classification:
@@ -85,6 +86,22 @@ class SharedWeights(TaskRouting, BaseEstimator):
             raise ValueError(f"scale={self.scale!r}: 'auto', True or False is needed")
         if self.source_prior == "gaussian" and self.sharing == "sources" and self.inference == "map":
             raise ValueError("source_prior='gaussian' needs inference='eb': point estimates have Laplace sources")
+        return Options(
+            link=self.link,
+            sharing=self.sharing,
+            inference=self.inference,
+            n_sources=self.n_sources,
+            noise=self.noise,
+            source_prior=self.source_prior,
+            loading_variance=self.loading_variance,
+            shared_mean=bool(self.shared_mean),
+            intercept_variance=None if self.intercept_variance is None else float(self.intercept_variance),
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            weight_variances=bool(self.weight_variances),
+            n_jobs=self.n_jobs,
+            checkpoint=check_checkpoint(self.checkpoint, self.random_state),
+        )
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows of all tasks.
@@ -112,7 +129,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
         """
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        self._check_parameters()
+        options = self._check_parameters()
         named = task is not None or self.task_column is not None
         arrival = receive_table(
             X,
@@ -149,7 +166,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         learnt = None if before is None else before.prior, None if before is None else before.fitted
         with progress_bar("Learning", None, True) if progress_wanted(self.verbose) else nullcontext() as advance:
-            prior, fitted = infer(data, learnt[0], self._options(), seed, learnt[1], advance)
+            prior, fitted = infer(data, learnt[0], options, seed, learnt[1], advance)
         self._keep(
             FittedModel(
                 known._replace(tasks=targets.tasks),
@@ -165,24 +182,6 @@ class SharedWeights(TaskRouting, BaseEstimator):
             )
         )
         return raise_if_interrupted(self)
-
-    def _options(self) -> Options:
-        return Options(
-            link=self.link,
-            sharing=self.sharing,
-            inference=self.inference,
-            n_sources=self.n_sources,
-            noise=self.noise,
-            source_prior=self.source_prior,
-            loading_variance=self.loading_variance,
-            shared_mean=bool(self.shared_mean),
-            intercept_variance=None if self.intercept_variance is None else float(self.intercept_variance),
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            weight_variances=bool(self.weight_variances),
-            n_jobs=self.n_jobs,
-            checkpoint=check_checkpoint(self.checkpoint, self.random_state),
-        )
 
     @property
     def interrupted_(self) -> bool:
@@ -241,7 +240,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
         if model.scaling is not None:
             features = model.scaling.apply(features)
         data = lay_out(features, targets, None, self.class_weight)
-        posterior = infer_task(data, model.prior, self._options(), model.fitted.target_mean)
+        posterior = infer_task(data, model.prior, self._check_parameters(), model.fitted.target_mean)
         names, tasks = known.tasks.tolist(), list(model.fitted.tasks)
         if task in names:
             tasks[names.index(task)] = posterior

@@ -64,7 +64,10 @@ def receive_targets(
     coded = []
     for column, has in zip(columns, known, strict=True):
         values = np.full(n_rows, np.nan)
-        values[has] = _code(column[has], classes, np.flatnonzero(has))
+        if classes is None:
+            values[has] = _numbers(column[has], np.flatnonzero(has))
+        else:
+            values[has] = encode(column[has], classes.tolist())
         coded.append(values)
     if names is not None:
         rows = [np.flatnonzero(has) for has in known]
@@ -126,10 +129,8 @@ def _classes(present: NDArray[Any]) -> NDArray[Any]:
     return as_ids(found)
 
 
-def _code(values: NDArray[Any], classes: NDArray[Any] | None, rows: NDArray[np.int64]) -> Floats:
+def _numbers(values: NDArray[Any], rows: NDArray[np.int64]) -> Floats:
     plain = plain_column(values, "y")
-    if classes is not None:
-        return encode(plain, classes.tolist()).astype(np.float64)
     text = [not is_number(value) for value in plain.tolist()] if plain.dtype == object else []
     wrong = np.array(text) if any(text) else ~np.isfinite(plain.astype(np.float64))
     if wrong.any():

@@ -220,7 +220,8 @@ def fit_alone(
     if scale == 1.0:
         return Alone(found.prior, found.states)
     wider = found.prior._replace(noise=scale * found.prior.noise)
-    return Alone(wider, update_tasks(layout, wider, found.states, family, Sweeps(_FIRST_SWEEPS, tol), n_jobs=n_jobs))
+    followed = _run_em(layout, family, wider, found.states, shrinkage, 0, tol, n_jobs)
+    return Alone(followed.prior, followed.states)
 
 
 def fit_task(

@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.lica.inference.map_weights import make_design
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.links import LINK_CODES, losses
@@ -95,11 +94,10 @@ def search_levels(evaluate: Callable[[float], float], start: float, lowest: floa
 
 
 def _keep(data: LinearTasks, kept: list[NDArray[np.bool_]]) -> LinearTasks:
-    return LinearTasks(
-        data.X,
-        tuple(rows[keep] for rows, keep in zip(data.rows, kept, strict=True)),
-        tuple(y[keep] for y, keep in zip(data.y, kept, strict=True)),
-        tuple(weights[keep] for weights, keep in zip(data.weights, kept, strict=True)),
+    return data._replace(
+        rows=tuple(rows[keep] for rows, keep in zip(data.rows, kept, strict=True)),
+        y=tuple(y[keep] for y, keep in zip(data.y, kept, strict=True)),
+        weights=tuple(weights[keep] for weights, keep in zip(data.weights, kept, strict=True)),
     )
 
 
@@ -151,8 +149,10 @@ def choose_noise(
     residual = _spread_of_targets(data) if link == "gaussian" else 1.0
     first = START * residual / _mean_square_length(data)
     folds = make_folds(data, seed)
-    design = make_design(data.X)
-    solvers = [WeightSolver(fold.fitted, link, intercept_variance, n_jobs, design) for fold in folds]
+    solvers: list[WeightSolver] = []
+    for fold in folds:
+        design = solvers[0].design if solvers else None  # all folds have rows of one table
+        solvers.append(WeightSolver(fold.fitted, link, intercept_variance, n_jobs, design))
     fits: list[WeightsOfTasks | None] = [None] * len(folds)
     judged: dict[float, float] = {}
 

@@ -119,13 +119,16 @@ def choose_n_sources(
 
 def log_probability(fold: Fold, fit: Learnt, link: Link) -> float:
     """Log probability of the rows held out, their weights counted."""
-    total = 0.0
-    for k, task in enumerate(fit.tasks):
-        if len(fold.judged.rows[k]):
-            moments = predictive_moments(fit.prior, task, fold.judged.X[fold.judged.rows[k]])
-            logs = log_predictive(link, fold.judged.y[k], *moments, fit.prior.residual_variance)
-            total += float(fold.judged.weights[k] @ logs)
-    return total
+    judged = fold.judged
+    tasks = [k for k, rows in enumerate(judged.rows) if len(rows)]
+    if not tasks:
+        return 0.0
+    moments = [predictive_moments(fit.prior, fit.tasks[k], judged.X[judged.rows[k]]) for k in tasks]
+    mean, variance = (np.concatenate(its) for its in zip(*moments, strict=True))
+    y = np.concatenate([judged.y[k] for k in tasks])
+    logs = log_predictive(link, y, mean, variance, fit.prior.residual_variance)
+    of_tasks = np.split(logs, np.cumsum([len(judged.rows[k]) for k in tasks])[:-1])
+    return sum(float(judged.weights[k] @ its) for k, its in zip(tasks, of_tasks, strict=True))
 
 
 def growing_numbers(n_tasks: int) -> list[int]:

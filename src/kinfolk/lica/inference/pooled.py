@@ -42,7 +42,8 @@ def fit_pooled(
     pairs = np.stack([np.concatenate(data.rows).astype(np.float64), np.concatenate(data.y)])
     found, place = np.unique(pairs, axis=1, return_inverse=True)
     weights = np.bincount(place.ravel(), weights=np.concatenate(data.weights), minlength=found.shape[1])
-    together = LinearTasks(data.X, (found[0].astype(np.int64),), (found[1],), (np.asarray(weights, dtype=np.float64),))
+    counted = np.asarray(weights, dtype=np.float64)
+    together = LinearTasks(data.X, (found[0].astype(np.int64),), (found[1],), (counted,), shares_rows=True)
     one = fit_individual(
         together,
         link=link,

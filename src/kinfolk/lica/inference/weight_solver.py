@@ -107,7 +107,7 @@ class WeightSolver:
                 self.together &= np.unique(at).size == at.size
                 self._y[k, at], self._row_weights[k, at] = data.y[k], data.weights[k]
             self._gram: tuple[Floats, Floats] | None = None
-        self._design = make_design(data.X) if design is None else design
+        self.design = make_design(data.X) if design is None else design
 
     def solve(
         self,
@@ -151,7 +151,7 @@ class WeightSolver:
                     solved.weights[:, k],
                     float(solved.intercepts[k]),
                     link=self.link,
-                    design=self._design,
+                    design=self.design,
                     signs=signs[k],
                 )
                 return 1.0 - variance[:-1] / noise
@@ -230,7 +230,7 @@ class WeightSolver:
                 else:
                     at = np.append(start.weights[:, k], start.intercepts[k])
                 rows = rows_of_task(data, k, self.link, residual_variance)
-                found.append(solve_task(self._design, rows, centre, scale, at, tolerance, MAX_STEPS))
+                found.append(solve_task(self.design, rows, centre, scale, at, tolerance, MAX_STEPS))
             return found
 
         blocks = np.array_split(np.arange(len(data.rows)), min(effective_n_jobs(self.n_jobs), len(data.rows)))

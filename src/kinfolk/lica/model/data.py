@@ -28,12 +28,15 @@ class LinearTasks(NamedTuple):
         Targets of those rows: −1 and 1 for classification, real numbers for regression.
     weights : tuple of float arrays
         The power to which each row's likelihood is raised, ≥ 0.
+    shares_rows : bool
+        Whether all tasks are known to have the same rows, in the same order.
     """
 
     X: Any
     rows: tuple[NDArray[np.int64], ...]
     y: tuple[Floats, ...]
     weights: tuple[Floats, ...]
+    shares_rows: bool
 
     @property
     def n_tasks(self) -> int:
@@ -44,12 +47,6 @@ class LinearTasks(NamedTuple):
     def n_features(self) -> int:
         """Number of features, the intercept not among them."""
         return int(self.X.shape[1])
-
-    @property
-    def shares_rows(self) -> bool:
-        """Whether all tasks have the same rows, in the same order."""
-        first = self.rows[0]
-        return all(rows is first or np.array_equal(rows, first) for rows in self.rows[1:])
 
     def compact(self) -> LinearTasks:
         """Leave out rows of weight zero, and rows of ``X`` that no task has."""
@@ -65,15 +62,15 @@ class LinearTasks(NamedTuple):
             places,
             tuple(y[keep] for y, keep in zip(self.y, kept, strict=True)),
             tuple(weights[keep] for weights, keep in zip(self.weights, kept, strict=True)),
+            all(place is places[0] or np.array_equal(place, places[0]) for place in places[1:]),
         )
 
     def of_tasks(self, tasks: Sequence[int]) -> LinearTasks:
         """Keep some tasks, over the same table of features."""
-        return LinearTasks(
-            self.X,
-            tuple(self.rows[k] for k in tasks),
-            tuple(self.y[k] for k in tasks),
-            tuple(self.weights[k] for k in tasks),
+        return self._replace(
+            rows=tuple(self.rows[k] for k in tasks),
+            y=tuple(self.y[k] for k in tasks),
+            weights=tuple(self.weights[k] for k in tasks),
         )
 
 
@@ -124,4 +121,4 @@ def make_linear_tasks(
                 f"Task {k} has {place.size} rows, {target.size} targets and {power.size} weights; "
                 "it needs as many of each."
             )
-    return LinearTasks(features, places, targets, powers).compact()
+    return LinearTasks(features, places, targets, powers, shares_rows=False).compact()

@@ -5,7 +5,8 @@ A scipy sparse matrix is used by its own methods, so that a saved model needs no
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,12 @@ from kinfolk.maths.arrays import Floats
 _AT_ONCE = 4_000_000  # numbers that a block of rows is spread out to
 
 
-class SparseRows(NamedTuple):
-    """Rows of which most numbers are zero: values and columns of the others, row after row, as in scipy's CSR form."""
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Rows of which most numbers are zero: values and columns of the others, row after row, as in scipy's CSR form.
+
+    Some of its rows, and all of it with its zeros, are had as of a scipy sparse matrix.
+    """
 
     data: Floats
     indices: NDArray[np.int64]
@@ -28,24 +33,21 @@ class SparseRows(NamedTuple):
         """Numbers of rows and columns."""
         return len(self.ends) - 1, self.width
 
+    def __getitem__(self, rows: NDArray[np.int64]) -> SparseRows:
+        lengths = np.diff(self.ends)[rows]
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(ends[-1]) + np.repeat(self.ends[rows] - ends[:-1], lengths)
+        return SparseRows(self.data[places], self.indices[places], ends, self.width)
 
-def take(table: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of a table."""
-    if not isinstance(table, SparseRows):
-        return table[rows]
-    lengths = np.diff(table.ends)[rows]
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.arange(ends[-1]) + np.repeat(table.ends[rows] - ends[:-1], lengths)
-    return SparseRows(table.data[places], table.indices[places], ends, table.width)
+    def toarray(self) -> Floats:
+        """The rows with all their zeros."""
+        full = np.zeros(self.shape)
+        full[np.repeat(np.arange(len(full)), np.diff(self.ends)), self.indices] = self.data
+        return full
 
 
-def dense(table: Any) -> Floats:
-    """A table with all its zeros."""
-    if not isinstance(table, SparseRows):
-        return np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
-    full = np.zeros(table.shape)
-    full[np.repeat(np.arange(len(full)), np.diff(table.ends)), table.indices] = table.data
-    return full
+def _dense(table: Any) -> Floats:
+    return np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
 
 
 def row_products(X: Any, noise: Floats, others: Any) -> Floats:
@@ -62,15 +64,15 @@ def row_products(X: Any, noise: Floats, others: Any) -> Floats:
         scaled = X.multiply(noise).tocsr()
         if isinstance(others, SparseRows):
             others = type(scaled)((others.data, others.indices, others.ends), shape=others.shape)
-        return dense(scaled @ others.T)
+        return _dense(scaled @ others.T)
     if not isinstance(others, SparseRows):
-        return np.asarray((dense(X) * noise) @ others.T)
+        return np.asarray((_dense(X) * noise) @ others.T)
     products = np.zeros((X.shape[0], others.shape[0]))
     filled = np.flatnonzero(np.diff(others.ends))
     factors = others.data * noise[others.indices]
     step = max(_AT_ONCE // max(len(factors), others.width), 1)
     for first in range(0, len(products) if len(filled) else 0, step):
         block = np.arange(first, min(first + step, len(products)))
-        spread = dense(take(X, block))[:, others.indices] * factors
+        spread = _dense(X[block])[:, others.indices] * factors
         products[np.ix_(block, filled)] = np.add.reduceat(spread, others.ends[filled], axis=1)
     return products

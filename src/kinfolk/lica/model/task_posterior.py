@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kinfolk.lica.model.prior import TaskPosterior, TaskPrior
-from kinfolk.lica.model.row_products import dense, row_products, take
+from kinfolk.lica.model.row_products import row_products
 from kinfolk.maths.arrays import Floats
 
 _BLOCK = 4_096  # features, or new rows, gone through at once where a matrix of rows by them is needed
@@ -176,12 +176,12 @@ def predictive_moments(
     if reach is None:
         return mean, np.zeros(len(mean))
     noise, intercept_variance = prior.noise, prior.intercept_variance
-    rows = take(reach.X, reach.rows) if kernel is None or cross_kernel is None else None
-    if by_features(len(reach.rows), prior.n_features):
-        seen = _in_prior_units(dense(take(reach.X, reach.rows)), noise, intercept_variance)
+    if by_features(len(reach.rows), len(noise)):
+        seen = _in_prior_units(reach.X[reach.rows], noise, intercept_variance)
         lower, _ = _feature_factor(seen, reach.precision)
-        spread = solve_lower(lower, _in_prior_units(dense(X), noise, intercept_variance).T)
+        spread = solve_lower(lower, _in_prior_units(X, noise, intercept_variance).T)
         return mean, np.einsum("ij,ij->j", spread, spread)
+    rows = reach.X[reach.rows] if kernel is None or cross_kernel is None else None
     covariance = (row_products(rows, noise, rows) if kernel is None else kernel) + intercept_variance
     lower, _, deviation = _row_factor(covariance, reach.precision)
     squares = X.multiply(X) if hasattr(X, "multiply") else np.asarray(X) ** 2
@@ -207,8 +207,10 @@ def _feature_factor(root: Floats, precision: Floats) -> tuple[Floats, Floats]:
     return factorise(np.swapaxes(root * precision[..., None], -1, -2) @ root)
 
 
-def _in_prior_units(features: Floats, noise: Floats, intercept_variance: float) -> Floats:
-    """B = [XΨ^½, √v₀]: features times the prior deviation of their weights, the intercept last."""
+def _in_prior_units(features: Any, noise: Floats, intercept_variance: float) -> Floats:
+    """B = [XΨ^½, √v₀]: features, dense or sparse, times the prior deviation of their weights, the intercept last."""
+    if hasattr(features, "toarray"):
+        features = features.toarray()
     root = np.empty((*features.shape[:-1], features.shape[-1] + 1))
     np.multiply(features, np.sqrt(noise), out=root[..., :-1])
     root[..., -1] = np.sqrt(intercept_variance)

@@ -276,7 +276,8 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         received = receive_data(X, task, columns)
         self._check_complete(received)
         hyper, options = self._hyper_and_options(received)
-        self._check_alike(received, options)
+        if options.criterion.hierarchical:
+            self._check_alike(received, options)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         n_steps = (len(GRID) if options.validation else 0) + options.bootstrap
         with progress_bar("Learning networks", n_steps or None, progress_wanted(self.verbose)) as advance:
@@ -343,8 +344,6 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
 
     def _check_alike(self, received: Received, options: Options) -> None:
         """Refuse tasks that a hierarchical score cannot take as parts of one table."""
-        if not options.criterion.hierarchical:
-            return
         if not received.data.present.all():
             t, v = np.argwhere(~received.data.present)[0]
             task, variable = received.known.tasks.tolist()[t], received.data.variables[v]

@@ -25,13 +25,13 @@ from kinfolk.networks.model.network import Constraints, Structures
 from kinfolk.networks.model.priors import (
     Prior,
     best_strength,
-    differences,
     edit_costs,
     joint_prior,
     log_strength_posterior,
     no_sharing,
     pair_costs,
     pair_spectrum,
+    total_cost,
 )
 from kinfolk.networks.model.scores.bdeu import CRITERION as BDEU
 from kinfolk.networks.model.scores.criterion import Criterion
@@ -329,18 +329,3 @@ def _warn_unsettled(what: str, parameter: str) -> None:
         ConvergenceWarning,
         stacklevel=3,
     )
-
-
-def total_cost(
-    kind: str,
-    costs: NDArray[np.float64],
-    structures: Structures,
-    present: NDArray[np.bool_],
-    factors: NDArray[np.float64],
-) -> float:
-    """What the structures' differences cost, over all pairs of variables, each among the tasks that have the pair."""
-    along = np.triu(structures.sum(axis=0), 1)
-    against = np.triu(structures.sum(axis=0).T, 1)
-    both = np.triu(present.T.astype(np.int64) @ present, 1)
-    counts = np.stack([both - along - against, along, against], axis=-1)
-    return float((factors * differences(kind, counts, costs)).sum())

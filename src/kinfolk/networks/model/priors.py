@@ -133,6 +133,21 @@ def differences(kind: str, counts: NDArray[np.int64], costs: NDArray[np.float64]
     return np.asarray(((counts @ costs) * counts).sum(axis=-1) / 2)
 
 
+def total_cost(
+    kind: str,
+    costs: NDArray[np.float64],
+    structures: NDArray[np.bool_],
+    present: NDArray[np.bool_],
+    factors: NDArray[np.float64],
+) -> float:
+    """What the structures' differences cost, over all pairs of variables, each among the tasks that have the pair."""
+    along = np.triu(structures.sum(axis=0), 1)
+    against = np.triu(structures.sum(axis=0).T, 1)
+    both = np.triu(present.T.astype(np.int64) @ present, 1)
+    counts = np.stack([both - along - against, along, against], axis=-1)
+    return float((factors * differences(kind, counts, costs)).sum())
+
+
 def no_sharing(n_tasks: int, log_odds: NDArray[np.float64]) -> Prior:
     """Structures that have nothing to do with each other."""
     n = len(log_odds)
