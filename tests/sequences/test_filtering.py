@@ -9,7 +9,7 @@ from kinfolk.sequences.answers.plain_filters import PlainFilters
 from kinfolk.sequences.model import filtering
 from kinfolk.sequences.model.emissions.categorical import Categorical
 from kinfolk.sequences.model.emissions.emission import Densities
-from kinfolk.sequences.model.lanes import LANES
+from kinfolk.sequences.model.lanes import FEW, LANES
 from kinfolk.sequences.model.sequences import Layout, Sequences
 
 
@@ -217,6 +217,49 @@ def test_states_drawn_side_by_side_are_those_drawn_one_by_one(n_states, n_sequen
     totals = draw_states(*given, uniforms, states)
     np.testing.assert_allclose(totals, log_likelihoods(*given), rtol=1e-12)
     np.testing.assert_array_equal(states, drawn_plainly(*given, uniforms))
+
+
+@pytest.mark.parametrize("n_sequences", [3, 2 * LANES])
+def test_a_run_of_sequences_is_drawn_by_the_clusters_and_transitions_of_their_tasks_and_no_other(n_sequences):
+    rng = np.random.default_rng(n_sequences)
+    n_states, n_rows = 3, 5
+    lengths = rng.integers(1, 12, size=3 * n_sequences)
+    bounds, task_bounds = np.append(0, lengths.cumsum()), np.arange(4) * n_sequences
+    likelihood, log_scale = rng.random((2, n_rows, n_states)), np.zeros((2, n_rows))
+    row, uniforms = rng.integers(n_rows, size=bounds[-1]), rng.random(bounds[-1])
+    transitions, slots = rng.dirichlet(np.ones(n_states), size=(3, n_states + 1)), np.array([1, 0, 1])
+    states, first, last = np.full(bounds[-1], 7), 1, 3 * n_sequences - 1
+    densities = Densities(likelihood, log_scale, row)
+    layout = Layout.of(bounds, task_bounds)
+    totals = filtering.draw_states(densities, layout, transitions, uniforms, states, slots, (first, last))
+    wanted, wanted_totals = np.full(bounds[-1], 7), np.zeros(len(lengths))
+    for i in range(first, last):
+        j, steps = i // n_sequences, slice(bounds[i], bounds[i + 1])
+        given = likelihood[slots[j]], log_scale[slots[j]], row[steps], np.array([0, lengths[i]]), transitions[j]
+        wanted[steps] = drawn_plainly(*given, uniforms[steps])
+        wanted_totals[i] = log_likelihoods(*given)[0]
+    np.testing.assert_array_equal(states, wanted)
+    np.testing.assert_allclose(totals, wanted_totals, rtol=1e-12)
+
+
+def test_few_sequences_of_each_task_need_no_kernel_for_sequences_side_by_side(monkeypatch):
+    def refuse(*given):
+        raise AssertionError("the kernel for sequences side by side was called")
+
+    monkeypatch.setattr(filtering, "draw_in_lanes", refuse)
+    monkeypatch.setattr(filtering, "smooth_in_lanes", refuse)
+    n_tasks, transitions = 3, np.full((3, 3, 2), 0.5)
+    for n_sequences in (FEW, FEW + 1):
+        n_steps = n_tasks * n_sequences
+        densities = Densities(np.ones((1, 2)), np.zeros(1), np.zeros(n_steps, dtype=np.int64))
+        layout = Layout.of(np.arange(n_steps + 1), np.arange(n_tasks + 1) * n_sequences)
+        given = densities, layout, transitions, np.full(n_steps, 0.5), np.zeros(n_steps, dtype=np.int64)
+        if n_sequences == FEW:
+            np.testing.assert_allclose(filtering.draw_states(*given), 0.0)
+            np.testing.assert_allclose(filtering.smooth(*given[:3]).log_likelihoods, 0.0)
+        else:
+            with pytest.raises(AssertionError, match="side by side"):
+                filtering.draw_states(*given)
 
 
 def test_long_sequences_among_many_go_by_themselves_and_are_drawn_all_the_same():

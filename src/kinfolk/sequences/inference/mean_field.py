@@ -35,6 +35,7 @@ In the papers: Ni, Carin and Dunson (2007), section 5.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import exp, lgamma
 from typing import NamedTuple
 
@@ -242,9 +243,8 @@ def start_from_posteriors(sequences: Sequences, emission: Emission, posteriors: 
     firsts = sequences.bounds[:-1]
     follows = np.ones(sequences.n_steps, dtype=bool)
     follows[firsts] = False
-    for j in range(sequences.n_tasks):
-        own = sequences.steps_of(j)
-        after = np.arange(own.start, own.stop)[follows[own]]
+    for j, (start, stop) in enumerate(pairwise(sequences.step_bounds.tolist())):
+        after = np.arange(start, stop)[follows[start:stop]]
         counts[j, 1:] = posteriors[after - 1].T @ posteriors[after]
         counts[j, 0] = posteriors[firsts[sequences.task_bounds[j] : sequences.task_bounds[j + 1]]].sum(axis=0)
     return Start(counts, emission.expected_statistics(sequences.observations, posteriors))
