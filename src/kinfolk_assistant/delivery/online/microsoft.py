@@ -154,7 +154,7 @@ class MicrosoftCalendar(OnlineCalendar):
         )
 
     def look_up(self, outgoing: Outgoing) -> Any:
-        """Get the event; where the invitation came another way, by its UID (that $filter takes iCalUId is not documented)."""
+        """Get the event; where the invitation came another way, by its UID (assumed: $filter takes iCalUId)."""
         name = reference(outgoing, "microsoft")
         if name:
             return self._get(name, "")
