@@ -111,13 +111,14 @@ def test_a_way_back_opens_once_and_only_in_the_session_that_began(
     assert other.get(path).status_code == 400
     begun = visitor.cookies.get("kinfolk-connect")
     assert begun
-    # The same browser, with another session of somebody else, and with a new one of the same user.
-    for who in (BOB, ANN):
+    # The same browser, with a new session of the same user, and with one of somebody else.
+    for who in (ANN, BOB):
         visitor.enter(who)
         visitor.cookies.set("kinfolk-connect", begun)
         assert visitor.get(path).status_code == 400
     assert connection(assistant) is None
     assert connection(assistant, BOB) is None
+    visitor.enter(ANN)
     path = at_service(visitor, name)
     assert visitor.get(path.replace("state=", "state=x")).status_code == 400
     path = at_service(visitor, name)

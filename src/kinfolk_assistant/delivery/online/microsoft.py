@@ -154,7 +154,7 @@ class MicrosoftCalendar(OnlineCalendar):
         )
 
     def look_up(self, outgoing: Outgoing) -> Any:
-        """Get the event; where the invitation came another way, by its UID (documented: $filter by iCalUId)."""
+        """Get the event; where the invitation came another way, by its UID (assumed: $filter takes iCalUId)."""
         name = reference(outgoing, "microsoft")
         if name:
             return self._get(name, "")
@@ -221,10 +221,16 @@ def _whole(text: str) -> str:
 
 
 def _left_out(names: list[Any], start: Moment) -> list[str]:
-    """Which occurrences were called off: their ids end with the day (documented: OID.<series>.<day>)."""
+    """Which occurrences were called off: their ids end with the day (OID.<series>.<day>).
+
+    One that does not is not left out, so that a time is rather taken than free.
+    """
     lines = []
     for name in names:
-        day = date.fromisoformat(str(name)[-10:])
+        try:
+            day = date.fromisoformat(str(name)[-10:])
+        except ValueError:
+            continue
         if isinstance(start, datetime):
             moment = datetime.combine(day, start.timetz().replace(tzinfo=None), start.tzinfo)
             lines.append(f"EXDATE:{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}")
