@@ -52,6 +52,8 @@ class Collected(NamedTuple):
     """A sentence for each new message that cannot be used."""
     seen: object
     """To hand to the next visit, once everything else has been taken in."""
+    unread: int = 0
+    """How many entries of the calendar cannot be read: what they fill is not free."""
 
 
 def collect(account: CalDAVAccount, seen: Seen = NOTHING, *, now: datetime) -> Collected:
@@ -85,12 +87,12 @@ def collect(account: CalDAVAccount, seen: Seen = NOTHING, *, now: datetime) -> C
     ]
     versions = account.versions()
     calendar = None
+    unread: list[str] = []
     if versions != seen.calendar or seen is NOTHING:
         stored = account.events()
-        calendar = [Engagement(one, place.href, place.etag) for place in stored for one in _read(place, refused)]
-    return Collected(
-        sorted(invitations, key=_order), calendar, refused, Seen({one.href: one.etag for one in inbox}, versions)
-    )
+        calendar = [Engagement(one, place.href, place.etag) for place in stored for one in _read(place, unread)]
+    now_seen = Seen({one.href: one.etag for one in inbox}, versions)
+    return Collected(sorted(invitations, key=_order), calendar, refused + unread, now_seen, len(unread))
 
 
 def _read(message: Arrived | Stored, refused: list[str]) -> list[CalendarObject]:

@@ -147,10 +147,10 @@ class Assistant:
                 trust=self.trust,
             )
 
-    def take_calendar(self, user: str, kept: Iterable[Kept], *, whole: bool = True) -> int:
+    def take_calendar(self, user: str, kept: Iterable[Kept], *, whole: bool = True, read: bool = True) -> int:
         """Bring what is known of the user's calendar up to date; how many objects are new, changed or gone."""
         with self.ledger.begin() as session:
-            changes = take_calendar(session, user, kept, now=self.clock(), whole=whole)
+            changes = take_calendar(session, user, kept, now=self.clock(), whole=whole, read=read)
             deciding.look_again(session, user, self.models, self.clock())
             return changes
 

@@ -32,14 +32,17 @@ class Kept(NamedTuple):
     etag: str = ""
 
 
-def take_calendar(session: Session, address: str, kept: Iterable[Kept], *, now: datetime, whole: bool) -> int:
+def take_calendar(
+    session: Session, address: str, kept: Iterable[Kept], *, now: datetime, whole: bool, read: bool
+) -> int:
     """Bring what is known of a user's calendar up to date; how many objects are new, changed or gone.
 
-    With ``whole``, what is not among the objects is gone; it still counts for the days before. An answer that the
+    With ``whole``, what is not among the objects is gone; it still counts for the days before. With ``read`` besides,
+    nothing of the calendar was left unread, so that it may decide. An answer that the
     user has given in another program shows in the calendar: it is the user's hand like any other.
     """
     user = lock_user(session, address)
-    if whole:
+    if whole and read:
         mark_read(user, now)
     known = {entry.uid: entry for entry in session.scalars(select(Entry).where(Entry.user == user.address))}
     asked: dict[str, list[Request]] = {}

@@ -24,6 +24,8 @@ AT_ONCE = 8
 PATIENCE = 30.0
 """Seconds after which a round is over: who is still being visited is left out of the next, and holds up nobody."""
 
+UNREAD = "Entries of your calendar that cannot be read: {n}. What they fill is not free, so nothing is answered by it."
+
 _log = logging.getLogger(__name__)
 
 
@@ -50,6 +52,7 @@ class Visits(Repeating):
         self.assistant = assistant
         self.accounts = accounts
         self._seen: dict[str, object] = {}
+        self._unread: dict[str, int] = {}
         self._visitors = ThreadPoolExecutor(AT_ONCE, "visit")
         self._under_way: dict[str, Future[None]] = {}
 
@@ -69,8 +72,8 @@ class Visits(Repeating):
 
     def _try(self, address: str, account: CalDAVAccount | OnlineCalendar) -> None:
         try:
-            self.visit(address, account)
-            self._note(address, "")
+            n_unread = self.visit(address, account)
+            self._note(address, UNREAD.format(n=n_unread) if n_unread else "")
         except ServerTrouble as trouble:
             # What it said may name people: it is kept with the user, not in a log.
             _log.warning("The calendar server of %s cannot be used", log_name(address))
@@ -89,14 +92,19 @@ class Visits(Repeating):
             return account.collect(seen, now=self.assistant.clock())
         return collect(account, seen if isinstance(seen, Seen) else NOTHING, now=self.assistant.clock())
 
-    def visit(self, address: str, account: CalDAVAccount | OnlineCalendar) -> None:
-        """Visit one user's account."""
+    def visit(self, address: str, account: CalDAVAccount | OnlineCalendar) -> int:
+        """Visit one user's account; how many entries of the calendar cannot be read.
+
+        A calendar is read when all of it is: what an entry fills that cannot be read is not free.
+        """
         self.assistant.settings(address)
         found = self._collect(account, self._seen.get(address))
         # The calendar first: an invitation is judged by the calendar as it stands.
         if found.calendar is not None:
-            self.assistant.take_calendar(address, [Kept(one.object, one.href, one.etag) for one in found.calendar])
-        else:
+            self._unread[address] = found.unread
+            kept = [Kept(one.object, one.href, one.etag) for one in found.calendar]
+            self.assistant.take_calendar(address, kept, read=not found.unread)
+        elif not self._unread.get(address):
             self.assistant.calendar_unchanged(address)
         refused = list(found.refused)
         for invitation in found.invitations:
@@ -117,3 +125,4 @@ class Visits(Repeating):
                 for sentence in refused[:10]:
                     tell(session, address, self.assistant.clock(), "assistant", "refused", sentence[:500])
         self._seen[address] = found.seen
+        return self._unread.get(address, 0)

@@ -8,13 +8,14 @@ import pytest
 from kinfolk_assistant.delivery.caldav_server import CalDAVAccount
 from kinfolk_assistant.delivery.collecting import NOTHING, Collected, Engagement, Invitation, Seen
 from kinfolk_assistant.delivery.trouble import ServerTrouble
-from kinfolk_assistant.ledger.users import NotYours
+from kinfolk_assistant.ledger.calendar_read import NEVER_READ, cannot_decide
+from kinfolk_assistant.ledger.users import NotYours, find_user
 from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.calendars import read_calendar
 from kinfolk_assistant.service import visiting
 from kinfolk_assistant.service.assistant import Assistant
 from kinfolk_assistant.service.intake import MAX_MEETINGS
-from kinfolk_assistant.service.visiting import Visits
+from kinfolk_assistant.service.visiting import UNREAD, Visits
 from tests.assistant.service.world import ANN, BOB, MONDAY, invitation
 
 ACCOUNTS = {user: CalDAVAccount("https://dav.example.org/", user, "secret") for user in (ANN, BOB)}
@@ -85,6 +86,34 @@ def test_the_calendar_is_known_when_the_invitation_is_judged(
     visits(assistant, monkeypatch, {ANN: [invitation("other"), invitation("kept", method="")], BOB: []}).visit_all()
     assistant.work()
     assert assistant.request(ANN, 1).features["conflict"] == "yes"
+
+
+def test_a_calendar_with_an_entry_that_cannot_be_read_is_not_known_until_all_of_it_is(
+    assistant: Assistant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unread, changed = 1, True
+
+    def collect(account: CalDAVAccount, seen: Seen = NOTHING, *, now: datetime) -> Collected:
+        return Collected([], [] if changed else None, [], Seen({}, {"/c": "1"}), unread if changed else 0)
+
+    with assistant.ledger.begin() as session:
+        find_user(session, ANN).calendar_read_at = None
+    monkeypatch.setattr(visiting, "collect", collect)
+    rounds = Visits(assistant, lambda: {ANN: ACCOUNTS[ANN]})
+    rounds.visit_all()
+    # That nothing has changed since does not make it readable.
+    changed = False
+    rounds.visit_all()
+    with assistant.ledger.read() as session:
+        user = find_user(session, ANN)
+        assert cannot_decide(user, assistant.clock()) == NEVER_READ
+        assert user.visit_error == UNREAD.format(n=1)
+    unread, changed = 0, True
+    rounds.visit_all()
+    with assistant.ledger.read() as session:
+        user = find_user(session, ANN)
+        assert cannot_decide(user, assistant.clock()) == ""
+        assert user.visit_error == ""
 
 
 def test_a_server_that_does_not_answer_holds_up_no_other_and_is_not_asked_twice_at_once(

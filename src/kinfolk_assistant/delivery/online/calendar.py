@@ -123,6 +123,7 @@ class OnlineCalendar(ABC):
             return Collected([], None, [], Mirror(of, since, read, before.told, before.objects))
         refused: list[str] = []
         events = self.as_events(read.items, refused)
+        n_strange = len(refused)
         known = {} if before is None else before.told
         objects: dict[tuple[str, ...], CalendarObject | None] = {}
         calendar = []
@@ -146,6 +147,7 @@ class OnlineCalendar(ABC):
             calendar,
             refused if before is None else [],
             Mirror(of, since, read, told, objects),
+            n_strange + sum(one is None for one in objects.values()),
         )
 
     def events(self, now: datetime) -> list[Stored]:

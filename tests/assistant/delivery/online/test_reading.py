@@ -260,7 +260,7 @@ def test_a_series_at_microsoft_whose_zone_is_not_known_is_refused_and_not_guesse
     microsoft.state.put(event("microsoft", "o") | {"type": "occurrence", "seriesMasterId": "s"})
     found = microsoft.calendar().collect(None, now=microsoft.clock())
     assert found.calendar == []
-    assert len(found.refused) == 1
+    assert (len(found.refused), found.unread) == (1, 1)
 
 
 def test_the_past_of_an_online_calendar_can_be_learnt_from(world: World) -> None:
