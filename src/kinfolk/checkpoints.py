@@ -166,7 +166,7 @@ def check_checkpoint(folder: Any, random_state: Any) -> Checkpoint:
     Examples
     --------
     >>> check_checkpoint(None, None)
-    Checkpoint(folder=None)
+    Checkpoint(folder=None, within='')
     """
     if folder is None:
         return Checkpoint()
