@@ -38,7 +38,7 @@ def test_comments_docstrings_and_lines_do_not_count():
         ((1, 2), (1, 3)),
         (np.zeros(2), np.ones(2)),
         (np.zeros(2), np.zeros((1, 2))),
-        (NamedTuple("Pair", a=int, b=int), NamedTuple("Pair", b=int, a=int)),
+        (NamedTuple("Pair", [("a", int), ("b", int)]), NamedTuple("Pair", [("b", int), ("a", int)])),
         (made("def f(x): return x"), made("def f(x): return -x")),
         (compiled(made("def f(x): return x")), compiled(made("def f(x): return -x"))),
         (compiled(made("def f(x): return x")), compiled(inline="always")(made("def f(x): return x"))),

@@ -7,6 +7,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -123,10 +124,14 @@ def test_a_message_id_cannot_add_a_header() -> None:
         assert b"\nBcc" not in message.as_bytes()
 
 
-def test_a_header_that_nobody_wrote_keeps_the_mail_from_being_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_header_that_nobody_wrote_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kinfolk_assistant.delivery.smtp._MESSAGE_ID", re.compile("<.*>"))
-    with pytest.raises(NotDelivered, match="headers that nobody wrote"):
-        imip_message(outgoing(source_ref="<=?utf-8?q?7=0ABcc=3A_eve?=@x>"))
+    # The email package of Python 3.11 would write this as two headers; that of 3.13 keeps it in one.
+    try:
+        sent = imip_message(outgoing(source_ref="<=?utf-8?q?7=0ABcc=3A_eve?=@x>")).as_bytes()
+    except NotDelivered as refusal:
+        sent = str(refusal).encode()
+    assert b"headers that nobody wrote" in sent or (sys.version_info >= (3, 12) and b"\nBcc" not in sent)
 
 
 def test_a_refused_recipient_is_not_delivered_and_the_servers_words_are_told() -> None:
