@@ -32,6 +32,7 @@ from kinfolk.linear.model.rows import LinearRows
 from kinfolk.linear.model.values import ClusterDraws, Fitted, Groups, Hyper
 from kinfolk.linear.model.weights import TaskWeights
 from kinfolk.maths.arrays import Floats
+from kinfolk.maths.blas import one_blas_thread
 from kinfolk.partition.concentration import GammaPrior, draw_concentration
 from kinfolk.partition.crp import joining_weights
 
@@ -56,6 +57,7 @@ class Clustered(NamedTuple):
     draws: ClusterDraws
 
 
+@one_blas_thread()
 def infer(
     rows: Sequence[LinearRows], hypers: Sequence[Hyper], fits: Sequence[Fitted], sampling: Sampling, seed: int
 ) -> Clustered:

@@ -24,6 +24,7 @@ from kinfolk.linear.model.scales import Pace, better_scales, first_pace, log_pri
 from kinfolk.linear.model.values import COMMON_WIDTH, Fitted, Groups, Hyper, Options, first_hyper
 from kinfolk.linear.model.weights import Sites, TaskWeights, weights_given_sites
 from kinfolk.maths.arrays import Floats
+from kinfolk.maths.blas import one_blas_thread
 
 # A step is not cut shorter than this.
 _SHORTEST = 1e-3
@@ -43,6 +44,7 @@ class _State(NamedTuple):
     log_likelihood: float
 
 
+@one_blas_thread()
 def infer(rows: LinearRows, hyper: Hyper | None = None, options: Options | None = None) -> tuple[Hyper, Fitted]:
     """Learn scales and weights from labels 0 and 1; no step is random.
 

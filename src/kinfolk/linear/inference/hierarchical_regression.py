@@ -22,6 +22,7 @@ from kinfolk.linear.model.rows import LinearRows
 from kinfolk.linear.model.values import Fitted, Groups, Hyper, Noise, Options, first_hyper
 from kinfolk.linear.model.weights import Sites, TaskWeights, weights_given_sites
 from kinfolk.maths.arrays import Floats
+from kinfolk.maths.blas import one_blas_thread
 
 _SETTLED = 0.05
 # Prior of log a: tasks' noise differs by about a factor of exp(±√(1/a)) in variance.
@@ -119,6 +120,7 @@ def statistics_of(rows: LinearRows) -> _Sums | _Rows:
     return _Rows.of(rows) if n_rows < rows.n_tasks * rows.n_columns else _Sums.of(rows)
 
 
+@one_blas_thread()
 def infer(rows: LinearRows, hyper: Hyper | None = None, options: Options | None = None) -> tuple[Hyper, Fitted]:
     """Learn scales, noise and weights from targets in units of their standard deviation; no step is random.
 

@@ -227,6 +227,13 @@ def run_chain(
     return draws, chain.state(rng)
 
 
+def _begin_chain(
+    of: tuple[TrainingData, HyperParameters, DirichletProduct, NDArray[np.int64] | None], *how: Any
+) -> tuple[Draws, ChainState]:
+    """A chain whose memory is made where it runs: what is handed to another process may be read-only there."""
+    return run_chain(Chain(*of), *how)
+
+
 def infer(
     data: TrainingData,
     hyper: HyperParameters,
@@ -249,9 +256,7 @@ def infer(
     key = ("gibbs", arranged.values, hyper, held, schedule, seed)
     with progress_bar("Sampling", schedule.n_sweeps, options.verbose) as advance, stops_safely() as stop:
         runs = Parallel(n_jobs=options.n_jobs, prefer="threads")(
-            delayed(run_chain)(
-                Chain(arranged, hyper, product, held), schedule, part, advance, keep.place(*key, i), stop
-            )
+            delayed(_begin_chain)((arranged, hyper, product, held), schedule, part, advance, keep.place(*key, i), stop)
             for i, part in enumerate(seeds)
         )
     which, n_draws = equally_long([len(draws.log_joint) for draws, _ in runs])
