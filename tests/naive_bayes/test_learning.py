@@ -9,7 +9,7 @@ import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, NoSharingNB, PrototypeNB
 from kinfolk.naive_bayes.inference import clustered
 from kinfolk.naive_bayes.inference.empirical_bayes import learn_feature_prior
-from kinfolk.naive_bayes.inference.fitting import learn_label_prior
+from kinfolk.naive_bayes.inference.fitting import learn_label_prior, packed_keys
 from kinfolk.tasks.statistics import Layout
 
 
@@ -221,3 +221,13 @@ def test_learning_that_settles_says_nothing_and_stops(recwarn):
     X, y, task = np.tile([["a"], ["b"]], (60, 1)), ["yes", "no"] * 60, np.repeat(np.arange(6), 20)
     ClusteredNB(feature_prior="learn", concentration="learn").fit(X, y, task=task)
     assert [str(warning.message) for warning in recwarn] == []
+
+
+@pytest.mark.parametrize("n_columns", [1, 5, 40])
+def test_packed_codes_sort_as_the_codes_do_column_by_column(n_columns):
+    rng = np.random.default_rng(n_columns)
+    n_values = rng.integers(1, 9, n_columns)
+    columns = [rng.integers(-1, n, 300) for n in n_values]
+    packed = packed_keys(columns, n_values.tolist())
+    assert len(packed) < n_columns or n_columns == 1
+    np.testing.assert_array_equal(np.lexsort(packed), np.lexsort(columns))

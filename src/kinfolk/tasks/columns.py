@@ -170,7 +170,12 @@ def _category_or_bins(
 
 
 def _n_distinct(values: NDArray[Any]) -> int:
-    return len(np.unique(values[~np.isnan(values)] if values.dtype.kind == "f" else values))
+    """How many different numbers there are; counted, where they span little, which is faster than sorting them out."""
+    if values.dtype.kind == "f":
+        return len(np.unique(values[~np.isnan(values)]))
+    if len(values) and int(values.max()) - int(values.min()) < MAX_SPAN:
+        return int(np.count_nonzero(np.bincount(from_zero(values))))
+    return len(np.unique(values))
 
 
 def _is_number_of_bins(bins: Any) -> bool:
@@ -213,12 +218,7 @@ def _is_categorical(index: int, values: NDArray[Any], declares: bool, chosen: se
     if not len(values):
         return True
     span = int(values.max()) - int(values.min())
-    if span < MAX_INTEGER_CATEGORIES:
-        return True
-    if span < MAX_SPAN:
-        found = np.count_nonzero(np.bincount(from_zero(values)))
-        return int(found) <= MAX_INTEGER_CATEGORIES
-    return len(np.unique(values)) <= MAX_INTEGER_CATEGORIES
+    return span < MAX_INTEGER_CATEGORIES or _n_distinct(values) <= MAX_INTEGER_CATEGORIES
 
 
 def _bin_edges(values: NDArray[Any], weights: NDArray[np.float64] | None, bins: Any, label: str) -> NDArray[np.float64]:
