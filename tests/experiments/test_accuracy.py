@@ -1,9 +1,11 @@
 """The study of accuracy: what it measures, what it goes on from, and peers that are slow, broken or not there."""
 
 import json
+import math
 import time
 
 import numpy as np
+import polars as pl
 import pytest
 
 from kinfolk.datasets import load_network, make_random_network
@@ -46,7 +48,8 @@ def test_a_study_that_was_stopped_goes_on_from_what_it_kept(tmp_path, monkeypatc
     real = accuracy._measure
     monkeypatch.setattr(accuracy, "_measure", lambda *given: (measured.append(given), real(*given))[1])
     again = study(kept=kept, **SMALL)
-    assert len(measured) == 1
+    # One of each is measured first, to load what is compiled.
+    assert len(measured) == len(OURS) + 1
     assert again.table.drop("seconds").equals(whole.table.drop("seconds"))
 
 
@@ -68,8 +71,39 @@ def test_a_method_that_timed_out_is_not_run_on_more_rows_and_is_told_of(monkeypa
     monkeypatch.setattr(accuracy, "learn_within", too_slow)
     ours = study(networks=("asia",), sizes=(50, 100), n_draws=2, peers=("someone",))
     assert asked == [50]
-    assert "| asia, someone | time limit | not run |" in ours.details
-    assert "Not run: causal-learn BOSS, BDeu" in ours.setting
+    assert "| asia, someone | over 600 s | not run |" in ours.details
+    assert "A peer is ended after 600 s of the processor" in ours.setting
+    assert "Not run at all: PyBNesian climb, BDeu, causal-learn BOSS, BDeu" in ours.setting
+
+
+def test_a_limit_under_which_an_earlier_run_ended_a_peer_is_told_of_with_the_network(tmp_path, monkeypatch):
+    monkeypatch.setattr(accuracy, "learn_within", lambda *given: None)
+    few = {"networks": ("asia",), "sizes": (50,), "n_draws": 1, "kept": tmp_path / "kept.jsonl"}
+    study(limit=7.0, peers=("someone",), **few)
+    ours = study(limit=600.0, peers=(), **few)
+    assert "A peer is ended after 600 s of the processor (7 s on asia)" in ours.setting
+    assert "| asia, someone | over 7 s |" in ours.details
+
+
+@pytest.mark.parametrize(("budget", "draws"), [(0.0, 0), (15.0, 2), (math.inf, 4)])
+def test_a_peer_that_has_spent_its_budget_gets_no_more_draws_and_those_it_has_are_counted(monkeypatch, budget, draws):
+    empty = np.zeros((8, 8), dtype=bool)
+    monkeypatch.setattr(accuracy, "learn_within", lambda *given: peers.Answer(empty, 10.0))
+    ours = study(networks=("asia",), sizes=(50,), n_draws=4, peers=("someone",), budget=budget)
+    assert len(ours.table.filter(pl.col("method") == "someone")) == draws
+    assert ("| asia, someone | 8.0 ± 0.0 (2 draws) |" in ours.details) == (draws == 2)
+    assert ("| asia, someone | 8.0 ± 0.0 |" in ours.details) == (draws == 4)
+
+
+def test_a_method_is_farther_where_the_mean_over_draws_is_by_two_standard_errors(monkeypatch):
+    # An empty graph misses the eight edges of ASIA, and the true one none.
+    truth = load_network("asia").adjacency()
+    found = {"worse": np.zeros((8, 8), dtype=bool), "better": truth}
+    monkeypatch.setattr(accuracy, "learn_within", lambda peer, *given: peers.Answer(found[peer], 1.0))
+    ours = study(networks=("asia",), sizes=(200,), n_draws=3, peers=tuple(found))
+    lines = {line.split(" | ")[0]: line for line in ours.details.splitlines()}
+    assert "| 1 | 1 | 0 | – |" in lines["| worse"]
+    assert "| 1 | 0 | 1 | asia 200 |" in lines["| better"]
 
 
 def test_a_peer_that_is_not_installed_is_known_without_importing_it():
@@ -88,9 +122,17 @@ def test_a_process_of_a_peer_is_ended_after_its_time_and_its_errors_come_with_it
     assert time.monotonic() - begun < 120
 
 
+@pytest.mark.skipif(not peers.is_installed(Peer("", "pybnesian", lambda codes, cards: codes)), reason="no PyBNesian")
+def test_a_peer_that_takes_more_of_the_processor_than_its_limit_has_no_answer():
+    network = make_random_network(400, random_state=0)
+    codes = network.sample(1_000, np.random.default_rng(0))
+    assert peers.learn_within("PyBNesian climb, BDeu", codes, network.cards, 0.1) is None
+    assert peers.learn_within("PyBNesian climb, BDeu", codes[:, :3], network.cards[:3], 60.0) is not None
+
+
 def test_results_are_kept_as_lines_of_json(tmp_path):
     kept = tmp_path / "kept.jsonl"
     study(kept=kept, **SMALL | {"n_draws": 1})
     first = json.loads(kept.read_text().splitlines()[0])
     assert first["method"] == DEFAULT
-    assert set(first) == {"network", "rows", "draw", "method", *accuracy.MEASURES}
+    assert set(first) == {"network", "rows", "draw", "method", *accuracy.MEASURES, "limit"}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -40,6 +42,8 @@ OURS: dict[str, dict[str, Any]] = {
 }
 BOSS = PEERS[0].name
 MEASURES = ("shd", "f1", "log_likelihood", "seconds")
+# What names one result.
+CELL = ("network", "rows", "draw", "method")
 
 ABOUT = About(
     "B. Andrews, J. Ramsey, R. Sanchez-Romero, J. Camchong and E. Kummerfeld, “Fast Scalable and Accurate Discovery of "
@@ -62,6 +66,7 @@ def study(
     n_draws: int | None = None,
     peers: Sequence[str] | None = None,
     limit: float = LIMIT,
+    budget: float = math.inf,
     kept: Path | None = None,
 ) -> Study:
     """Learn every network from every number of rows by every method, each on the same draws.
@@ -75,7 +80,10 @@ def study(
     peers : sequence of str, optional
         Names of other packages' methods; all that are installed by default, none where ``quick``.
     limit : float
-        Seconds that a peer may take, by the clock. One that timed out is not run on more rows of the same network.
+        Processor seconds that a peer may take. One that timed out is not run on more rows of the same network.
+    budget : float
+        Processor seconds that a peer may take on one network in all: once they are spent, it gets no more draws of it.
+        With 0, of other packages only what is kept is shown.
     kept : Path, optional
         A file of results so far, which are not made again; results are added to it as they come.
     """
@@ -85,32 +93,35 @@ def study(
     if peers is None:
         peers = [] if quick else [peer.name for peer in PEERS if is_installed(peer)]
     done = _read(kept)
+    known = {tuple(one[key] for key in CELL) for one in done}
     jobs = [
-        (name, n_rows, draw, method)
-        for name in networks
-        for n_rows in sizes
-        for method in (*OURS, *peers)
+        dict(zip(CELL, cell, strict=True))
         for draw in range(n_draws)
+        for cell in product(networks, sizes, (draw,), (*OURS, *peers))
+        if cell not in known
     ]
+    if any(about["method"] in OURS for about in jobs):
+        _warm_up()
     with progress_bar("Learning networks by every method", len(jobs), True) as advance:
-        for name, n_rows, draw, method in jobs:
-            about = {"network": name, "rows": n_rows, "draw": draw, "method": method}
-            if not _is_done(done, about) and not _is_hopeless(done, about):
+        for about in jobs:
+            if not _is_left_out(done, about, budget):
+                name, n_rows, draw, method = about.values()
                 done.append(about | _measure(load_network(name), n_rows, draw, method, seed, limit))
                 if kept is not None:
                     with kept.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(done[-1]) + "\n")
             advance(1)
-    scores = pl.DataFrame(done, infer_schema_length=None).sort("network", "rows", "method", "draw")
-    left_out = [peer.name for peer in PEERS if peer.name not in peers]
+    scores = pl.DataFrame(done, infer_schema_length=None).sort(CELL)
+    left_out = sorted({peer.name for peer in PEERS} - set(scores["method"]))
     setting = (
-        f"{', '.join(networks)}; {', '.join(f'{n:,}' for n in sizes)} rows; {n_draws} draws, of a peer that took over "
-        f"{SLOW:g} s {FEW_DRAWS}; a peer is ended after {limit:g} s by the clock; seed {seed}; ± are standard errors "
-        f"over draws. Structural Hamming distance between completed graphs; F1 of the arcs without their directions; "
-        f"mean log likelihood of {N_HELD_OUT:,} rows held out, tables learnt by BDeu of the structure found; seconds "
-        f"of the processor. Not run: {', '.join(left_out) or 'none'}."
+        f"{', '.join(networks)}; {', '.join(f'{n:,}' for n in sizes)} rows; {n_draws} draws; of a peer that took over "
+        f"{SLOW:g} s {FEW_DRAWS} at most, and where tables have fewer they say how many. A peer is ended after "
+        f"{_limits(scores, limit)}, and is then not run on more rows. Seed {seed}; ± are standard "
+        f"errors over draws. Structural Hamming distance between completed graphs; F1 of the arcs without their "
+        f"directions; mean log likelihood of {N_HELD_OUT:,} rows held out, tables learnt by BDeu of the structure "
+        f"found; seconds of the processor. Not run at all: {', '.join(left_out) or 'none'}."
     )
-    return Study(scores, _draw(scores), _compare(scores), setting, _details(scores))
+    return Study(scores, _draw(scores), _compare(scores), setting, _details(scores, n_draws))
 
 
 def _read(kept: Path | None) -> list[dict[str, Any]]:
@@ -119,17 +130,30 @@ def _read(kept: Path | None) -> list[dict[str, Any]]:
     return [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
 
 
-def _is_done(done: Sequence[dict[str, Any]], about: dict[str, Any]) -> bool:
-    return any(about.items() <= one.items() for one in done)
-
-
-def _is_hopeless(done: Sequence[dict[str, Any]], about: dict[str, Any]) -> bool:
-    """Whether a method timed out on as few rows of the network or fewer, or is slow and has had its draws."""
+def _is_left_out(done: Sequence[dict[str, Any]], about: dict[str, Any], budget: float) -> bool:
+    """Whether a peer timed out on as few rows of the network or fewer, has had its draws, or spent its budget."""
+    if about["method"] in OURS:
+        return False
     same = [one for one in done if (one["network"], one["method"]) == (about["network"], about["method"])]
-    if any(one["shd"] is None and one["rows"] <= about["rows"] for one in same):
+    if any(one["limit"] is not None and one["rows"] <= about["rows"] for one in same):
+        return True
+    if sum(one["seconds"] or one["limit"] for one in same) >= budget:
         return True
     here = [one["seconds"] for one in same if one["rows"] == about["rows"]]
-    return bool(about["draw"] >= FEW_DRAWS and here and max(here) > SLOW and about["method"] not in OURS)
+    return bool(about["draw"] >= FEW_DRAWS and here and max(here) > SLOW)
+
+
+def _warm_up() -> None:
+    """Load what is compiled, which is no part of a method's time."""
+    for method in OURS:
+        _measure(load_network("asia"), 50, 0, method, 0, math.inf)
+
+
+def _limits(scores: pl.DataFrame, limit: float) -> str:
+    """The limits of time that peers had: that of the run, and those under which they were ended."""
+    ended = scores.drop_nulls("limit").group_by("limit", maintain_order=True).agg(pl.col("network").unique().sort())
+    others = [f"{own:g} s on {', '.join(names)}" for own, names in ended.sort("limit").iter_rows() if own != limit]
+    return f"{limit:g} s of the processor{' (' * bool(others)}{'; '.join(others)}{')' * bool(others)}"
 
 
 def _measure(network: Network, n_rows: int, draw: int, method: str, seed: int, limit: float) -> dict[str, Any]:
@@ -152,7 +176,7 @@ def _measure(network: Network, n_rows: int, draw: int, method: str, seed: int, l
     else:
         answer = learn_within(method, codes, network.cards, limit)
         if answer is None:
-            return dict.fromkeys(MEASURES)
+            return dict.fromkeys(MEASURES) | {"limit": limit}
         found, seconds = answer
     truth = completed(network.adjacency())
     graph = found if (found & found.T).any() else completed(found)
@@ -164,6 +188,7 @@ def _measure(network: Network, n_rows: int, draw: int, method: str, seed: int, l
         "f1": _f1(truth | truth.T, graph | graph.T),
         "log_likelihood": float(learnt.log_probability(held_out).mean()),
         "seconds": seconds,
+        "limit": None,
     }
 
 
@@ -213,7 +238,10 @@ def _draw(scores: pl.DataFrame) -> Figure:
             its = scores.filter((pl.col("rows") == n_rows) & (pl.col("method") == method)).drop_nulls("shd")
             means = its.group_by("network").agg(*mean_and_error(("shd",)))
             x = [networks.index(name) + (place - (len(methods) - 1) / 2) * width for name in means["network"]]
-            ax.bar(x, means["shd"], width, yerr=means["shd_error"], color=style.PALETTE[place % 8], label=method)
+            n_colours = len(style.PALETTE)
+            hatch = "////" if place >= n_colours else None
+            look = {"color": style.PALETTE[place % n_colours], "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+            ax.bar(x, means["shd"], width, yerr=means["shd_error"], label=method, **look)
         ax.set_xticks(range(len(networks)), networks, fontsize=7)
         ax.set_title(f"{n_rows:,} rows")
     figure.axes[0].set_ylabel("structural Hamming distance")
@@ -232,18 +260,24 @@ def _compare(scores: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _paired(scores: pl.DataFrame, method: str, measure: str) -> pl.DataFrame:
+    """The default's measure beside another method's on the same draws."""
     keys = ["network", "rows", "draw"]
     ours = scores.filter(pl.col("method") == DEFAULT).select(*keys, pl.col(measure).alias("ours"))
     theirs = scores.filter(pl.col("method") == method).drop_nulls(measure)
     return theirs.select(*keys, pl.col(measure).alias("theirs")).join(ours, on=keys).sort(keys)
 
 
-def _differences(scores: pl.DataFrame, method: str) -> str:
+def _by_cell(scores: pl.DataFrame, method: str) -> pl.DataFrame:
+    """The default's distance less another method's for each network and number of rows, with its standard error."""
     pairs = _paired(scores, method, "shd").with_columns(difference=pl.col("ours") - pl.col("theirs"))
-    parts = []
-    for (name, n_rows), its in pairs.group_by("network", "rows", maintain_order=True):
-        mean, error = its.select(*mean_and_error(("difference",))).row(0)
-        parts.append(f"{name} {n_rows:,} rows {plus_minus(mean, error, 1)}")
+    return pairs.group_by("network", "rows", maintain_order=True).agg(*mean_and_error(("difference",)))
+
+
+def _differences(scores: pl.DataFrame, method: str) -> str:
+    parts = [
+        f"{name} {n_rows:,} rows {plus_minus(mean, error, 1)}"
+        for name, n_rows, mean, error in _by_cell(scores, method).iter_rows()
+    ]
     return "; ".join(parts) or "not run"
 
 
@@ -255,20 +289,53 @@ def _ratio(scores: pl.DataFrame, method: str) -> str:
     return f"{np.median(ratios):.2g} (median; {ratios.min():.2g} to {ratios.max():.2g})"
 
 
-def _details(scores: pl.DataFrame) -> str:
+def _details(scores: pl.DataFrame, n_draws: int) -> str:
     lines = []
     sizes = sorted(scores["rows"].unique().to_list())
     for measured, digits in (("shd", 1), ("f1", 3), ("log_likelihood", 3), ("seconds", 2)):
         lines += [f"{measured}:", "", f"| network, method | {' | '.join(f'{n:,}' for n in sizes)} |"]
         lines += ["| --- " * (1 + len(sizes)) + "|"]
         for (name, method), its in scores.group_by("network", "method", maintain_order=True):
-            cells = []
-            for n_rows in sizes:
-                here = its.filter(pl.col("rows") == n_rows)
-                known = here.drop_nulls(measured)
-                timed_out = "time limit" if len(here) else "not run"
-                mean, error = known.select(*mean_and_error((measured,))).row(0)
-                cells.append(plus_minus(mean, error, digits) if len(known) else timed_out)
+            cells = [_cell(its.filter(pl.col("rows") == n_rows), measured, digits, n_draws) for n_rows in sizes]
             lines.append(f"| {name}, {method} | {' | '.join(cells)} |")
         lines.append("")
-    return "\n".join(lines).rstrip()
+    return "\n".join([*lines, *_against_all(scores)])
+
+
+def _cell(here: pl.DataFrame, measured: str, digits: int, n_draws: int) -> str:
+    """The mean of a method's draws with its error, or why there is none."""
+    known = here.drop_nulls(measured)
+    if not len(known):
+        return f"over {here['limit'][0]:g} s" if len(here) else "not run"
+    mean, error = known.select(*mean_and_error((measured,))).row(0)
+    few = len(known) < n_draws
+    if len(known) == 1:
+        return f"{mean:.{digits}f} (1 draw)" if few else f"{mean:.{digits}f}"
+    return plus_minus(mean, error, digits) + (f" ({len(known)} draws)" if few else "")
+
+
+def _against_all(scores: pl.DataFrame) -> list[str]:
+    """Beside every other method: the difference over networks and sizes, and where it is one of two standard errors."""
+    lines = [
+        "Default less other methods, structural Hamming distance, over networks and numbers of rows that both have "
+        "(nearer, farther: by over two standard errors, of those with at least two draws), and how many times the "
+        "default's seconds they take:",
+        "",
+        "| method | difference | cells | nearer | farther | farther where | seconds (median, least, most) |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for method in sorted(set(scores["method"]) - {DEFAULT}):
+        cells = _by_cell(scores, method)
+        if not len(cells):
+            continue
+        mean, error = cells.select(*mean_and_error(("difference",))).row(0)
+        n = _paired(scores, method, "shd").group_by("network", "rows").len()
+        clear = cells.join(n.filter(pl.col("len") > 1), on=["network", "rows"], maintain_order="left")
+        clear = clear.filter(pl.col("difference").abs() > 2 * pl.col("difference_error"))
+        worse = clear.filter(pl.col("difference") > 0)
+        where = ", ".join(f"{name} {n_rows:,}" for name, n_rows in worse.select("network", "rows").iter_rows())
+        lines.append(
+            f"| {method} | {plus_minus(mean, error)} | {len(cells)} | {len(clear) - len(worse)} | {len(worse)} | "
+            f"{where or '–'} | {_ratio(scores, method)} |"
+        )
+    return lines

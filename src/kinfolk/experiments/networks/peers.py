@@ -1,12 +1,19 @@
 """Structure learning by other packages, each run in a process of its own that is ended when its time is up.
 
 None of them is a dependency: one that is not installed is left out by name. All get the same codes of complete rows,
-and all that take a score get BDeu with an equivalent sample size of one, or BIC where its name says so.
+and all that take a score get BDeu with an equivalent sample size of one, or BIC where the name says so.
+
+causal-learn's BDeu has a prior over structures, by which an arc has the probability 1 / (n - 1) of n variables: next to
+the estimator's own by default. Its BIC is that of linear Gaussian models, with four times the usual penalty, of the
+codes as numbers; it has no other.
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
+import random
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
@@ -17,7 +24,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 Codes = NDArray[np.int32]
+
+_PERMUTATIONS = "causallearn.search.PermutationBased"
+_GES = "causallearn.search.ScoreBased.GES"
+_BDEU, _BIC = "local_score_BDeu", "local_score_BIC_from_cov"
 
 
 class Answer(NamedTuple):
@@ -28,10 +44,10 @@ class Answer(NamedTuple):
 
 
 class Peer(NamedTuple):
-    """What a method is called, the package that has it, and the function that learns by it."""
+    """What a method is called, the module that has it, and the function that learns by it."""
 
     name: str
-    package: str
+    module: str
     learn: Callable[[Codes, NDArray[np.int64]], NDArray[np.bool_]]
 
 
@@ -61,15 +77,15 @@ def _from_causal_learn(graph: Any) -> NDArray[np.bool_]:
 
 def _permutations(search: str, score: str) -> Callable[[Codes, NDArray[np.int64]], NDArray[np.bool_]]:
     def learn(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
-        module = import_module(f"causallearn.search.PermutationBased.{search}")
+        module = import_module(f"{_PERMUTATIONS}.{search}")
         return _from_causal_learn(getattr(module, search.lower())(codes.astype(float), score_func=score, verbose=False))
 
     return learn
 
 
 def _causal_learn_ges(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
-    ges = import_module("causallearn.search.ScoreBased.GES").ges
-    return _from_causal_learn(ges(codes.astype(float), score_func="local_score_BDeu")["G"])
+    ges = import_module(_GES).ges
+    return _from_causal_learn(ges(codes.astype(float), score_func=_BDEU)["G"])
 
 
 def _pgmpy_climb(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -101,11 +117,12 @@ def _pyagrum_climb(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 PEERS = (
-    Peer("causal-learn BOSS, BDeu", "causallearn", _permutations("BOSS", "local_score_BDeu")),
-    Peer("causal-learn BOSS, BIC", "causallearn", _permutations("BOSS", "local_score_BIC")),
-    Peer("causal-learn GRaSP, BDeu", "causallearn", _permutations("GRaSP", "local_score_BDeu")),
-    Peer("causal-learn GES, BDeu", "causallearn", _causal_learn_ges),
-    Peer("pgmpy climb, BDeu", "pgmpy", _pgmpy_climb),
+    Peer("causal-learn BOSS, BDeu", f"{_PERMUTATIONS}.BOSS", _permutations("BOSS", _BDEU)),
+    Peer("causal-learn BOSS, Gaussian BIC", f"{_PERMUTATIONS}.BOSS", _permutations("BOSS", _BIC)),
+    Peer("causal-learn GRaSP, BDeu", f"{_PERMUTATIONS}.GRaSP", _permutations("GRaSP", _BDEU)),
+    Peer("causal-learn GRaSP, Gaussian BIC", f"{_PERMUTATIONS}.GRaSP", _permutations("GRaSP", _BIC)),
+    Peer("causal-learn GES, BDeu", _GES, _causal_learn_ges),
+    Peer("pgmpy climb, BDeu", "pgmpy.estimators", _pgmpy_climb),
     Peer("PyBNesian climb, BDeu", "pybnesian", _pybnesian_climb),
     Peer("pyAgrum tabu, BDeu", "pyagrum", _pyagrum_climb),
 )
@@ -113,26 +130,30 @@ PEERS = (
 
 def is_installed(peer: Peer) -> bool:
     """Whether a peer's package is there; it is not imported for that."""
-    return find_spec(peer.package) is not None
+    return find_spec(peer.module.partition(".")[0]) is not None
 
 
 def learn_within(peer: str, codes: Codes, cards: NDArray[np.int64], limit: float) -> Answer | None:
-    """Let a peer learn a structure in at most so many seconds by the clock; None where that was too short.
+    """Let a peer learn a structure in at most so many seconds of the processor; None where that was too short.
 
-    What the peer raises is raised here, by the peer's name.
+    Where the system cannot limit those (Windows), seconds by the clock are limited. What the peer raises is raised
+    here, by the peer's name.
     """
-    context = multiprocessing.get_context("spawn")
+    context = _context()
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(peer, codes, cards, there), daemon=True)
+    process = context.Process(target=_answer, args=(peer, codes, cards, limit, there), daemon=True)
     process.start()
     there.close()
     try:
         # Until it is ready, which is no part of its time.
         here.recv()
-        if not here.poll(limit):
+        if not here.poll(limit if resource is None else None):
             return None
         answer = here.recv()
     except EOFError:
+        process.join()
+        if resource is not None and process.exitcode == -signal.SIGXCPU:
+            return None
         raise RuntimeError(f"{peer} ended without an answer") from None
     finally:
         process.terminate()
@@ -142,10 +163,23 @@ def learn_within(peer: str, codes: Codes, cards: NDArray[np.int64], limit: float
     return Answer(*answer)
 
 
-def _answer(peer: str, codes: Codes, cards: NDArray[np.int64], to: Any) -> None:
+def _context() -> Any:
+    """How processes are begun: where it can be, from one that has imported all peers once."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, *(peer.module for peer in PEERS if is_installed(peer))])
+    return context
+
+
+def _answer(peer: str, codes: Codes, cards: NDArray[np.int64], limit: float, to: Any) -> None:
     one = next(one for one in PEERS if one.name == peer)
+    # Some begin with the variables in a random order.
+    random.seed(0)
     with suppress(Exception):  # only to import and to warm up: if it fails, the next one tells
         one.learn(codes[:50, :3], cards[:3])
+    if resource is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(process_time() + limit), resource.RLIM_INFINITY))
     to.send("ready")
     try:
         begun = process_time()
