@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from kinfolk.files import whole_file
+from kinfolk.interrupts import asked
 
 # Seconds between two files of one piece of work, and the share of the time that writing them may take.
 SECONDS = 5.0
@@ -134,6 +135,8 @@ class Checkpoint(NamedTuple):
     def done(self, work: Callable[[], Result], *depends_on: Any) -> Result:
         """The result of a piece of work that is kept when it is done: as it was kept, or else as it comes out.
 
+        What comes out after Ctrl-C may have been cut short, and is not kept.
+
         Examples
         --------
         >>> Checkpoint().done(lambda: 2 * 3, "twice", 3)
@@ -142,7 +145,8 @@ class Checkpoint(NamedTuple):
         place = self.place(*depends_on)
         if (kept := place.load()) is None:
             kept = (work(),)
-            place.end(kept)
+            if not asked():
+                place.end(kept)
         found: Result = kept[0]
         return found
 

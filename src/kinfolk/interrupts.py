@@ -36,6 +36,15 @@ class Stop(NamedTuple):
             atexit.register(Path(self.path).unlink, missing_ok=True)
 
 
+# What the main thread's work asks, while it has safe points.
+_open: Stop | None = None
+
+
+def asked() -> bool:
+    """Whether the work with safe points that this is a part of is to end; work without any is never asked to."""
+    return _open is not None and _open.asked()
+
+
 class Interruptible(Protocol):
     """An estimator whose fit can be cut short."""
 
@@ -46,8 +55,6 @@ class Interruptible(Protocol):
 
 Estimator = TypeVar("Estimator", bound=Interruptible)
 NEVER = Stop()
-# What the main thread's work asks, while it has safe points.
-_open: Stop | None = None
 
 
 @contextmanager

@@ -94,7 +94,7 @@ def study(
         peers = [] if quick else [peer.name for peer in PEERS if is_installed(peer)]
     done = _read(kept)
     known = {tuple(one[key] for key in CELL) for one in done}
-    jobs = [
+    jobs: list[dict[str, Any]] = [
         dict(zip(CELL, cell, strict=True))
         for draw in range(n_draws)
         for cell in product(networks, sizes, (draw,), (*OURS, *peers))

@@ -154,7 +154,8 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
     arc_confidence_ : frame
         With ``bootstrap``: how often each arc of each task was found in resamples.
     interrupted_ : bool
-        Whether Ctrl-C ended the fit early: after a round of structural EM, or with some of the resamples.
+        Whether Ctrl-C ended the fit early: with the best structures by then (of tasks that had not been searched,
+        those to begin with), after a round of structural EM, or with some of the resamples.
 
     Notes
     -----

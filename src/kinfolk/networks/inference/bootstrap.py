@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from kinfolk.interrupts import stops_safely
+from kinfolk.interrupts import asked
 from kinfolk.networks.inference.structures import Hyper, Options, learn_structures
 from kinfolk.networks.model.data import Data
 from kinfolk.progress import no_progress
@@ -19,11 +19,11 @@ from kinfolk.progress import no_progress
 
 def arc_confidence(
     options: Options, hyper: Hyper, data: Data, seed: int, advance: Callable[[int], None] = no_progress
-) -> tuple[NDArray[np.float64] | None, bool]:
+) -> NDArray[np.float64] | None:
     """Share of resamples in which each task's structure has each arc, of shape (n_tasks, n_variables, n_variables).
 
-    Every resample draws each task's rows with replacement, as many as there are, and learns all structures anew. Also
-    tells whether Ctrl-C ended it early: the share is then that of the resamples so far, None where there was none.
+    Every resample draws each task's rows with replacement, as many as there are, and learns all structures anew. Where
+    Ctrl-C ends that early, the share is that of the resamples so far, None where there was none.
     """
     seeds = np.random.default_rng(seed).integers(1 << 32, size=options.bootstrap)
     one_thread, keep = options._replace(n_jobs=1), options.kept("resamples", hyper, data, seed)
@@ -34,18 +34,18 @@ def arc_confidence(
         return learn_structures(one_thread, hyper, data._replace(codes=codes), int(own_seed)).structures
 
     def kept(own_seed: int) -> NDArray[np.bool_] | None:
-        if stop.asked():
+        if asked():
             return None
         found = keep.done(lambda: resample(own_seed), own_seed)
         advance(1)
-        return found
+        # Searches may have been cut short.
+        return None if asked() else found
 
-    with stops_safely() as stop:
-        every = Parallel(n_jobs=options.n_jobs, prefer="threads")(delayed(kept)(int(own)) for own in seeds)
+    every = Parallel(n_jobs=options.n_jobs, prefer="threads")(delayed(kept)(int(own)) for own in seeds)
     found = [structures for structures in every if structures is not None]
     if not found:
-        return None, True
+        return None
     total = np.zeros(found[0].shape)
     for structures in found:
         total += structures
-    return total / len(found), stop.asked()
+    return total / len(found)

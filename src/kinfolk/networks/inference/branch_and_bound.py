@@ -138,7 +138,8 @@ def bound_edit(
     return best, n_evaluated
 
 
-@compiled
+# Searches that make no arrays call this, which does.
+@compiled(_nrt=True)
 def bound_paired(
     gains: NDArray[np.float64],
     current: NDArray[np.integer[Any]],

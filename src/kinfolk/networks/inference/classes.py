@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.interrupts import asked
 from kinfolk.maths.compiled import compiled
 from kinfolk.networks.model.bits import Bits, among, include
 from kinfolk.networks.model.family_scores import (
@@ -35,12 +36,15 @@ from kinfolk.networks.model.family_scores import (
     ask,
     clear,
     no_questions,
+    pieces_at_once,
 )
 from kinfolk.networks.model.kernels import int64, spliced
 from kinfolk.networks.model.pdag import Pdag, cliques_around, complete, extend, no_pdag, reach
 
 # Cliques among one variable's neighbours that are looked at, small ones first; ten neighbours never have more.
 MOST_CLIQUES = 1 << 10
+# Steps of a climb that take about as long as one here.
+_STEPS_OF_A_CLIMB = 10
 
 _INSERT, _DELETE, _TURN, _N_PHASES = 0, 1, 2, 3
 
@@ -61,6 +65,19 @@ class Around(NamedTuple):
     gains: NDArray[np.float64]
 
 
+class Reached(NamedTuple):
+    """Where a search is: its score; numbers of steps, of phases that ended, and of those that ended without a step.
+
+    Of every variable and phase, what a move there could gain at most, paths aside, and whether that is to be found
+    anew.
+    """
+
+    score: NDArray[np.float64]
+    numbers: NDArray[np.int64]
+    ceiling: NDArray[np.float64]
+    stale: NDArray[np.bool_]
+
+
 def room_around(task: int, questions: Questions, log_odds: float = 0.0) -> Around:
     """Make room for the moves of one task at one variable at a time."""
     one, zero = np.full(1, task, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -77,7 +94,7 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
     change of one arc betters any member of the class found, so that a climb from it ends at once. The limit on parents
     is kept to: if one member of a class is within it, then all are, since they differ by reversals that exchange the
     numbers of parents of two variables. Where more than ``MOST_CLIQUES`` cliques are among a variable's neighbours,
-    large ones are left out.
+    large ones are left out. Ctrl-C ends the search early, if it is part of work that leaves what there is.
 
     Parameters
     ----------
@@ -117,35 +134,55 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
     n = len(problem.cases.cards)
     adjacency = np.zeros((n, n), dtype=bool) if start is None else np.array(start, dtype=bool)
     questions = no_questions(MOST_CLIQUES + n, problem.cases)
-    score, n_steps = _take_steps(problem, questions, room_around(task, questions, log_odds), adjacency)
-    return Found(adjacency, score, n_steps)
+    reached = Reached(
+        score=np.zeros(1),
+        numbers=np.zeros(3, dtype=np.int64),
+        ceiling=np.full((_N_PHASES, n), -np.inf),
+        stale=np.ones((_N_PHASES, n), dtype=np.bool_),
+    )
+    given = problem, questions, room_around(task, questions, log_odds), adjacency, reached
+    at_once = max(pieces_at_once(problem, np.array([task])) // _STEPS_OF_A_CLIMB, 1)
+    more = _take_steps(*given, True, 0 if asked() else at_once)
+    while more and not asked():
+        more = _take_steps(*given, False, at_once)
+    return Found(adjacency, float(reached.score[0]), int(reached.numbers[0]))
 
 
 @compiled
 def _take_steps(
-    problem: Problem, questions: Questions, around: Around, adjacency: NDArray[np.bool_]
-) -> tuple[float, int]:
-    """Move from the class of one structure, which is overwritten, to a class that no move betters."""
+    problem: Problem,
+    questions: Questions,
+    around: Around,
+    adjacency: NDArray[np.bool_],
+    reached: Reached,
+    begins: bool,
+    at_once: int,
+) -> bool:
+    """Move from the class of one structure, which is overwritten, towards a class that no move betters.
+
+    Begins, or goes on, with so many steps at most; tells whether there are more to take.
+    """
     n, words, task, present = len(adjacency), questions.parents.shape[1], around.task[0], problem.cases.present
     pdag, after = no_pdag(n), no_pdag(n)
     complete(adjacency, pdag)
-    clear(questions)
-    for v in range(n):
-        if present[task, v]:
-            _ask_about_parents(problem.scores, questions, task, adjacency, v)
-    if questions.n_open[0]:
-        answer(problem, questions)
-    total = 0.0
-    for row in range(questions.n[0]):
-        total += questions.score[row]
-    for v in range(n):
-        for p in range(n):
-            total += around.log_odds[0] * adjacency[p, v]
+    total = reached.score[0]
+    if begins:
+        clear(questions)
+        for v in range(n):
+            if present[task, v]:
+                _ask_about_parents(problem.scores, questions, task, adjacency, v)
+        if questions.n_open[0]:
+            answer(problem, questions)
+        for row in range(questions.n[0]):
+            total += questions.score[row]
+        for v in range(n):
+            for p in range(n):
+                total += around.log_odds[0] * adjacency[p, v]
     chosen = np.zeros((1, words), dtype=np.uint64)
-    ceiling = np.full((_N_PHASES, n), -np.inf)
-    stale = np.ones((_N_PHASES, n), dtype=np.bool_)
-    n_steps, n_ended, resting = 0, 0, 0
-    while resting < _N_PHASES:
+    ceiling, stale = reached.ceiling, reached.stale
+    n_steps, n_ended, resting = reached.numbers[0], reached.numbers[1], reached.numbers[2]
+    last = n_steps + at_once
+    while resting < _N_PHASES and n_steps < last:
         phase = n_ended % _N_PHASES
         best, best_x, best_y = 0.0, int64(-1), int64(-1)
         around.phase[0] = phase
@@ -181,7 +218,9 @@ def _take_steps(
         _mark(pdag, after, best_x, best_y, stale)
         pdag, after = after, pdag
     extend(pdag, np.empty(0, dtype=np.int64), adjacency)
-    return total, n_steps
+    reached.score[0] = total
+    reached.numbers[0], reached.numbers[1], reached.numbers[2] = n_steps, n_ended, resting
+    return bool(resting < _N_PHASES)
 
 
 @spliced

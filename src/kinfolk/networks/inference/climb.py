@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import NOWHERE, Nowhere, Place
+from kinfolk.interrupts import asked
 from kinfolk.maths.compiled import compiled
 from kinfolk.networks.inference.joint_states import best_states, cost_of
 from kinfolk.networks.model.bits import among, include
@@ -31,6 +32,7 @@ from kinfolk.networks.model.family_scores import (
     ask,
     clear,
     no_questions,
+    pieces_at_once,
 )
 from kinfolk.networks.model.kernels import inner, int64, spliced
 from kinfolk.networks.model.network import Constraints, Structures
@@ -77,11 +79,16 @@ class Workspace(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best structures so far, their score, and the number of steps."""
+    """The best structures so far and their score; how many steps there were, and how many since the best ones.
+
+    ``total`` is the score of the last structures.
+    """
 
     adjacency: Structures
     score: NDArray[np.float64]
     n_steps: NDArray[np.int64]
+    since_best: NDArray[np.int64]
+    total: NDArray[np.float64]
 
 
 def climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Structures, tabu: int) -> Found:
@@ -89,7 +96,8 @@ def climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Str
 
     With ``tabu`` = 0 the search ends when no move gains. Otherwise it takes the best move there is, gain or loss, until
     ``tabu`` steps have passed without a new best; it goes back to a state of a pair that a task left in the last
-    ``tabu`` steps only where that gives a new best, so that it never ends below the plain climb.
+    ``tabu`` steps only where that gives a new best, so that it never ends below the plain climb. Ctrl-C ends it early,
+    with the best structures so far, if it is part of work that leaves what there is.
     """
     k, n = start.shape[:2]
     questions = no_questions(max(n * k, 2 * k), problem.cases)
@@ -113,8 +121,13 @@ def climb(problem: Problem, prior: Prior, members: NDArray[np.int64], start: Str
         waiting=np.empty(n, dtype=np.int64),
         order=np.empty(n, dtype=np.int64),
     )
-    best = Best(start.copy(), np.zeros(1), np.zeros(1, dtype=np.int64))
-    _take_steps(problem, questions, prior, problem.cases.present[members], members, space, best, tabu)
+    nothing = np.zeros(1, dtype=np.int64)
+    best = Best(start.copy(), np.zeros(1), nothing, nothing.copy(), np.zeros(1))
+    given = problem, questions, prior, problem.cases.present[members], members, space, best, tabu
+    at_once = pieces_at_once(problem, members)
+    more = _take_steps(*given, True, 0 if asked() else at_once)
+    while more and not asked():
+        more = _take_steps(*given, False, at_once)
     return Found(best.adjacency, float(best.score[0]), int(best.n_steps[0]))
 
 
@@ -137,6 +150,8 @@ def search(
         if n_done == effort.restarts:
             return best
     for n in range(n_done, effort.restarts):
+        if asked():
+            break
         if place.due():
             place.save((n, best, rng.bit_generator.state))
         disturbed = best.adjacency.copy()
@@ -145,7 +160,8 @@ def search(
         found = climb(problem, prior, members, disturbed, effort.tabu)
         if found.score > best.score + TIE:
             best = found
-    place.end((effort.restarts, best, rng.bit_generator.state))
+    if not asked():
+        place.end((effort.restarts, best, rng.bit_generator.state))
     return best
 
 
@@ -277,16 +293,19 @@ def _take_steps(
     space: Workspace,
     best: Best,
     tabu: int,
-) -> None:
-    """Take steps; ``best`` is filled in."""
+    begins: bool,
+    at_once: int,
+) -> bool:
+    """Begin, or go on, and take so many steps at most; ``best`` is filled in. Tells whether there are more to take."""
     k, n = present.shape
     scores, allowed, required = problem.scores, problem.constraints.allowed, problem.constraints.required
     adjacency, ancestors, gains, closed_until = space.adjacency, space.ancestors, space.gains, space.closed_until
     who, tasks, current, states, state_gains = space.who, space.tasks, space.current, space.states, space.state_gains
     chosen_who, chosen, renewed_who, renewed = space.chosen_who, space.chosen, space.renewed_who, space.renewed
     penalties, ceilings, touched = space.penalties, space.ceilings, space.touched
-    total, n_renewed = 0.0, 0
-    for i in range(n):
+    total, since_best, n_steps, n_renewed = best.total[0], best.since_best[0], best.n_steps[0], 0
+    last, more = n_steps + at_once, False
+    for i in range(n if begins else 0):
         for j in range(i + 1, n):
             n_who = 0
             for m in range(k):
@@ -297,13 +316,12 @@ def _take_steps(
             if n_who > 1:
                 penalties[i, j] = cost_of(prior, tasks[:n_who], current[:n_who], i, j)
                 total -= penalties[i, j]
-    for m in range(k):
+    for m in range(k if begins else 0):
         _find_ancestors(adjacency, ancestors, m, space.waiting, space.order)
         for v in range(n):
             if present[m, v]:
                 renewed_who[n_renewed], renewed[n_renewed] = m, v
                 n_renewed += 1
-    since_best, n_steps = 0, 0
     while True:
         clear(questions)
         for a in range(n_renewed):
@@ -325,6 +343,9 @@ def _take_steps(
                     if allowed[u, v] or allowed[v, u]:
                         i, j = min(u, v), max(u, v)
                         ceilings[i, j] = _most_gained(space, present, i, j)
+        if n_steps == last:
+            more = True
+            break
         best_gain, best_i, best_j, n_chosen = -np.inf if tabu else 0.0, int64(-1), int64(-1), 0
         for i in range(n):
             for j in range(i + 1, n):
@@ -416,7 +437,8 @@ def _take_steps(
             best.score[0], since_best = total, 0
     if since_best == 0:
         _remember(adjacency, best)
-    best.n_steps[0] = n_steps
+    best.total[0], best.since_best[0], best.n_steps[0] = total, since_best, n_steps
+    return more
 
 
 @compiled

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kinfolk.interrupts import stops_safely
+from kinfolk.interrupts import asked
 from kinfolk.networks.inference.completions import completions
 from kinfolk.networks.inference.structures import Hyper, Options, Outcome, learn_structures
 from kinfolk.networks.model.data import Data
@@ -33,7 +33,6 @@ class Filled(NamedTuple):
     data: Data
     outcome: Outcome
     n_rounds: int
-    interrupted: bool = False
 
 
 def learn_from_incomplete(
@@ -43,7 +42,8 @@ def learn_from_incomplete(
 
     The first structures are those of the complete rows, where every task has some, else empty; tables come from the
     values that are there. A structure that came up before ends the search too: where completions are drawn rather than
-    listed, the last few may take turns. Tables are then improved alone until they stay.
+    listed, the last few may take turns. Tables are then improved alone until they stay. Ctrl-C ends this after a round;
+    one whose searches it cut short counts only if it is the first.
     """
     structures = _first_structures(options, hyper, data, seed)
     networks = learn_networks(structures, data, options.criterion, options.ess)
@@ -58,45 +58,47 @@ def learn_from_incomplete(
             network._replace(parents=p, tables=t) for network, (p, t) in zip(networks, learnt, strict=True)
         )
     filled: Data | None = None
-    with stops_safely() as stop:
-        while n_rounds < MOST_ROUNDS:
-            stops = stop.asked() and filled is not None
-            if stops or place.due():
-                before_now = [np.frombuffer(one, dtype=bool) for one in sorted(seen)]
-                learnt = [(network.parents, network.tables) for network in networks]
-                place.save((n_rounds, settled, before_now, outcome, learnt))
-            if stops:
-                break
-            n_rounds += 1
-            # The same draws in every round, so that only what was learnt makes a difference.
-            rng = np.random.default_rng(seed)
-            completed = [_complete(*part, rng) for part in zip(networks, data.codes, data.present, strict=True)]
-            filled = data._replace(
-                codes=tuple(rows for rows, _ in completed),
-                weights=tuple(weights for _, weights in completed),
-                complete=True,
-            )
-            if not settled:
-                # Go on from the last structures unless they are empty; required arcs are in the start that was given.
-                starts = structures if structures.any() else options.starts
-                outcome = learn_structures(options._replace(starts=starts), hyper, filled, seed)
-                structures = outcome.structures
-                settled = structures.tobytes() in seen
-                seen.add(structures.tobytes())
-            before = networks
-            networks = learn_networks(structures, filled, options.criterion, options.ess)
-            advance(1)
-            if settled and _change(before, networks) < _STILL:
-                break
-        else:
-            warnings.warn(
-                f"Structural EM was still changing the networks after {MOST_ROUNDS} rounds: the last ones are kept. "
-                "Fewer missing values, or a smaller max_parents, make it settle.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+    while n_rounds < MOST_ROUNDS:
+        # The same draws in every round, so that only what was learnt makes a difference.
+        rng = np.random.default_rng(seed)
+        completed = [_complete(*part, rng) for part in zip(networks, data.codes, data.present, strict=True)]
+        rows = data._replace(
+            codes=tuple(rows for rows, _ in completed),
+            weights=tuple(weights for _, weights in completed),
+            complete=True,
+        )
+        found = outcome
+        if not settled:
+            # Go on from the last structures unless they are empty; required arcs are in the start that was given.
+            starts = structures if structures.any() else options.starts
+            found = learn_structures(options._replace(starts=starts), hyper, rows, seed)
+        stops = n_rounds > 0 and asked()
+        if stops or place.due():
+            before_now = [np.frombuffer(one, dtype=bool) for one in sorted(seen)]
+            learnt = [(network.parents, network.tables) for network in networks]
+            place.save((n_rounds, settled, before_now, outcome, learnt))
+        if stops:
+            filled = rows if filled is None else filled
+            break
+        if not settled:
+            outcome, structures = found, found.structures
+            settled = structures.tobytes() in seen
+            seen.add(structures.tobytes())
+        filled, before = rows, networks
+        n_rounds += 1
+        networks = learn_networks(structures, filled, options.criterion, options.ess)
+        advance(1)
+        if asked() or (settled and _change(before, networks) < _STILL):
+            break
+    else:
+        warnings.warn(
+            f"Structural EM was still changing the networks after {MOST_ROUNDS} rounds: the last ones are kept. "
+            "Fewer missing values, or a smaller max_parents, make it settle.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     assert filled is not None
-    return Filled(filled, outcome, n_rounds, stop.asked())
+    return Filled(filled, outcome, n_rounds)
 
 
 def _change(before: tuple[Network, ...], after: tuple[Network, ...]) -> float:

@@ -74,7 +74,8 @@ def by_tasks_cost(prior: Prior, tasks: Whole, states: Whole, i: int, j: int) -> 
     return weighted(prior.penalty[i, j], total)
 
 
-@compiled
+# Searches that make no arrays call this, which does.
+@compiled(_nrt=True)
 def best_by_tasks(
     prior: Prior, tasks: Whole, gains: NDArray[np.float64], current: Whole, i: int, j: int, out: Whole
 ) -> float:

@@ -30,10 +30,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.interrupts import asked
 from kinfolk.maths.compiled import compiled
 from kinfolk.networks.inference.joint_states import best_states, cost_of
 from kinfolk.networks.model.bits import among, include
-from kinfolk.networks.model.family_scores import TIE, Found, Problem, Questions, answer, ask, clear, no_questions
+from kinfolk.networks.model.family_scores import (
+    TIE,
+    Found,
+    Problem,
+    Questions,
+    answer,
+    ask,
+    clear,
+    no_questions,
+    pieces_at_once,
+)
 from kinfolk.networks.model.kernels import inner, int64, spliced
 from kinfolk.networks.model.network import Adjacency, Structures, topological_order
 from kinfolk.networks.model.priors import Prior
@@ -42,6 +53,8 @@ Whole = NDArray[np.int64]
 
 # Whose parents are chosen: those of the variable that is moved, or of another with it before that, and without it.
 _ITSELF, _WITH, _WITHOUT = 0, 1, 2
+# Steps of a climb that take about as long as looking for one variable's best place.
+_STEPS_A_TURN = 10
 
 
 class Ways(NamedTuple):
@@ -54,6 +67,13 @@ class Ways(NamedTuple):
     score: NDArray[np.float64]
     surplus: NDArray[np.float64]
     tried: NDArray[np.bool_]
+
+
+class Turns(NamedTuple):
+    """How often a variable was looked at, and how many of the last ones have stayed."""
+
+    taken: Whole
+    stayed: Whole
 
 
 class Space(NamedTuple):
@@ -102,7 +122,8 @@ def search_orders(problem: Problem, prior: Prior, members: Whole, start: Structu
     Returns
     -------
     Found
-        The structures of the best order, their score, and how often a variable was looked at.
+        The structures of the best order, their score, and how often a variable was looked at. Ctrl-C ends the search
+        early, if it is part of work that leaves what there is.
     """
     k, n = start.shape[:2]
     required = problem.constraints.required
@@ -131,15 +152,23 @@ def search_orders(problem: Problem, prior: Prior, members: Whole, start: Structu
         penalties=np.zeros(n),
     )
     rng = np.random.default_rng(n)
+    at_once = max(pieces_at_once(problem, members) // _STEPS_A_TURN, 1)
     best, best_score, n_turns = np.zeros((k, n, n), dtype=bool), -np.inf, 0
     for turn in range(1 + n_disturbed if len(best_order) > 1 else 1):
         order, found = best_order.copy(), np.zeros((k, n, n), dtype=bool)
         if turn:
             order = _disturbed(order, required, rng)
-        score, taken = _settle(problem, questions, prior, space, ways, order, found)
-        n_turns += taken
+        turns = Turns(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+        given = problem, questions, prior, space, ways, turns, order
+        more = _settle(*given, True, 0 if asked() else at_once)
+        while more and not asked():
+            more = _settle(*given, False, at_once)
+        score = _structures_of(problem, questions, prior, space, ways, order, found)
+        n_turns += int(turns.taken[0])
         if score > best_score + TIE:
             best, best_score, best_order = found, score, order
+        if asked():
+            break
     return Found(best, float(best_score), n_turns)
 
 
@@ -171,21 +200,28 @@ def _settle(
     prior: Prior,
     space: Space,
     ways: Ways,
+    turns: Turns,
     order: Whole,
-    adjacency: NDArray[np.bool_],
-) -> tuple[float, int]:
-    """Move every variable to its best place, in turn, until all have stayed; write the structures of that order."""
-    k, n = adjacency.shape[0], adjacency.shape[1]
+    begins: bool,
+    at_once: int,
+) -> bool:
+    """Move variables to their best places, in turn, until all have stayed, but so many at most.
+
+    Tells whether there are more to look at.
+    """
+    n = len(space.before)
     before, others, place_of, changes = space.before, space.others, space.place, space.changes
     required, spare = problem.constraints.required, int64(n)
-    for v in range(n):
-        before[v] = False
-    for place in range(len(order)):
-        place_of[order[place]] = place
-        _take_way(problem, questions, prior, space, ways, order[place], order[place])
-        before[order[place]] = True
-    n_turns, n_stayed = 0, 0
-    while n_stayed < n:
+    if begins:
+        for v in range(n):
+            before[v] = False
+        for place in range(len(order)):
+            place_of[order[place]] = place
+            _take_way(problem, questions, prior, space, ways, order[place], order[place])
+            before[order[place]] = True
+    n_turns, n_stayed = turns.taken[0], turns.stayed[0]
+    last = n_turns + at_once
+    while n_stayed < n and n_turns < last:
         v = n_turns % n
         n_turns += 1
         n_stayed += 1
@@ -233,6 +269,22 @@ def _settle(
             if between and (order[a] == v or changes[order[a]]):
                 _take_way(problem, questions, prior, space, ways, order[a], order[a])
             before[order[a]] = True
+    turns.taken[0], turns.stayed[0] = n_turns, n_stayed
+    return bool(n_stayed < n)
+
+
+@compiled
+def _structures_of(
+    problem: Problem,
+    questions: Questions,
+    prior: Prior,
+    space: Space,
+    ways: Ways,
+    order: Whole,
+    adjacency: NDArray[np.bool_],
+) -> float:
+    """Write the structures of an order; return their score."""
+    k, n, before, spare = adjacency.shape[0], adjacency.shape[1], space.before, int64(adjacency.shape[1])
     for v in range(n):
         before[v] = False
     total = 0.0
@@ -244,7 +296,7 @@ def _settle(
             for p in range(n):
                 adjacency[m, p, v] = among(questions.parents, m, p)
         before[v] = True
-    return total, n_turns
+    return total
 
 
 @spliced

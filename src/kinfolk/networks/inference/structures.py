@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.checkpoints import Checkpoint
+from kinfolk.interrupts import asked
 from kinfolk.networks.inference.classes import search_class
 from kinfolk.networks.inference.climb import Effort, climb, search
 from kinfolk.networks.inference.orders import search_orders
@@ -109,6 +110,9 @@ def learn_structures(options: Options, hyper: Hyper, data: Data, seed: int) -> O
     Given structures with m arcs in the mean, of N pairs of variables that might have one, the odds o of an arc maximise
     m log o − N log(1 + 2o), acyclicity left aside, with one pair more that has an arc and one that has none. Structures
     and odds are found in turn until the structures stay.
+
+    Where Ctrl-C ends searches early, the best structures by then are left: those to begin with, of tasks that were not
+    looked at.
     """
     rows = data.cards, data.codes, data.present, data.weights
     keep = options.checkpoint.of("structures", rows, options.criterion.name, options.ess, options.constraints)
@@ -117,7 +121,7 @@ def learn_structures(options: Options, hyper: Hyper, data: Data, seed: int) -> O
     seen: list[bytes] = []
     for _ in range(_MOST_TURNS):
         outcome = _learn_given_odds(options, hyper, data, seed)._replace(arc_log_odds=hyper.arc_log_odds)
-        if not hyper.arcs_learnt or outcome.structures.tobytes() in seen:
+        if not hyper.arcs_learnt or asked() or outcome.structures.tobytes() in seen:
             return outcome
         seen.append(outcome.structures.tobytes())
         m = float(outcome.structures.sum(axis=(1, 2)).mean())
@@ -209,7 +213,7 @@ def learn_together(
 def _through_orders(options: Options, problem: Problem, prior: Prior, best: Found, seed: int) -> Found:
     """Search over orders that all tasks have in common, and from what that finds again; the better of the two ends."""
     members = np.arange(len(best.adjacency))
-    if options.first != "orders":
+    if options.first != "orders" or asked():
         return best
     keep, n_disturbed = options.checkpoint, options.effort.orders // len(members)
     found = keep.done(
@@ -230,6 +234,8 @@ def _better_starts(options: Options, odds: float, problem: Problem, alone: Prior
 
     def find(t: int) -> NDArray[np.bool_]:
         start = options.starts[t]
+        if asked():
+            return np.asarray(start)
         if options.first == "classes":
             return search_class(problem, t, start if start.any() else None, odds).adjacency
         climbed = climb(problem, alone, np.array([t]), start[None], 0)

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from kinfolk.interrupts import asked
 from kinfolk.networks.inference.structures import Hyper, Options, learn_structures
 from kinfolk.networks.model.data import Data
 from kinfolk.networks.model.fitted import Curve
@@ -23,7 +24,10 @@ GRID = (*(np.log(10) * np.array([0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12])), np.
 def choose_strength(
     options: Options, hyper: Hyper, data: Data, seed: int, advance: Callable[[int], None] = no_progress
 ) -> Curve:
-    """Try every λ of the grid on the same split of complete rows; ``options.validation`` of them are held out."""
+    """Try every λ of the grid on the same split of complete rows; ``options.validation`` of them are held out.
+
+    Ctrl-C leaves nothing, as long as not all have been tried.
+    """
     rng = np.random.default_rng(seed)
     kept, held = [], []
     for codes in data.codes:
@@ -42,5 +46,7 @@ def choose_strength(
     keep, means = options.kept("validation", hyper, data, seed), []
     for strength in GRID:
         means.append(keep.done(partial(predicted, strength), float(strength)))
+        if asked():
+            raise KeyboardInterrupt
         advance(1)
     return Curve(np.array(GRID), np.array(means), float(GRID[int(np.argmax(means))]))

@@ -208,7 +208,8 @@ def paired_penalty(states: NDArray[np.integer[Any]], costs: NDArray[np.float64])
     return float(costs[0, 1] * (n0 * n1) + costs[0, 2] * (n0 * n2) + costs[1, 2] * (n1 * n2))
 
 
-@compiled
+# Searches that make no arrays call this, which does.
+@compiled(_nrt=True)
 def best_paired(
     gains: NDArray[np.float64],
     current: NDArray[np.integer[Any]],

@@ -23,6 +23,8 @@ from kinfolk.networks.model.scores.criterion import Criterion
 TIE = 1e-8
 # What all remembered gains may take, in bytes, and how many families of one task are remembered at most.
 _MEMORY = 256 * 2**20
+# Looks at a value of a row between two questions whether to end, some tenths of a second, and most steps between them.
+_LOOKS, _MOST_PIECES = 10**8, 10**4
 _MOST_SLOTS = 1 << 16
 
 
@@ -90,6 +92,15 @@ def make_problem(
     )
     score = criterion.make(ess, cases.total_weight if n_rows is None else n_rows, cases.n_parts)
     return Problem(cases, score, constraints, scores)
+
+
+def pieces_at_once(problem: Problem, members: NDArray[np.int64]) -> int:
+    """How many steps a kernel takes before it is asked whether the search is to end: so many as take a moment.
+
+    A step asks for about one column of gains of each task, and so looks at each row once for each variable.
+    """
+    n_rows = int(problem.cases.n_rows[members].sum())
+    return min(max(_LOOKS // (len(problem.cases.cards) * max(n_rows, 1)), 1), _MOST_PIECES)
 
 
 def no_questions(most: int, cases: Cases) -> Questions:

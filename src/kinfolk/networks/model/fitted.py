@@ -23,8 +23,8 @@ class Fitted(NamedTuple):
     """The network of every task, and the log score of their structures, up to the joint prior's normaliser.
 
     ``curve`` is there where λ was chosen by rows held out, ``n_rounds`` where values were missing; ``arc_confidence``,
-    of shape (n_tasks, n_variables, n_variables), where rows were drawn anew. ``interrupted`` tells that rounds of EM or
-    resamples are fewer than there should have been.
+    of shape (n_tasks, n_variables, n_variables), where rows were drawn anew. ``interrupted`` tells that
+    searches, rounds of EM or resamples ended earlier than they should have.
     """
 
     networks: tuple[Network, ...]
