@@ -26,6 +26,8 @@ _MEMORY = 256 * 2**20
 # Looks at a value of a row between two questions whether to end, some tenths of a second, and most steps between them.
 _LOOKS, _MOST_PIECES = 10**8, 10**4
 _MOST_SLOTS = 1 << 16
+# With so many, few families of a task have a slot in common.
+_SLOTS_A_FAMILY = 4
 
 
 class FamilyScores(NamedTuple):
@@ -83,7 +85,9 @@ def make_problem(
 ) -> Problem:
     """Set up a search; ``n_rows`` is what the score takes for every task's number of rows, if not that number."""
     n_tasks, n = cases.present.shape
-    slots = max(1, min(_MOST_SLOTS, _MEMORY // (8 * n * n_tasks)))
+    # Of few variables there are no more families than this; memory that is not needed takes time to be had.
+    n_families = n << min(n - 1, 30)
+    slots = max(1, min(_MOST_SLOTS, _SLOTS_A_FAMILY * n_families, _MEMORY // (8 * n * n_tasks)))
     scores = FamilyScores(
         child=np.full((n_tasks, slots), -1, dtype=np.int32),
         parents=np.zeros((n_tasks, slots, -(-n // 64)), dtype=np.uint64),
