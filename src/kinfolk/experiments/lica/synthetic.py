@@ -72,7 +72,7 @@ def study(
     n_tasks = n_tasks or (N_TASKS[::2] if quick else N_TASKS)
     n_repeats = n_repeats or (2 if quick else 10)
 
-    def one(kind: str, number: int, method: str, repeat: int) -> dict[str, float]:
+    def one(kind: Literal["laplace", "gaussian"], number: int, method: str, repeat: int) -> dict[str, float]:
         drawn = int(np.random.SeedSequence([seed, repeat]).generate_state(1)[0]) % 2**31
         tasks = make(number, N_FEATURES, N_ROWS, N_SOURCES, source=kind, random_state=drawn)
         model = build(random_state=drawn, n_sources=N_SOURCES, **MODELS[method])
