@@ -68,10 +68,9 @@ def timed(torch: Any, device: str, job: Callable[[], Any]) -> tuple[float, Any]:
     return perf_counter() - begin, result
 
 
-def fit(data: TorchCounts, batch_size: int | None = None) -> tuple[Clusters, Any]:
+def fit(data: TorchCounts, prior: Prior = Prior()) -> tuple[Clusters, Any]:  # noqa: B008 (a frozen value)
     """Clusters, and the most probable one of every task."""
-    prior = Prior()
-    clusters = fit_clusters(data, prior, 1.0, np.random.default_rng(0), batch_size=batch_size)
+    clusters = fit_clusters(data, prior, 1.0, np.random.default_rng(0))
     found = data.counts.new_empty(data.n_tasks, dtype=load_torch().int16)
     for rows, _, share, _ in data.shares(*expectations(clusters, prior, 1.0)):
         found[rows] = share.argmax(dim=1)

@@ -146,7 +146,7 @@ GROWTHS = [
     Growth(
         "TransferClassifier",
         "tasks",
-        (20, 40, 80),
+        (80, 320, 1_280),
         lambda n: naive_bayes(TransferClassifier(random_state=0), n, 20),
     ),
 ]

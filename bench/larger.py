@@ -17,7 +17,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-import polars as pl
+from numpy.typing import NDArray
 
 N_TASKS, N_CLUSTERS, N_LABELS = 1_000_000, 12, 2
 # Number of values of every feature, 59 in all.
@@ -25,16 +25,23 @@ N_VALUES = (2, 3, 4, 4, 5, 6, 6, 8, 9, 12)
 ROWS_A_FILE = 5_000_000
 
 
-def make(folder: Path, n_rows: int) -> None:
-    """Write files of whole numbers, none of which is held with another."""
-    folder.mkdir(parents=True)
-    rng = np.random.default_rng(0)
-    cluster_of = rng.integers(0, N_CLUSTERS, N_TASKS).astype(np.uint8)
-    # The value for each of 256 equally probable bytes, by cluster and label: probabilities in steps of 1/256.
+def value_tables(rng: np.random.Generator) -> list[NDArray[np.uint8]]:
+    """The value of a feature for each of 256 equally probable bytes, by cluster and label, in one run of bytes each."""
     tables = []
     for n in N_VALUES:
         share = rng.dirichlet(np.ones(n), size=N_CLUSTERS * N_LABELS).cumsum(axis=1)
         tables.append((np.arange(256)[:, None] / 256 >= share[:, None, :-1]).sum(axis=2).astype(np.uint8).ravel())
+    return tables
+
+
+def make(folder: Path, n_rows: int) -> None:
+    """Write files of whole numbers, none of which is held with another."""
+    import polars as pl
+
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    cluster_of = rng.integers(0, N_CLUSTERS, N_TASKS).astype(np.uint8)
+    tables = value_tables(rng)
     for first in range(0, n_rows, ROWS_A_FILE):
         n = min(ROWS_A_FILE, n_rows - first)
         task = rng.integers(0, N_TASKS, n, dtype=np.int32)
@@ -60,6 +67,7 @@ def timed(what: str, job: Callable[[], Any]) -> Any:
 
 def measure(folder: Path) -> None:
     """Count the files, fit clusters to the counts, and compare them with those that the rows were drawn from."""
+    import polars as pl
     from sklearn.metrics import adjusted_rand_score
 
     from kinfolk import ClusteredNB, count_rows

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.utils import Bunch
 
-from kinfolk import checkpoints
+from kinfolk import NoSharingNB, checkpoints
 from kinfolk.checkpoints import Place
+from kinfolk.datasets import make_meetings
 from kinfolk.experiments.cells import cell, checkpoint, kept_in
+from kinfolk.experiments.clustered_naive_bayes.evidence_ratios import evidence_of
+from kinfolk.experiments.lica import synthetic
+from kinfolk.experiments.lica.methods import classifier
 from kinfolk.experiments.networks.problems import over_draws
 from kinfolk.experiments.registry import EXPERIMENTS
 
@@ -78,6 +83,39 @@ def test_draws_in_threads_are_kept_by_what_they_are(tmp_path):
     assert sorted(measured) == jobs
     assert whole[:2].equals(first)
     assert whole["score"].to_list() == [1.0, np.sqrt(2.0), 1.0]
+
+
+def test_models_of_made_up_sources_are_not_fitted_again(tmp_path):
+    built = []
+
+    def build(**parameters):
+        built.append(parameters["random_state"])
+        return classifier(**parameters)
+
+    def run():
+        with kept_in(tmp_path, "a study"):
+            return synthetic.study(n_tasks=(8,), n_repeats=1, build=build).table
+
+    first, n_built = run(), len(built)
+    assert n_built == 2 * len(synthetic.MODELS)
+    assert run().equals(first)
+    assert len(built) == n_built, "all cells were kept"
+
+
+def test_evidence_is_kept_by_model_and_rows(tmp_path, monkeypatch):
+    meetings = make_meetings(random_state=0)
+    problem = Bunch(data=meetings.data, target=meetings.target == "accept", task=meetings.task)
+    few, more, fitted, fit = np.arange(0, 400, 8), np.arange(0, 400, 4), [], NoSharingNB.fit
+
+    def fit_and_count(model, X, *given, **by_name):
+        fitted.append(len(X))
+        return fit(model, X, *given, **by_name)
+
+    monkeypatch.setattr(NoSharingNB, "fit", fit_and_count)
+    with kept_in(tmp_path, "a study"):
+        found = [evidence_of(problem, rows, 2, 10, 0) for rows in (few, few, more)]
+    assert found[0] == found[1] != found[2]
+    assert fitted == [50, 100]
 
 
 @pytest.mark.slow

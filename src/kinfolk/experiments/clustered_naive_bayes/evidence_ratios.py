@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from kinfolk.checkpoints import column_key
 from kinfolk.evidence import Evidence
+from kinfolk.experiments.cells import cell
 from kinfolk.experiments.clustered_naive_bayes.learning_curves import CLUSTERED, COMPLETE_SHARING, NO_SHARING
 from kinfolk.experiments.clustered_naive_bayes.thesis_models import Rows, thesis_models
+from kinfolk.naive_bayes.estimators.base import SharingNB
 
 
 def evidence_of(problem: Any, rows: Rows, n_runs: int, max_powers: int, seed: int) -> dict[str, tuple[float, float]]:
@@ -21,18 +25,26 @@ def evidence_of(problem: Any, rows: Rows, n_runs: int, max_powers: int, seed: in
         model is a lower bound, by the partitions that a search meets (equations 4.11 to 4.15).
     """
     found: dict[str, tuple[float, float]] = {}
+    data = column_key(problem.task[rows]), column_key(problem.target[rows])
     for name, model in thesis_models().items():
-        fitted = model.fit(problem.data[rows], problem.target[rows], task=problem.task[rows])
-        if name == CLUSTERED:
-            # A search over partitions needs two tasks.
-            several = len(fitted.tasks_) > 1
-            whole: Evidence = fitted.evidence("search" if several else "fit")
-            found[name] = whole.value, 0.0
-            continue
-        found[name] = fitted.log_evidence_, 0.0
-        if n_runs:
-            labels = fitted.conditional_evidence(n_runs=n_runs, max_powers=max_powers, random_state=seed)
-            found[f"{name} | X"] = labels.value, labels.error
+        work = partial(_evidence, name, model, problem, rows, n_runs, max_powers, seed)
+        found |= cell(work, name, *data, rows, n_runs, max_powers, seed)
+    return found
+
+
+def _evidence(
+    name: str, model: SharingNB, problem: Any, rows: Rows, n_runs: int, max_powers: int, seed: int
+) -> dict[str, tuple[float, float]]:
+    fitted = model.fit(problem.data[rows], problem.target[rows], task=problem.task[rows])
+    if name == CLUSTERED:
+        # A search over partitions needs two tasks.
+        several = len(fitted.tasks_) > 1
+        whole: Evidence = fitted.evidence("search" if several else "fit")
+        return {name: (whole.value, 0.0)}
+    found = {name: (float(fitted.log_evidence_), 0.0)}
+    if n_runs:
+        labels = fitted.conditional_evidence(n_runs=n_runs, max_powers=max_powers, random_state=seed)
+        found[f"{name} | X"] = labels.value, labels.error
     return found
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from kinfolk.datasets.meetings import make_meetings
+from kinfolk.experiments.cells import checkpoint
 from kinfolk.experiments.clustered_naive_bayes.learning_curves import CLUSTERED, NO_SHARING
 from kinfolk.experiments.clustered_naive_bayes.stand_in import MADE_UP_MEETINGS, THESIS, in_blocks, kind_of
 from kinfolk.experiments.clustered_naive_bayes.thesis_models import thesis_models
@@ -51,7 +52,13 @@ def study(*, quick: bool = False, seed: int = 0) -> Study:
     meetings = make_meetings(random_state=seed)
     n_burn_in, n_draws = (100, 250) if quick else (1_000, 5_000)
     model = ClusteredNB(
-        inference="gibbs", n_chains=N_CHAINS, n_burn_in=n_burn_in, n_draws=n_draws, random_state=seed, verbose=True
+        inference="gibbs",
+        n_chains=N_CHAINS,
+        n_burn_in=n_burn_in,
+        n_draws=n_draws,
+        random_state=seed,
+        verbose=True,
+        checkpoint=checkpoint().folder,
     ).fit(meetings.data, meetings.target, task=meetings.task)
     mode = find_mode(model.posterior_.partitions)
     setting = (

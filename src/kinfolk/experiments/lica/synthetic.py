@@ -6,6 +6,7 @@ The claim is that of section 2 of Zhang, Ghahramani and Yang (2005), after the t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import ortho_group
 
 from kinfolk import datasets
+from kinfolk.experiments.cells import cell
 from kinfolk.experiments.drawing import dress_examples_axis
 from kinfolk.experiments.lica.methods import BAYES, METHODS, PAPER, POINT, Build, classifier
 from kinfolk.experiments.measuring import average
@@ -69,18 +71,23 @@ def study(
     make = datasets.make_lica_tasks if make is None else make
     n_tasks = n_tasks or (N_TASKS[::2] if quick else N_TASKS)
     n_repeats = n_repeats or (2 if quick else 10)
+
+    def one(kind: Literal["laplace", "gaussian"], number: int, method: str, repeat: int) -> dict[str, float]:
+        drawn = int(np.random.SeedSequence([seed, repeat]).generate_state(1)[0]) % 2**31
+        tasks = make(number, N_FEATURES, N_ROWS, N_SOURCES, source=kind, random_state=drawn)
+        model = build(random_state=drawn, n_sources=N_SOURCES, **MODELS[method])
+        found = np.asarray(model.fit(tasks.X, tasks.y, task=tasks.task).sources_)
+        return compare_sources(tasks.sources, found, drawn)
+
     rows = []
     with progress_bar("Finding sources", len(KINDS) * len(n_tasks) * n_repeats, True) as advance:
         for kind in KINDS:
             for number in n_tasks:
                 for repeat in range(n_repeats):
-                    drawn = int(np.random.SeedSequence([seed, repeat]).generate_state(1)[0]) % 2**31
-                    tasks = make(number, N_FEATURES, N_ROWS, N_SOURCES, source=kind, random_state=drawn)
-                    for method, parameters in MODELS.items():
-                        model = build(random_state=drawn, n_sources=N_SOURCES, **parameters)
-                        found = np.asarray(model.fit(tasks.X, tasks.y, task=tasks.task).sources_)
+                    for method in MODELS:
                         about = {"kind": kind, "method": method, "examples": number, "repeat": repeat}
-                        rows.append(about | compare_sources(tasks.sources, found, drawn))
+                        compared = cell(partial(one, kind, number, method, repeat), *about.values())
+                        rows.append(about | compared)
                     advance(1)
     scores = pl.DataFrame(rows)
     averages = average(scores, ["kind", "method", "examples"], MEASURES)
