@@ -235,3 +235,11 @@ def test_what_is_remembered_of_families_stays_within_its_bound(n_tasks, n):
     scores = make_problem(cases, CRITERIA["bdeu"], 1.0, rules).scores
     assert scores.child.shape[1] >= 1
     assert scores.gains.nbytes <= 256 * 2**20
+
+
+@pytest.mark.parametrize("n", [1, 2, 8])
+def test_no_more_room_is_made_than_a_few_times_the_families_that_there_are(n):
+    cases = lay_out([np.zeros((2, n), dtype=np.int32)] * 3, np.full(n, 2))
+    rules = Constraints(~np.eye(n, dtype=bool), np.zeros((n, n), dtype=bool), n)
+    n_families = n * 2 ** (n - 1)  # each variable with each set of the others
+    assert n_families <= make_problem(cases, CRITERIA["bdeu"], 1.0, rules).scores.child.shape[1] <= 8 * n_families
