@@ -133,6 +133,9 @@ def test_an_interrupted_point_estimate_has_fewer_rounds(press):
 def press_after(monkeypatch, press):
     """Press Ctrl-C in a fit when it has asked a share of all times that a whole one asks."""
 
+    # However short a piece of work is, it is kept if it is whole.
+    monkeypatch.setattr("kinfolk.checkpoints.WORTH", 0.0)
+
     def at(share, fit):
         times, asked = 0, Stop.asked
 
@@ -154,7 +157,7 @@ def press_after(monkeypatch, press):
 def test_interrupted_structural_em_has_fewer_rounds_and_goes_on_from_the_last_whole_one(press_after, tmp_path, share):
     model = kinfolk.BayesNets(missing="em", random_state=3)
     cut = clone(model).set_params(checkpoint=tmp_path / "kept")
-    whole = press_after(share, lambda: clone(model).fit(GAPS, task=MANY))
+    whole = press_after(share, lambda: clone(model).set_params(checkpoint=tmp_path / "whole").fit(GAPS, task=MANY))
     with pytest.raises(KeyboardInterrupt):
         cut.fit(GAPS, task=MANY)
     assert (whole.interrupted_, cut.interrupted_) == (False, True)
@@ -193,8 +196,8 @@ def test_an_interrupted_search_has_the_best_structures_so_far_with_their_score(p
     model = kinfolk.BayesNets(sharing="none", search=search, restarts=3, random_state=3)
     scores = []
     for share in (0.0, 0.3, 0.6, 0.95):
-        cut = clone(model).set_params(checkpoint=tmp_path / str(share))
-        whole = press_after(share, lambda: clone(model).fit(NETS, task=MANY))
+        cut, other = (clone(model).set_params(checkpoint=tmp_path / f"{share} {which}") for which in range(2))
+        whole = press_after(share, lambda other=other: other.fit(NETS, task=MANY))
         with pytest.raises(KeyboardInterrupt):
             cut.fit(NETS, task=MANY)
         assert (whole.interrupted_, cut.interrupted_) == (False, True)
@@ -222,8 +225,8 @@ def test_an_interrupted_search_has_the_best_structures_so_far_with_their_score(p
 )
 def test_a_joint_search_that_was_interrupted_answers(press_after, tmp_path, share, given):
     model = kinfolk.BayesNets(random_state=3, **given)
-    cut = clone(model).set_params(checkpoint=tmp_path / "kept")
-    whole = press_after(share, lambda: clone(model).fit(NETS, task=MANY))
+    cut, other = (clone(model).set_params(checkpoint=tmp_path / which) for which in ("cut", "whole"))
+    whole = press_after(share, lambda: other.fit(NETS, task=MANY))
     with pytest.raises(KeyboardInterrupt):
         cut.fit(NETS, task=MANY)
     assert cut.interrupted_
