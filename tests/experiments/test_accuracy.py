@@ -85,7 +85,7 @@ def test_a_limit_under_which_an_earlier_run_ended_a_peer_is_told_of_with_the_net
     assert "| asia, someone | over 7 s |" in ours.details
 
 
-@pytest.mark.parametrize(("budget", "draws"), [(0.0, 0), (15.0, 2), (math.inf, 4)])
+@pytest.mark.parametrize(("budget", "draws"), [(15.0, 2), (math.inf, 4)])
 def test_a_peer_that_has_spent_its_budget_gets_no_more_draws_and_those_it_has_are_counted(monkeypatch, budget, draws):
     empty = np.zeros((8, 8), dtype=bool)
     monkeypatch.setattr(accuracy, "learn_within", lambda *given: peers.Answer(empty, 10.0))
@@ -93,6 +93,15 @@ def test_a_peer_that_has_spent_its_budget_gets_no_more_draws_and_those_it_has_ar
     assert len(ours.table.filter(pl.col("method") == "someone")) == draws
     assert ("| asia, someone | 8.0 ± 0.0 (2 draws) |" in ours.details) == (draws == 2)
     assert ("| asia, someone | 8.0 ± 0.0 |" in ours.details) == (draws == 4)
+
+
+def test_without_a_budget_only_what_is_kept_is_shown(tmp_path, monkeypatch):
+    kept = tmp_path / "kept.jsonl"
+    whole = study(kept=kept, **SMALL)
+    monkeypatch.setattr(accuracy, "_measure", None)
+    ours = study(kept=kept, budget=0.0, **SMALL | {"n_draws": 3})
+    assert ours.table.equals(whole.table)
+    assert "(2 draws)" in ours.details
 
 
 def test_a_method_is_farther_where_the_mean_over_draws_is_by_two_standard_errors(monkeypatch):

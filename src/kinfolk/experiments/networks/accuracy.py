@@ -82,8 +82,8 @@ def study(
     limit : float
         Processor seconds that a peer may take. One that timed out is not run on more rows of the same network.
     budget : float
-        Processor seconds that a peer may take on one network in all: once they are spent, it gets no more draws of it.
-        With 0, of other packages only what is kept is shown.
+        Processor seconds that a method may take on one network in all: once they are spent, it gets no more draws of
+        it. With 0, only what is kept is shown.
     kept : Path, optional
         A file of results so far, which are not made again; results are added to it as they come.
     """
@@ -100,7 +100,7 @@ def study(
         for cell in product(networks, sizes, (draw,), (*OURS, *peers))
         if cell not in known
     ]
-    if any(about["method"] in OURS for about in jobs):
+    if budget and any(about["method"] in OURS for about in jobs):
         _warm_up()
     with progress_bar("Learning networks by every method", len(jobs), True) as advance:
         for about in jobs:
@@ -131,13 +131,13 @@ def _read(kept: Path | None) -> list[dict[str, Any]]:
 
 
 def _is_left_out(done: Sequence[dict[str, Any]], about: dict[str, Any], budget: float) -> bool:
-    """Whether a peer timed out on as few rows of the network or fewer, has had its draws, or spent its budget."""
+    """Whether a method spent its budget; a peer, whether it timed out on as few rows or fewer, or has had its draws."""
+    same = [one for one in done if (one["network"], one["method"]) == (about["network"], about["method"])]
+    if sum(one["seconds"] or one["limit"] for one in same) >= budget:
+        return True
     if about["method"] in OURS:
         return False
-    same = [one for one in done if (one["network"], one["method"]) == (about["network"], about["method"])]
     if any(one["limit"] is not None and one["rows"] <= about["rows"] for one in same):
-        return True
-    if sum(one["seconds"] or one["limit"] for one in same) >= budget:
         return True
     here = [one["seconds"] for one in same if one["rows"] == about["rows"]]
     return bool(about["draw"] >= FEW_DRAWS and here and max(here) > SLOW)
