@@ -268,7 +268,7 @@ def _paired(scores: pl.DataFrame, method: str, measure: str) -> pl.DataFrame:
 
 
 def _by_cell(scores: pl.DataFrame, method: str) -> pl.DataFrame:
-    """The default's distance less another method's by network and number of rows, its standard error, and of how many."""
+    """The default's distance less another method's by network and number of rows: mean, its error, number of draws."""
     pairs = _paired(scores, method, "shd").with_columns(difference=pl.col("ours") - pl.col("theirs"))
     return pairs.group_by("network", "rows", maintain_order=True).agg(*mean_and_error(("difference",)), n=pl.len())
 
