@@ -213,6 +213,20 @@ def test_arrays_of_anything_but_numbers_are_refused(bhc, path, array):
     assert_refused(edited(path, arrays={"mixture.log_weight": array}), "mixture.log_weight", "instead of plain numbers")
 
 
+@pytest.mark.parametrize("depth", [101, 700, 5_000])
+def test_what_is_nested_deeply_is_refused_however_much_python_would_bear(bhc, path, depth):
+    edited(path, {"beside": 0})
+    members = members_of(path)
+    members["model.json"] = members["model.json"].replace(b'"beside": 0', b'"beside": ' + b"[" * depth + b"]" * depth)
+    pack(path, members)
+    assert_refused(path, "nested more than 100 levels|is not JSON")
+
+
+def test_what_is_nested_a_little_is_read(bhc, path):
+    edited(path, {"beside": json.loads("[" * 90 + "]" * 90)})
+    np.testing.assert_array_equal(kinfolk.load(path).tasks_, bhc.tasks_)
+
+
 def test_a_zip_bomb_is_refused_before_it_goes_off(bhc, path):
     members = members_of(path)
     bomb = npy_with_header("{'descr': '|u1', 'fortran_order': False, 'shape': (16777216,), }", bytes(1 << 24))

@@ -26,6 +26,8 @@ from kinfolk.tasks.schema import FAMILIES, Column, Number, Schema
 
 FORMAT_VERSION = 1
 _MODEL_FILE = "model.json"
+# Lists in lists in the description of a model; those of averages of averages have some ten.
+_MOST_LEVELS = 100
 # Who can make a predictor of a family of models, and which estimators a file may name.
 _PREDICTORS = {
     "averaged": ("kinfolk.transfer.predictor", "AveragedPredictor"),
@@ -214,11 +216,21 @@ def _about(text: bytes, where: str) -> dict[str, Any]:
         raise ValueError(f"{where} is damaged: its {_MODEL_FILE} is not JSON") from None
     if not isinstance(about, dict) or about.get("format") != "kinfolk":
         raise ValueError(f"{where} is not a kinfolk model: {_MODEL_FILE} does not say so")
+    # Not left to RecursionError, which comes at other depths in other versions of Python, or not at all.
+    inside: list[Any] = [about]
+    for _ in range(_MOST_LEVELS):
+        inside = [part for one in inside for part in (one.values() if isinstance(one, dict) else one) if _holds(part)]
+    if inside:
+        raise ValueError(f"{where} is damaged: its {_MODEL_FILE} is nested more than {_MOST_LEVELS} levels deep")
     if about.get("version") != FORMAT_VERSION:
         raise ValueError(
             f"{where} has format version {about.get('version')!r}; this kinfolk reads version {FORMAT_VERSION}"
         )
     return about
+
+
+def _holds(part: Any) -> bool:
+    return isinstance(part, dict | list)
 
 
 def _array(data: bytes, name: str, where: str) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from icalendar import Component, Parameters
 from icalendar.prop import vText
 
 from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR
-from kinfolk_assistant.reading.parsing import parse
+from kinfolk_assistant.reading.parsing import parse, written
 
 _NOT_THE_SERVER = ("CLIENT", "NONE")
 _FAILED = ("3", "4", "5")
@@ -20,7 +20,7 @@ def left_to_client(text: str) -> str:
     calendars = parse(text, "the meeting", WHOLE_CALENDAR)
     for told in _of_organisers(calendars):
         told["SCHEDULE-AGENT"] = "CLIENT"
-    return "".join(str(calendar.to_ical(), "utf-8") for calendar in calendars)
+    return written(calendars, "the meeting")
 
 
 def server_tells(text: str) -> bool:
@@ -48,7 +48,7 @@ def marked(text: str, reply: str) -> str:
     for calendar in calendars:
         for event in calendar.walk("VEVENT"):
             event[_MARK] = vText(reply)
-    return "".join(str(calendar.to_ical(), "utf-8") for calendar in calendars)
+    return written(calendars, "the meeting")
 
 
 def is_marked(text: str, reply: str) -> bool:

@@ -11,7 +11,7 @@ from icalendar.prop import vCalAddress
 from kinfolk_assistant.meeting import CalendarObject
 from kinfolk_assistant.reading.bounds import WHOLE_CALENDAR
 from kinfolk_assistant.reading.events import address_of
-from kinfolk_assistant.reading.parsing import parse
+from kinfolk_assistant.reading.parsing import parse, written
 
 
 def under_main_address(one: CalendarObject, main: str, others: Collection[str]) -> tuple[CalendarObject, str]:
@@ -54,7 +54,7 @@ def renamed(text: str, old: str, new: str) -> str:
         for event in calendar.walk("VEVENT"):
             for name in ("ORGANIZER", "ATTENDEE"):
                 _rename(event, name, old, new)
-    return "".join(bytes(calendar.to_ical()).decode("utf-8", "replace") for calendar in calendars)
+    return written(calendars, "the calendar")
 
 
 def _rename(event: Component, name: str, old: str, new: str) -> None:

@@ -10,7 +10,7 @@ from icalendar import Calendar, Component
 from kinfolk_assistant.meeting import CalendarObject, Meeting, in_utc
 from kinfolk_assistant.reading.bounds import INVITATION, MAX_ATTENDEES, MAX_BYTES, WHOLE_CALENDAR, Bounds, Refused
 from kinfolk_assistant.reading.events import MAX_UID, age_of, read_event, recurrence_text, token, words, zones_of
-from kinfolk_assistant.reading.parsing import as_text, parse
+from kinfolk_assistant.reading.parsing import as_text, parse, written
 from kinfolk_assistant.reading.series import Series, try_out
 
 __all__ = [
@@ -82,17 +82,17 @@ def read_calendar(
         raise Refused(f"{what} holds no event.")
     if len(groups) > bounds.objects:
         raise Refused(f"{what} holds events of {len(groups)} UIDs; at most {bounds.objects} are read.")
-    objects = []
+    objects, alone = [], len(groups) == 1 and len(calendars) == 1
     for (method, uid), members in groups.items():
         try:
             meetings = _meetings([event for _, event in members], method, uid, what)
+            own = text if alone else _own_text(members, f"the event {uid[:80]!r} of {what}")
         except Refused as refusal:
             if skipped is None:
                 raise
             skipped.append(str(refusal))
             continue
-        alone = len(groups) == 1 and len(calendars) == 1
-        objects.append(CalendarObject(method, meetings, text if alone else _own_text(members)))
+        objects.append(CalendarObject(method, meetings, own))
     return objects
 
 
@@ -114,7 +114,7 @@ def _meetings(events: list[Component], method: str, uid: str, what: str) -> tupl
     return meetings
 
 
-def _own_text(members: Iterable[tuple[Component, Component]]) -> str:
+def _own_text(members: Iterable[tuple[Component, Component]], what: str) -> str:
     """The text of one UID alone: the calendar's properties, the time zones that its events use, the events."""
     calendars, events = zip(*members, strict=True)
     own = Calendar(calendars[0])
@@ -123,4 +123,4 @@ def _own_text(members: Iterable[tuple[Component, Component]]) -> str:
         str(one.get("TZID")): one for calendar in calendars for one in calendar.subcomponents if one.name == "VTIMEZONE"
     }
     own.subcomponents = [*(zone for name, zone in zones.items() if name in used), *events]
-    return bytes(own.to_ical()).decode("utf-8", "replace")
+    return written([own], what)

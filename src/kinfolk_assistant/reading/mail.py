@@ -17,7 +17,7 @@ from kinfolk_assistant.reading.bounds import INVITATION, WHOLE_CALENDAR, Refused
 from kinfolk_assistant.reading.calendars import METHODS, read_calendar
 from kinfolk_assistant.reading.events import priority_of
 from kinfolk_assistant.reading.origin import Origin, origin_of
-from kinfolk_assistant.reading.parsing import parse
+from kinfolk_assistant.reading.parsing import parse, written
 
 MAX_MAIL_BYTES = 25 * 2**20
 _MAX_WORK = 1_000_000
@@ -187,7 +187,7 @@ def _weighed(one: CalendarObject, importance: int) -> CalendarObject:
     for event in (event for calendar in calendars for event in calendar.walk("VEVENT")):
         if not priority_of(event):
             event["PRIORITY"] = vInt(importance)
-    text = "".join(bytes(calendar.to_ical()).decode("utf-8", "replace") for calendar in calendars)
+    text = written(calendars, "the mail's calendar")
     meetings = tuple(replace(meeting, priority=meeting.priority or importance) for meeting in one.meetings)
     return CalendarObject(one.method, meetings, text)
 

@@ -6,6 +6,7 @@ import codecs
 import re
 import threading
 import warnings
+from collections.abc import Iterable
 
 from icalendar import Calendar, Component
 from icalendar.error import GloballyUniqueTZIDGuessed
@@ -78,6 +79,26 @@ def parse(text: str, what: str, bounds: Bounds = INVITATION) -> list[Component]:
     if not calendars:
         raise Refused(f"{what} is not iCalendar: it has no whole VCALENDAR.")
     return calendars
+
+
+def written(calendars: Iterable[Component], what: str) -> str:
+    r"""Write VCALENDARs that were read, changed or not.
+
+    Raises
+    ------
+    Refused
+        Where icalendar has read what it cannot write.
+
+    Examples
+    --------
+    >>> lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "END:VCALENDAR", ""]
+    >>> written(parse("\r\n".join(lines), "the file"), "the file").splitlines()
+    ['BEGIN:VCALENDAR', 'VERSION:2.0', 'END:VCALENDAR']
+    """
+    try:
+        return "".join(bytes(calendar.to_ical()).decode("utf-8", "replace") for calendar in calendars)
+    except Exception as error:  # a line break within a rule, say, is read and kept, and an AssertionError here
+        raise Refused(f"{what} cannot be written as iCalendar again ({_short(error)}).") from error
 
 
 class Reader(CalendarIcalParser):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import stat
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def test_who_is_erased_is_gone(run: Run, team: Path) -> None:
     worked(run, "admin", "erase", MEMBER, "--yes", "--ledger", team)
     listed = json.loads(worked(run, "admin", "users", "--json", "--ledger", team))["users"]
     assert MEMBER not in [one["address"] for one in listed]
-    with sqlite3.connect(team) as book:
+    with closing(sqlite3.connect(team)) as book, book:
         assert book.execute("SELECT count(*) FROM requests WHERE user = ?", (MEMBER,)).fetchone() == (0,)
 
 
@@ -53,7 +54,7 @@ def test_little_is_never_pruned_by_mistake(run: Run, team: Path) -> None:
 
 def test_a_backup_is_restored_and_sends_nothing_twice(run: Run, team: Path, tmp_path: Path) -> None:
     copy, again = tmp_path / "copy.db", tmp_path / "again.db"
-    with sqlite3.connect(team) as book:
+    with closing(sqlite3.connect(team)) as book, book:
         [(request,)] = book.execute("SELECT id FROM requests WHERE state = 'open' LIMIT 1").fetchall()
         book.execute(
             "INSERT INTO replies (request_id, by, answer, text, state, made_at, due_at, attempts, error) "
@@ -65,7 +66,7 @@ def test_a_backup_is_restored_and_sends_nothing_twice(run: Run, team: Path, tmp_
     assert "is there already" in refused(run, "admin", "backup", copy, "--ledger", team)
     said = worked(run, "admin", "restore", copy, "--ledger", again)
     assert "1 replies that were on their way" in said
-    with sqlite3.connect(again) as book:
+    with closing(sqlite3.connect(again)) as book, book:
         assert book.execute("SELECT state FROM replies").fetchall() == [("uncertain",)]
     assert worked(run, "admin", "users", "--ledger", again) == worked(run, "admin", "users", "--ledger", team)
     assert "already" in refused(run, "admin", "restore", copy, "--ledger", again)
@@ -117,9 +118,9 @@ def test_mail_to_another_address_of_a_users_is_theirs(run: Run, team: Path) -> N
     text = calendar(event("elsewhere", attendee=other)).encode()
     told = worked(run, "receive", "-", "--user", other, "--ledger", team, given=text)
     assert f"1 of 1 messages are about requests to {MEMBER}" in told
-    with sqlite3.connect(team) as book:
+    with closing(sqlite3.connect(team)) as book, book:
         kept = book.execute("SELECT user, sent_to FROM requests WHERE uid = 'elsewhere'").fetchall()
     assert kept == [(MEMBER, other)]
-    with sqlite3.connect(team) as book:
+    with closing(sqlite3.connect(team)) as book, book:
         [(somebody,)] = book.execute("SELECT address FROM users WHERE address != ? LIMIT 1", (MEMBER,)).fetchall()
     assert "is that of another user" in refused(run, "user", MEMBER, "--also", somebody, "--ledger", team)

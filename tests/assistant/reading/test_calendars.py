@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from icalendar import Calendar, Event
 
 from kinfolk_assistant.meeting import Attendee
+from kinfolk_assistant.reading.aliases import renamed
 from kinfolk_assistant.reading.calendars import MAX_ATTENDEES, WHOLE_CALENDAR, Refused, read_calendar
 from kinfolk_assistant.reading.occurrences import occurrences
 from tests.assistant.reading import corpus
@@ -229,6 +230,20 @@ def test_what_cannot_be_used_is_left_out_where_the_caller_asks_for_it():
     [found] = read_calendar(data, "my file", skipped=skipped)
     assert found.meetings[0].uid == "good"
     assert skipped == ["the event 'bad' of my file repeats 'SECONDLY'; it must repeat daily or less often."]
+
+
+def test_what_icalendar_reads_and_cannot_write_is_refused_where_it_has_to_be_written():
+    unwritable = event(*TIMES, r"EXRULE:FREQ=WEEKLY;CO\NT=4", uid="bad")
+    [alone] = read_calendar(calendar(*unwritable))
+    assert alone.meetings[0].uid == "bad", "its text is kept as it came"
+    data = calendar(*event(*TIMES, uid="good"), *unwritable)
+    with pytest.raises(Refused, match=r"^the event 'bad' of the calendar cannot be written as iCalendar again "):
+        read_calendar(data)
+    skipped: list[str] = []
+    assert [each.meetings[0].uid for each in read_calendar(data, skipped=skipped)] == ["good"]
+    assert len(skipped) == 1
+    with pytest.raises(Refused, match="cannot be written"):
+        renamed(alone.text, "ann@example.org", "bob@example.org")
 
 
 def test_one_file_cannot_change_what_another_files_time_zone_means():
