@@ -51,6 +51,8 @@ def load(entry: dict[str, Any]) -> Rows:
         y = (label == entry["positive"]).cast(pl.Float64) if "positive" in entry else label.cast(pl.Float64)
     task = frame[entry["task"]].cast(pl.String).to_numpy()
     X = frame.drop(entry["task"], entry["label"], *entry.get("drop", ()))
+    if "categories" in entry:
+        X = X.with_columns(pl.col(entry["categories"]).cast(pl.String))
     if "missing" in entry:
         X = X.with_columns(pl.col(pl.String).replace(entry["missing"], None))
     fold = None

@@ -369,9 +369,7 @@ class TreesMember(NamedTuple):
             np.ones(len(coded.target)) if coded.weights is None else coded.weights,
             n_tasks=coded.n_tasks,
             n_labels=coded.n_labels,
-            n_levels={
-                j: len(term.levels) for j, term in enumerate(coded.design.terms) if term.number is None and term.levels
-            },
+            n_levels={j: term.n_values for j, term in enumerate(coded.design.terms) if term.n_values},
             seed=self.seed,
         )
         return self._replace(fitted=forest, design=coded.design)
