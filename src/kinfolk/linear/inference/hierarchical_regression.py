@@ -28,6 +28,8 @@ _SHAPES = np.log(1.5), np.log(1e4)
 # Where noise begins, and what it is not below, in units of the target's variance: rows may fit without any.
 _FIRST = 0.5
 _LEAST = 1e-6
+# Rows and tasks that are enough to find out about scales, before all are gone through.
+_ENOUGH_ROWS, _ENOUGH_TASKS = 5_000, 500
 
 
 @one_blas_thread()
@@ -47,9 +49,15 @@ def infer(rows: LinearRows, hyper: Hyper | None = None, options: Options | None 
     fitted : Fitted
     """
     groups, options = Groups(rows.own_group), Options() if options is None else options
+    shape, rate = float(np.exp(_LOG_SHAPE)), _FIRST * float(np.exp(_LOG_SHAPE))
+    step = int(min(rows.n_rows / _ENOUGH_ROWS, rows.n_tasks / _ENOUGH_TASKS))
+    if hyper is None and step > 1:
+        # A part of the tasks tells nearly what scales are, so that all need to be gone through a few times alone.
+        hyper, part = infer(rows.every(step), None, options)
+        if part.noise is not None:
+            shape, rate = part.noise.new_shape, part.noise.new_rate
     hyper = first_hyper(groups) if hyper is None else hyper
     statistics = statistics_of(rows)
-    shape, rate = float(np.exp(_LOG_SHAPE)), _FIRST * float(np.exp(_LOG_SHAPE))
     noise = Noise(np.full(rows.n_tasks, shape), np.full(rows.n_tasks, rate), shape, rate)
     bounds, converged, paces = list[float](), False, first_paces(groups)
     for _ in range(options.max_iter):

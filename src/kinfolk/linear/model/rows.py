@@ -44,6 +44,20 @@ class LinearRows(NamedTuple):
         """Columns of which tasks have weights of their own."""
         return len(self.own_group)
 
+    @property
+    def n_rows(self) -> float:
+        """Rows of all tasks, by their weights."""
+        return sum(float(block.weights.sum()) for block in self.blocks)
+
+    def every(self, step: int) -> LinearRows:
+        """The rows of one task in so many, counted from 0 anew."""
+        blocks = []
+        for block in self.blocks:
+            kept = block.tasks % step == 0
+            if kept.any():
+                blocks.append(Block(block.tasks[kept] // step, block.X[kept], block.y[kept], block.weights[kept]))
+        return self._replace(blocks=tuple(blocks), n_tasks=-(-self.n_tasks // step))
+
 
 def lay_out_rows(
     X: Floats, y: Floats, weights: Floats | None, place: NDArray[np.int64], n_tasks: int, own_group: NDArray[np.int64]
