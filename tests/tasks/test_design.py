@@ -160,7 +160,7 @@ def test_a_term_of_nothing_has_no_columns():
 
 
 def test_values_too_many_for_columns_of_their_own_still_have_places_for_trees():
-    values = np.repeat([f"v{k:02d}" for k in range(40)], np.arange(41, 1, -1)).tolist() + ["once"]
+    values = [*np.repeat([f"v{k:02d}" for k in range(40)], np.arange(41, 1, -1)).tolist(), "once"]
     table = read_table({"it": values})
     design = learn_design(table)
     (term,) = design.terms

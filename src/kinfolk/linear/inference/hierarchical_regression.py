@@ -30,6 +30,7 @@ _FIRST = 0.5
 _LEAST = 1e-6
 # Rows and tasks that are enough to find out about scales, before all are gone through.
 _ENOUGH_ROWS, _ENOUGH_TASKS = 5_000, 500
+_ROUGH, _ROUGH_ITER = 10.0, 50
 
 
 @one_blas_thread()
@@ -53,7 +54,8 @@ def infer(rows: LinearRows, hyper: Hyper | None = None, options: Options | None 
     step = int(min(rows.n_rows / _ENOUGH_ROWS, rows.n_tasks / _ENOUGH_TASKS))
     if hyper is None and step > 1:
         # A part of the tasks tells nearly what scales are, so that all need to be gone through a few times alone.
-        hyper, part = infer(rows.every(step), None, options)
+        roughly = options._replace(max_iter=min(options.max_iter, _ROUGH_ITER), tol=_ROUGH * options.tol)
+        hyper, part = infer(rows.every(step), None, roughly)
         if part.noise is not None:
             shape, rate = part.noise.new_shape, part.noise.new_rate
     hyper = first_hyper(groups) if hyper is None else hyper

@@ -1,6 +1,7 @@
 """Of which columns tasks get weights of their own, where all of them would cost too much.
 
-The work grows with the cube of their number, and what is kept of every task with that of own times all columns. A column's claim is the score test of a variance between tasks at zero
+The work grows with the cube of their number, and what is kept of every task with that of own times all columns. A
+column's claim is the score test of a variance between tasks at zero
 (D. Commenges and H. Jacqmin-Gadda, "Generalized score test of homogeneity based on correlated random effects models",
 J. R. Statist. Soc. B 59, 1997): with residuals r of a least-squares fit with an intercept for each task,
 

@@ -120,7 +120,7 @@ def _tally(counts: NDArray[Any], weights: Floats) -> Tally:
         seen = np.bincount(place, minlength=first[-1])
         seen[first[:-1]] = 0
         found = np.flatnonzero(seen)
-        weight = np.bincount(place, np.tile(weights, n_columns), first[-1])[found]
+        weight: Floats = np.bincount(place, np.tile(weights, n_columns), first[-1])[found].astype(np.float64)
         return Tally(np.searchsorted(found, first), (found % n_values).astype(np.float64), weight)
     parts = []
     for column in counts.T:

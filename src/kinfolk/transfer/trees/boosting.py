@@ -104,7 +104,23 @@ def boost(
 
 @compiled
 def _boost(  # type: ignore[no-untyped-def]
-    bins, target, score, weights, kind, column, cut, leaf, loss, n_bins, depth, rate, ridge, least, patience, task, of_tasks
+    bins,
+    target,
+    score,
+    weights,
+    kind,
+    column,
+    cut,
+    leaf,
+    loss,
+    n_bins,
+    depth,
+    rate,
+    ridge,
+    least,
+    patience,
+    task,
+    of_tasks,
 ):
     n_rows, n_outputs = score.shape
     measured = False
