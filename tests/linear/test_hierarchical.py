@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import kinfolk
 from kinfolk import HierarchicalClassifier, HierarchicalRegressor
 from kinfolk.linear.inference import hierarchical, hierarchical_regression
 from kinfolk.linear.inference.own_columns import MAX_OWN, choose_own_columns, room_for
@@ -263,3 +264,29 @@ def test_tasks_have_weights_of_their_own_of_no_more_columns_than_there_is_room_f
     few = choose_own_columns(X, y, None, task, 25, np.arange(12), every)
     assert few.sum() == 12
     assert choose_own_columns(X, y, None, task, 400_000, np.arange(12), every).sum() == room_for(400_000, 12) == 4
+
+
+def test_values_beside_a_number_have_a_scale_of_their_own_which_is_small_where_lines_are_straight():
+    rng = np.random.default_rng(5)
+    size, age = rng.normal(size=600), rng.integers(0, 11, size=600)
+    task = np.repeat(np.arange(30), 20)
+
+    def fitted(bend):
+        y = (rng.logistic(size=600) < 2.0 * size + bend * ((age % 2) - 0.5)).astype(int)
+        return HierarchicalClassifier(slopes="none").fit({"size": size, "age": age}, y, task=task)
+
+    straight, bent = fitted(0.0), fitted(3.0)
+    assert straight.hyper_[0].bends < 0.3 * straight.hyper_[0].common
+    assert bent.hyper_[0].bends > 3.0 * straight.hyper_[0].bends
+
+
+def test_a_table_without_whole_numbers_has_one_scale_of_common_weights(tmp_path):
+    rng = np.random.default_rng(6)
+    X, y, task = rng.normal(size=(60, 2)), rng.normal(size=60), np.repeat([0, 1, 2], 20)
+    assert HierarchicalRegressor().fit(X, y, task=task).hyper_[0].bends is None
+    X = np.column_stack([X, rng.integers(0, 6, size=60)])
+    model = HierarchicalRegressor().fit(X, y, task=task)
+    kinfolk.save(model, tmp_path / "it.kin")
+    again = kinfolk.load(tmp_path / "it.kin", estimator=True)
+    assert again.hyper_[0].bends == model.hyper_[0].bends > 0.0
+    assert np.allclose(again.explain(X, task=task).everybody, model.explain(X, task=task).everybody)

@@ -29,7 +29,7 @@ from kinfolk.transfer.models import (
 
 _MOST_SOURCES = 4
 # LICA keeps a covariance of each task's weights: 80 MB of them, and no more. On wages (4,544 tasks × 53 columns) it
-# took most of 216 processor seconds, and the other members together, which predict as well (0.0796, with it 0.0795), 10.
+# took most of 216 processor seconds, and all other members, which predict as well (0.0796, with it 0.0795), took 10.
 _MOST_COVARIANCES = 1e7
 
 

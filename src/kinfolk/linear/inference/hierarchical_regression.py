@@ -49,7 +49,7 @@ def infer(rows: LinearRows, hyper: Hyper | None = None, options: Options | None 
     hyper : Hyper
     fitted : Fitted
     """
-    groups, options = Groups(rows.own_group), Options() if options is None else options
+    groups, options = Groups(rows.own_group, rows.bends), Options() if options is None else options
     shape, rate = float(np.exp(_LOG_SHAPE)), _FIRST * float(np.exp(_LOG_SHAPE))
     step = int(min(rows.n_rows / _ENOUGH_ROWS, rows.n_tasks / _ENOUGH_TASKS))
     if hyper is None and step > 1:
@@ -63,7 +63,7 @@ def infer(rows: LinearRows, hyper: Hyper | None = None, options: Options | None 
     noise = Noise(np.full(rows.n_tasks, shape), np.full(rows.n_tasks, rate), shape, rate)
     bounds, converged, paces = list[float](), False, first_paces(groups)
     for _ in range(options.max_iter):
-        given = noise.precisions, hyper.spread(groups), hyper.scale(rows.n_columns)
+        given = noise.precisions, hyper.spread(groups), hyper.scale(rows.n_columns, groups)
         moments, residual = statistics.learnt(*given)
         noise = _better_noise(noise, residual, statistics.n_rows)
         likelihood = _log_likelihood(noise, residual, statistics.n_rows)

@@ -32,12 +32,14 @@ class LinearRows(NamedTuple):
 
     The first column of a block's features is a constant one, and those of which each task has weights of its own stand
     before the others; ``own_group`` tells which of these share a standard deviation, the constant being group 0.
+    ``bends`` tells which columns are values beside a number, whose common weights have a scale of their own.
     """
 
     blocks: tuple[Block, ...]
     n_tasks: int
     n_columns: int
     own_group: NDArray[np.int64]
+    bends: NDArray[np.bool_] | None = None
 
     @property
     def n_own(self) -> int:
