@@ -269,11 +269,12 @@ def test_quantiles_are_taken_by_their_place(data, model):
     assert np.array_equal(found, model.predict_quantiles(X[:5], quantiles=[0.25, 0.75], task=task[:5]))
 
 
-def test_a_model_whose_covariances_would_fill_the_memory_is_not_among_the_members():
+def test_a_model_that_would_take_minutes_for_so_many_tasks_and_columns_is_not_among_the_members():
     common = {"task_column": None, "new_tasks": "warn"}
     assert REGRESSORS["sources"].suits(Told(common, 0, n_tasks=3_000, n_labels=0, n_columns=53))
     assert not REGRESSORS["sources"].suits(Told(common, 0, n_tasks=4_500, n_labels=0, n_columns=53))
-    assert REGRESSORS["partly pooled"].suits(Told(common, 0, n_tasks=34_000, n_labels=0, n_columns=160))
+    assert REGRESSORS["partly pooled"].suits(Told(common, 0, n_tasks=4_500, n_labels=0, n_columns=53))
+    assert not REGRESSORS["partly pooled"].suits(Told(common, 0, n_tasks=34_000, n_labels=0, n_columns=160))
 
 
 def test_text_for_a_number_is_refused(data):
