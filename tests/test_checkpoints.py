@@ -86,6 +86,9 @@ FITS = {
     "sources, each feature with a variance": naive_bayes(kinfolk.LICAClassifier(2, noise="diagonal", random_state=3)),
     "sources, how many": naive_bayes(kinfolk.LICAClassifier(random_state=3)),
     "sources by their mode": naive_bayes(kinfolk.LICAClassifier(2, inference="map", random_state=3)),
+    "tasks alone": naive_bayes(kinfolk.LICAClassifier(2, sharing="individual", random_state=3)),
+    "pooled tasks": numbers(kinfolk.LICARegressor(2, sharing="pooled", random_state=3)),
+    "a Gaussian of tasks' weights": naive_bayes(kinfolk.LICAClassifier(2, sharing="hierarchical", random_state=3)),
     "sources of numbers": numbers(kinfolk.LICARegressor(2, random_state=3)),
     "averaged naive Bayes": naive_bayes(kinfolk.AveragedNB(n_folds=2, random_state=3)),
     "averaged with a member that samples": naive_bayes(

@@ -13,11 +13,13 @@ from bench.fewshot import marks
 from bench.fewshot.cells import COLUMNS
 from bench.fewshot.measures import CLASSIFICATION, REGRESSION
 from bench.fewshot.ranks import Ranking, against, rank
+from bench.fewshot.sets import apart
 from kinfolk.datasets.real import data_file
 from kinfolk.plots import style
 
 PARTS = {"test": "rows of the same tasks", "new": "rows of new tasks"}
 MAIN = {"classification": "log_loss", "regression": "squared_error"}
+FEW = 16  # rows a task up to which models are ranked
 NOTES = Path(__file__).with_name("notes.md")  # what was found out beside, by hand
 TITLES = {"log_loss": "log loss", "squared_error": "squared error"}
 
@@ -41,7 +43,8 @@ def write(results: pl.DataFrame, ours: Sequence[str], page: Path, folder: Path) 
         "model has one thread; seconds are processor time on a shared machine. Ours are in bold.",
         "",
         f"{done.select('set', 'size', 'split', 'model').unique().height} cells: {_listed(done, 'size')} rows a task",
-        f"(0: the published folds), splits {_listed(done, 'split')}.",
+        f"(0: the published folds), splits {_listed(done, 'split')}. Ranked are up to {FEW} rows a task. Sets of",
+        "`fewshot/sets_apart.toml`, on which no default was ever chosen, are ranked by themselves.",
         "",
         "![Mean ranks](fewshot/results/ranks.png)",
         "",
@@ -50,13 +53,15 @@ def write(results: pl.DataFrame, ours: Sequence[str], page: Path, folder: Path) 
     ]
     ranked: list[tuple[str, Ranking]] = []
     few = done.filter(pl.col("size") > 0)
-    for kind, measure in MAIN.items():
-        for part, title in PARTS.items():
-            some = few.filter((pl.col("kind") == kind) & (pl.col("part") == part))
-            found = rank(some, measure)
-            if found is not None:
-                ranked.append((f"{TITLES[measure]}, {title}", found))
-                lines += _ranking(f"{TITLES[measure].capitalize()}, {title}", found, some, ours)
+    is_apart = pl.col("set").is_in(apart())
+    for which, kept in (("", ~is_apart & (pl.col("size") <= FEW)), (", sets on which nothing was chosen", is_apart)):
+        for kind, measure in MAIN.items():
+            for part, title in PARTS.items():
+                some = few.filter(kept & (pl.col("kind") == kind) & (pl.col("part") == part))
+                found = rank(some, measure)
+                if found is not None:
+                    ranked.append((f"{TITLES[measure]}, {title}{which}", found))
+                    lines += _ranking(f"{TITLES[measure].capitalize()}, {title}{which}", found, some, ours)
     lines += _by_set(few, ours)
     lines += _gaps(few, ours)
     lines += _published(done, ours)

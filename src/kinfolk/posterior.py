@@ -373,6 +373,7 @@ def design_about(design: Design) -> list[dict[str, Any]]:
             "shares": list(term.shares),
             "missing": term.missing,
         }
+        | ({"rare": plain_names(term.rare, f"column {term.name!r}")} if term.rare else {})
         for term in design.terms
     ]
 
@@ -390,5 +391,6 @@ def design_from(archive: Archive) -> Design:
         if rates.dtype.kind != "f" or not ((rates >= 0.0) & (rates <= 1.0)).all():
             raise ValueError(f"the shares of values in its column {name!r} are not between 0 and 1")
         unit = None if number is None else _number_from(number, name)
-        terms.append(Term(name, unit, levels, tuple(shares.tolist()), float(missing)))
+        rare = tuple(names_from([*levels, *about.get("rare", [])], f"values of column {name!r}")[len(levels) :])
+        terms.append(Term(name, unit, levels, tuple(shares.tolist()), float(missing), rare))
     return Design(tuple(terms))

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+import kinfolk
 from kinfolk import HierarchicalClassifier, HierarchicalRegressor
 from kinfolk.linear.inference import hierarchical, hierarchical_regression
-from kinfolk.linear.inference.own_columns import MAX_OWN, choose_own_columns
+from kinfolk.linear.inference.own_columns import MAX_OWN, choose_own_columns, room_for
+from kinfolk.linear.inference.regression_statistics import Rows, Sums, statistics_of
 from kinfolk.linear.model.logistic import average_rate, averages
 from kinfolk.linear.model.predictive import quantiles
 from kinfolk.linear.model.rows import lay_out_rows
@@ -92,7 +94,7 @@ def test_weights_given_sites_are_those_of_one_large_gaussian():
     prior = np.concatenate([scale, *[spread] * n_tasks])
     trace = ((mean**2 + np.diag(covariance)) / prior**2).sum()
     wanted = 0.5 * (trace - size - np.linalg.slogdet(covariance)[1] + 2 * np.log(prior).sum())
-    assert found.divergence(spread, scale) == pytest.approx(wanted)
+    assert found.moments().divergence(spread, scale) == pytest.approx(wanted)
 
 
 def test_averages_over_a_gaussian_are_those_of_fine_quadrature():
@@ -230,18 +232,61 @@ def test_regression_is_inferred_from_sums_alone():
     assert one.means == pytest.approx(other.means)
 
 
-def test_rows_say_what_their_sums_say():
+def test_rows_say_what_their_sums_say_whether_tasks_have_fewer_than_own_columns_or_more():
     rng = np.random.default_rng(1)
-    X, y, task = rng.normal(size=(40, 3)), rng.normal(size=40), rng.integers(0, 6, size=40)
-    rows = lay_out_rows(X, y, rng.uniform(0.5, 2.0, size=40), task, 6, np.arange(3))
-    sums, themselves = hierarchical_regression._Sums.of(rows), hierarchical_regression._Rows.of(rows)
-    precisions = rng.uniform(0.5, 2.0, size=6)
+    # One task has no row, two have fewer than the three own columns, one as many, the others more.
+    task = np.repeat([0, 1, 3, 4, 5, 6], [1, 2, 3, 5, 9, 20])
+    X, y = rng.normal(size=(40, 4)), rng.normal(size=40)
+    rows = lay_out_rows(X, y, rng.uniform(0.5, 2.0, size=40), task, 7, np.arange(3))
+    sums, themselves = Sums.of(rows), Rows.of(rows)
+    precisions, spread, scale = rng.uniform(0.5, 2.0, size=7), np.array([0.7, 0.2, 1.5]), np.full(5, 0.9)
     for one, other in zip(sums.sites(precisions, 3), themselves.sites(precisions, 3), strict=True):
         assert one == pytest.approx(other)
-    weights = weights_given_sites(sums.sites(precisions, 3), np.full(3, 0.7), np.full(4, 0.9))
-    assert sums.squared_residuals(weights) == pytest.approx(themselves.squared_residuals(weights))
+    (moments, residual), (same, same_residual) = (each.learnt(precisions, spread, scale) for each in (sums, themselves))
+    for one, other in zip(moments, same, strict=True):
+        assert one == pytest.approx(other)
+    assert residual == pytest.approx(same_residual)
     assert sums.n_rows == pytest.approx(themselves.n_rows)
-    # Of many columns and few rows of each task, rows are kept.
-    assert type(hierarchical_regression.statistics_of(rows)) is hierarchical_regression._Sums
-    wide = lay_out_rows(rng.normal(size=(40, 30)), y, None, task, 6, np.arange(3))
-    assert type(hierarchical_regression.statistics_of(wide)) is hierarchical_regression._Rows
+
+
+def test_rows_are_kept_where_tasks_have_fewer_than_there_are_columns():
+    rng = np.random.default_rng(1)
+    y, task = rng.normal(size=40), np.repeat(np.arange(6), [2, 3, 5, 8, 10, 12])
+    many, wide = (lay_out_rows(rng.normal(size=(40, n)), y, None, task, 6, np.arange(3)) for n in (3, 30))
+    assert type(statistics_of(many)) is Sums
+    assert type(statistics_of(wide)) is Rows
+
+
+def test_tasks_have_weights_of_their_own_of_no_more_columns_than_there_is_room_for():
+    rng = np.random.default_rng(0)
+    X, y, task = rng.normal(size=(50, 12)), rng.normal(size=50), np.arange(50) % 25
+    every = np.ones(12, dtype=bool)
+    few = choose_own_columns(X, y, None, task, 25, np.arange(12), every)
+    assert few.sum() == 12
+    assert choose_own_columns(X, y, None, task, 400_000, np.arange(12), every).sum() == room_for(400_000, 12) == 4
+
+
+def test_values_beside_a_number_have_a_scale_of_their_own_which_is_small_where_lines_are_straight():
+    rng = np.random.default_rng(5)
+    size, age = rng.normal(size=600), rng.integers(0, 11, size=600)
+    task = np.repeat(np.arange(30), 20)
+
+    def fitted(bend):
+        y = (rng.logistic(size=600) < 2.0 * size + bend * ((age % 2) - 0.5)).astype(int)
+        return HierarchicalClassifier(slopes="none").fit({"size": size, "age": age}, y, task=task)
+
+    straight, bent = fitted(0.0), fitted(3.0)
+    assert straight.hyper_[0].bends < 0.3 * straight.hyper_[0].common
+    assert bent.hyper_[0].bends > 3.0 * straight.hyper_[0].bends
+
+
+def test_a_table_without_whole_numbers_has_one_scale_of_common_weights(tmp_path):
+    rng = np.random.default_rng(6)
+    X, y, task = rng.normal(size=(60, 2)), rng.normal(size=60), np.repeat([0, 1, 2], 20)
+    assert HierarchicalRegressor().fit(X, y, task=task).hyper_[0].bends is None
+    X = np.column_stack([X, rng.integers(0, 6, size=60)])
+    model = HierarchicalRegressor().fit(X, y, task=task)
+    kinfolk.save(model, tmp_path / "it.kin")
+    again = kinfolk.load(tmp_path / "it.kin", estimator=True)
+    assert again.hyper_[0].bends == model.hyper_[0].bends > 0.0
+    assert np.allclose(again.explain(X, task=task).everybody, model.explain(X, task=task).everybody)

@@ -157,3 +157,18 @@ def test_a_damaged_design_is_refused(wrong, sentence):
 
 def test_a_term_of_nothing_has_no_columns():
     assert Term("x", None, (), (), 0.0).names == []
+
+
+def test_values_too_many_for_columns_of_their_own_still_have_places_for_trees():
+    values = [*np.repeat([f"v{k:02d}" for k in range(40)], np.arange(41, 1, -1)).tolist(), "once"]
+    table = read_table({"it": values})
+    design = learn_design(table)
+    (term,) = design.terms
+    assert len(term.levels) == MAX_LEVELS
+    assert set(term.levels + term.rare) == {f"v{k:02d}" for k in range(40)}
+    assert design.encode(table).shape[1] == MAX_LEVELS
+    ordinals = design.ordinals(table)[:, 0]
+    assert len(np.unique(ordinals[:-1])) == 40
+    assert np.isnan(ordinals[-1])
+    again = design_from(Archive({"design": design_about(design)}, {}))
+    assert again.terms == design.terms

@@ -57,6 +57,20 @@ def test_where_all_members_but_partial_pooling_are_excluded_the_average_has_its_
     assert np.allclose(average.predict(X, task=task), alone.predict(X, task=task), atol=1e-6)
 
 
+def test_the_pooled_member_is_partial_pooling_of_all_rows_as_one_task(tmp_path, data):
+    X, y, task = data
+    average = TransferRegressor(["pooled"], random_state=0).fit(X, y, task=task)
+    one = np.zeros(len(y))
+    alone = HierarchicalRegressor().fit(X, y, task=one)
+    assert np.allclose(average.predict(X, task=task), alone.predict(X, task=one), atol=1e-6)
+    kinfolk.save(average, tmp_path / "it.kin")
+    loaded = kinfolk.load(tmp_path / "it.kin")
+    assert np.array_equal(loaded.predict(X, task=task), average.predict(X, task=task))
+    said = average.explain(X, task=task)
+    assert np.allclose(said.own, 0.0)
+    assert (said.everybody[:, 0] > 0.0).all()
+
+
 def test_the_mean_is_the_members_means_averaged_by_the_weights_of_a_tasks_size(data, model):
     X, y, task = data
     predictor = model._predictor()
@@ -255,11 +269,12 @@ def test_quantiles_are_taken_by_their_place(data, model):
     assert np.array_equal(found, model.predict_quantiles(X[:5], quantiles=[0.25, 0.75], task=task[:5]))
 
 
-def test_a_model_whose_covariances_would_fill_the_memory_is_not_among_the_members():
+def test_a_model_that_would_take_minutes_for_so_many_tasks_and_columns_is_not_among_the_members():
     common = {"task_column": None, "new_tasks": "warn"}
-    assert REGRESSORS["sources"].suits(Told(common, 0, n_tasks=4_500, n_labels=0, n_columns=53))
-    assert not REGRESSORS["sources"].suits(Told(common, 0, n_tasks=34_000, n_labels=0, n_columns=160))
-    assert REGRESSORS["partly pooled"].suits(Told(common, 0, n_tasks=34_000, n_labels=0, n_columns=160))
+    assert REGRESSORS["sources"].suits(Told(common, 0, n_tasks=3_000, n_labels=0, n_columns=53))
+    assert not REGRESSORS["sources"].suits(Told(common, 0, n_tasks=4_500, n_labels=0, n_columns=53))
+    assert REGRESSORS["partly pooled"].suits(Told(common, 0, n_tasks=4_500, n_labels=0, n_columns=53))
+    assert not REGRESSORS["partly pooled"].suits(Told(common, 0, n_tasks=34_000, n_labels=0, n_columns=160))
 
 
 def test_text_for_a_number_is_refused(data):
@@ -297,3 +312,14 @@ def test_intervals_cover_what_they_say_in_many_simulations():
     error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
     # With thirty tasks, of which three are held out whole at a time, little is known of how new ones differ.
     assert (np.abs(found.mean(axis=0) - 0.9) < 2.0 * error + np.array([0.0, 0.01])).all()
+
+
+def test_members_whose_columns_differ_are_asked_each_in_its_own_way(data):
+    """Rows are coded once for members of the same columns; a place in memory that was freed tells nothing."""
+    X, y, task = data
+    members = {f"{n}": HierarchicalRegressor(slopes=["size"] if n % 2 else ["count"]) for n in range(6)}
+    average = TransferRegressor(members, random_state=0).fit(X, y, task=task)
+    one = TransferRegressor({"it": HierarchicalRegressor(slopes=["size"])}, random_state=0).fit(X, y, task=task)
+    # Slopes of one column differ between tasks, so that the others are believed less.
+    assert sum(weight for name, weight in average.weights_.items() if int(name) % 2) > 0.8
+    assert np.abs(average.predict(X, task=task) - one.predict(X, task=task)).mean() < 0.3 * y.std()

@@ -97,6 +97,28 @@ def test_effects_of_numbers_shrink_by_the_variances_within_and_between():
     assert effects[400] == pytest.approx(3.0, abs=0.2)
 
 
+def test_what_tasks_have_beside_the_trees_is_their_drawn_mean_of_what_trees_leave():
+    rng = np.random.default_rng(7)
+    task, bins = np.arange(120) % 10, rng.integers(0, 5, (120, 2)).astype(np.uint8)
+    y = 2.0 * rng.normal(size=10)[task] + bins[:, 0] + rng.normal(size=120)
+    grown = boost(bins, y, np.zeros((120, 1)), np.ones(120), SQUARED, PLAIN, 3, task, 10)
+    forest = Forest("numbers", number_effects(task, y, np.ones(120), 10), {}, grown.column, grown.bin + 0.5, grown.leaf)
+    left = y - forest._leaves(bins.astype(float))[:, 0]
+    assert np.allclose(grown.of_tasks, number_effects(task, left, np.ones(120), 10).values[:, 0])
+
+
+def test_trees_do_not_explain_by_a_column_what_is_its_tasks_own():
+    """Tasks with large columns have small numbers, and within each task a larger column goes with a larger number."""
+    rng = np.random.default_rng(8)
+    level = rng.normal(size=100)
+    place = np.repeat(np.arange(100), 20)
+    x = level[place] + 0.5 * rng.normal(size=2000)
+    y = x - 6.0 * level[place] + 0.1 * rng.normal(size=2000)
+    forest = learn_forest(x[:, None], place, y, np.ones(2000), n_tasks=100, n_labels=0, n_levels={}, seed=0)
+    low, high = forest.score(np.array([[-0.5], [0.5]]), np.zeros(2, dtype=np.int64))[:, 0]
+    assert high - low == pytest.approx(1.0, abs=0.35)
+
+
 def test_trees_find_a_product_of_two_columns_that_no_sum_shows():
     rng = np.random.default_rng(4)
     X, place = rng.normal(size=(3000, 3)), np.arange(3000) % 20

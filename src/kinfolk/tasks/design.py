@@ -41,7 +41,7 @@ class Term(NamedTuple):
     """What one column of a table becomes: a number, a column for each level, and one for gaps, as far as it has them.
 
     ``shares`` are those of the levels among training rows that have one of them; ``missing`` is the share of gaps, zero
-    where there were none.
+    where there were none. ``rare`` are further values of a category, which have no column of their own.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Term(NamedTuple):
     levels: tuple[Any, ...]
     shares: tuple[float, ...]
     missing: float
+    rare: tuple[Any, ...] = ()
 
     @property
     def n_level_columns(self) -> int:
@@ -76,6 +77,15 @@ class Term(NamedTuple):
     def codes(self, values: Held, label: str | None = None) -> NDArray[np.int32]:
         """Place of each value among the levels, −1 for a missing one, a rare one, and one never seen."""
         return Column(self.name, self.levels, None).encode(values, label)
+
+    @property
+    def n_values(self) -> int:
+        """Values of a category that :meth:`places` tells apart; none of a number."""
+        return 0 if self.number is not None else len(self.levels) + len(self.rare)
+
+    def places(self, values: Held, label: str | None = None) -> NDArray[np.int32]:
+        """Place of each value among the levels and after them the rare ones, −1 for any other."""
+        return Column(self.name, self.levels + self.rare, None).encode(values, label)
 
     def fill(self, X: Floats, table: Table, i: int) -> None:
         """Write the columns of a table's i-th column into a matrix of zeros."""
@@ -156,16 +166,17 @@ class Design:
         return result
 
     def ordinals(self, table: Table) -> Floats:
-        """One column for each of the table: standardised numbers, or places of levels; NaN where nothing is known.
+        """One column for each of the table: standardised numbers, or places of values; NaN where nothing is known.
 
-        Trees, which cut a column in two wherever it helps, take it so.
+        Trees, which cut a column in two wherever it helps, take it so. They have room for rare values too, of each of
+        which they know what its rows say.
         """
         X = np.empty((table.n_rows, len(self.terms)))
         for i, (term, values) in enumerate(zip(self.terms, table.columns, strict=True)):
             if term.number is not None:
                 X[:, i] = term.number.standardised(as_numbers(table.values(i), table.labels[i]))
             else:
-                codes = term.codes(values, table.labels[i])
+                codes = term.places(values, table.labels[i])
                 X[:, i] = np.where(codes < 0, np.nan, codes)
         return X
 
@@ -240,7 +251,8 @@ def learn_design(
             levels, shares = _frequent(codes, column.categories, mass, MAX_LEVELS)
             # One level is what every row has.
             kept = (levels, shares) if len(levels) > 1 else ((), ())
-            terms.append(Term(column.name, None, *kept, missing))
+            rare = _rare(codes, column.categories, mass, kept[0])
+            terms.append(Term(column.name, None, *kept, missing, rare))
         else:
             number, levels, shares = _number_and_levels(values[~gaps], mass[~gaps], column.number, auto)
             terms.append(Term(column.name, number, levels, shares, missing))
@@ -278,3 +290,14 @@ def _frequent(
     kept = kept[counts[kept] >= _FEWEST_ROWS] if len(categories) > 2 else kept[counts[kept] > 0]
     shares = counts[kept] / counts[kept].sum() if len(kept) else counts[kept]
     return tuple(categories[k] for k in kept), tuple(shares.tolist())
+
+
+def _rare(
+    codes: NDArray[np.int32], categories: Sequence[Any], mass: Floats, levels: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """Categories that are no levels for want of room, in their order; those of a single row tell nothing of others."""
+    if len(levels) < MAX_LEVELS:
+        return ()
+    counts = np.bincount(codes[codes >= 0], mass[codes >= 0], minlength=len(categories))
+    taken = set(levels)
+    return tuple(categories[k] for k in np.flatnonzero(counts >= _FEWEST_ROWS).tolist() if categories[k] not in taken)

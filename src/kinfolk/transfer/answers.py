@@ -157,14 +157,15 @@ def log_labels(score: Floats, kind: str) -> Floats:
 
 
 class HierarchicalAnswers(NamedTuple):
-    """A partially pooled linear model, of labels or of numbers."""
+    """A partially pooled linear model, of labels or of numbers; all rows may be those of one task."""
 
     predictor: Any
+    one_task: bool = False
 
     @classmethod
     def from_archive(cls, archive: Archive) -> HierarchicalAnswers:
         """Rebuild from plain data."""
-        return cls(predictor_from(archive))
+        return cls(predictor_from(archive), bool(archive.about.get("one_task", False)))
 
     @property
     def columns(self) -> Any:
@@ -173,10 +174,12 @@ class HierarchicalAnswers(NamedTuple):
 
     def about_columns(self) -> Any:
         """The design and the order as plain data."""
-        return design_about(self.predictor._model.design), self.predictor._model.order.tolist()
+        return design_about(self.predictor._model.design), self.predictor._model.order.tolist(), self.one_task
 
     def code(self, asked: Asked) -> Any:
         """Rows of the design matrix."""
+        if self.one_task and asked.place is not None:
+            asked = asked._replace(place=np.zeros_like(asked.place))
         return self.predictor.code(asked)
 
     def log_predictive(self, coded: Any) -> Floats:

@@ -199,16 +199,17 @@ def _said(
 ) -> Iterator[Any]:
     """What members that have learnt from a table say of rows, one after another."""
     codings: dict[Any, Any] = {}
-    asked_as: dict[int, Any] = {}
+    asked_as: dict[int, tuple[Any, Any]] = {}
 
     def learn_and_say(member: Member) -> Any:
         if member.coding() not in codings:
             codings[member.coding()] = member.code(table)
         answers = member.brief().learn(codings[member.coding()]).answers()
-        # Columns are those of the coding, which stays: no other has their address.
-        if id(answers.columns) not in asked_as:
-            asked_as[id(answers.columns)] = answers.code(asked)
-        return say(answers, asked_as[id(answers.columns)])
+        columns = answers.columns
+        if id(columns) not in asked_as:
+            # Columns are kept with the rows, so that no others are given their address.
+            asked_as[id(columns)] = columns, answers.code(asked)
+        return say(answers, asked_as[id(columns)][1])
 
     for member in members:
         yield checkpoint.done(partial(learn_and_say, member), member.brief().key())

@@ -28,8 +28,11 @@ from kinfolk.transfer.models import (
 )
 
 _MOST_SOURCES = 4
-# LICA keeps a covariance of each task's weights: 400 MB of them, and no more.
-_MOST_COVARIANCES = 5e7
+# LICA keeps a covariance of each task's weights: 80 MB of them, and no more. On wages (4,544 tasks × 53 columns) it
+# took most of 216 processor seconds, and all other members, which predict as well (0.0796, with it 0.0795), took 10.
+_MOST_COVARIANCES = 1e7
+# Partial pooling goes through rows × columns² again and again: 32,961 directors × 160 columns (imdb) take minutes.
+_MOST_POOLED = 3e8
 
 
 class Sizes(NamedTuple):
@@ -83,16 +86,19 @@ def _prototype(told: Told) -> Member:
     return _naive_bayes(PrototypeNB, numeric=_in_bins(told.common["numeric"]))(told)
 
 
-def _lica(build: Callable[..., Any], **own: Any) -> Callable[[Told], Member]:
+def _lica(build: Callable[..., Any]) -> Callable[[Told], Member]:
     def make(told: Told) -> Member:
         n_sources = min(_MOST_SOURCES, max(1, told.n_tasks // 3))
-        return SourcesMember(build(n_sources, random_state=told.seed, verbose=False, **own))
+        return SourcesMember(build(n_sources, random_state=told.seed, verbose=False))
 
     return make
 
 
-def _hierarchical(build: Callable[..., Any]) -> Callable[[Told], Member]:
-    return lambda told: HierarchicalMember(build(**{name: told.common[name] for name in ("task_column", "new_tasks")}))
+def _hierarchical(build: Callable[..., Any], one_task: bool = False) -> Callable[[Told], Member]:
+    def make(told: Told) -> Member:
+        return HierarchicalMember(build(**{name: told.common[name] for name in ("task_column", "new_tasks")}), one_task)
+
+    return make
 
 
 # How far the default members are believed before any row is seen. With up to four rows of a task (18 sizes of the six
@@ -115,8 +121,8 @@ CLASSIFIERS: dict[str, Line] = NAIVE_BAYES | {
 }
 REGRESSORS: dict[str, Line] = {
     "sources": Line(_lica(LICARegressor), 0.40, fewest_tasks=3, most_weights=_MOST_COVARIANCES),
-    "partly pooled": Line(_hierarchical(HierarchicalRegressor), 0.50),
-    "pooled": Line(_lica(LICARegressor, sharing="pooled"), 0.10),
+    "partly pooled": Line(_hierarchical(HierarchicalRegressor), 0.50, most_weights=_MOST_POOLED),
+    "pooled": Line(_hierarchical(HierarchicalRegressor, one_task=True), 0.10),
     "interactions": Line(lambda told: TreesMember(told.seed), 0.10),
 }
 # What a user's own members may be, each by the kind of model that it is.

@@ -369,9 +369,7 @@ class TreesMember(NamedTuple):
             np.ones(len(coded.target)) if coded.weights is None else coded.weights,
             n_tasks=coded.n_tasks,
             n_labels=coded.n_labels,
-            n_levels={
-                j: len(term.levels) for j, term in enumerate(coded.design.terms) if term.number is None and term.levels
-            },
+            n_levels={j: term.n_values for j, term in enumerate(coded.design.terms) if term.n_values},
             seed=self.seed,
         )
         return self._replace(fitted=forest, design=coded.design)
@@ -419,9 +417,13 @@ class TreesMember(NamedTuple):
 
 
 class HierarchicalMember(NamedTuple):
-    """A linear model of any table, of labels or of numbers: partially pooled, or clustered."""
+    """A linear model of any table, of labels or of numbers: partially pooled, or clustered.
+
+    Where ``one_task``, it takes all rows as those of one task, and so has no weights but common ones.
+    """
 
     fitted: Any
+    one_task: bool = False
 
     def check(self) -> None:
         """Refuse wrong parameters."""
@@ -433,7 +435,7 @@ class HierarchicalMember(NamedTuple):
 
     def key(self) -> Any:
         """Kind and parameters."""
-        return parameters_of(self.fitted)
+        return parameters_of(self.fitted), self.one_task
 
     def kept_in(self, checkpoint: Checkpoint) -> HierarchicalMember:
         """The same: a fit is short."""
@@ -441,40 +443,46 @@ class HierarchicalMember(NamedTuple):
 
     def coding(self) -> Hashable:
         """It reads the table itself, since which columns tasks differ in hangs on the targets."""
-        return "table"
+        return "one task" if self.one_task else "table"
 
     def code(self, table: Labelled) -> Labelled:
         """Rows that have a target."""
         known = table.labels.codes >= 0
-        return table if known.all() else table.take(known)
+        table = table if known.all() else table.take(known)
+        if not self.one_task:
+            return table
+        arrival, one = table.arrival, np.zeros(len(table.arrival.place), dtype=np.int64)
+        return table._replace(arrival=arrival._replace(known=arrival.known._replace(tasks=np.zeros(1)), place=one))
 
     def learn(self, coded: Labelled) -> HierarchicalMember:
         """A copy that has learnt from rows."""
-        return HierarchicalMember(clone(self.fitted)._learn_table(coded))
+        return self._replace(fitted=clone(self.fitted)._learn_table(coded))
 
     def answers(self) -> HierarchicalAnswers:
         """What answers for it."""
-        return HierarchicalAnswers(self.fitted._fitted_predictor())
+        return HierarchicalAnswers(self.fitted._fitted_predictor(), self.one_task)
 
     def archive(self) -> Archive:
         """As the model is saved alone."""
         found: Archive = self.fitted._to_archive()
-        return found
+        return found._replace(about=found.about | {"one_task": True}) if self.one_task else found
 
     @classmethod
     def from_archive(cls, archive: Archive) -> HierarchicalMember:
         """Rebuild from plain data."""
-        return cls(estimator_from(archive))
+        return cls(estimator_from(archive), bool(archive.about.get("one_task", False)))
 
     def explain(self, asked: Asked) -> Parts:
-        """As the model explains itself."""
+        """As the model explains itself; what one task of all says is everybody's."""
         predictor = self.fitted._predictor()
-        found = predictor.explain_rows(predictor.code(asked))
+        found = predictor.explain_rows(self.answers().code(asked))
         if isinstance(found, NumberExplanation):
             level, added = found.level[:, None], found.feature_part[..., None]
         else:
             level, added = found.label_part, found.feature_part
         shares = found.own, found.kin, found.everybody, found.prior
+        if self.one_task:
+            shares = np.zeros_like(found.own), found.kin, found.own + found.everybody, found.prior
         return Parts(level, added, np.zeros_like(level), *shares)
 
     def similarity(self, tasks: NDArray[Any] | None) -> Floats | None:

@@ -74,9 +74,9 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
     checkpoint : path, optional
-        A folder in which a fit keeps the iteration that it has reached, and how each number of sources predicted: one
-        that was stopped, by ``kill -9`` even, goes on when it is started again, and ends with the same result to the
-        last bit. It needs a whole number as ``random_state``, and ``sharing="sources"``.
+        A folder in which a fit keeps the iteration that it has reached, and how each number of sources, or each
+        variance of weights, predicted: one that was stopped, by ``kill -9`` even, goes on when it is started again,
+        and ends with the same result to the last bit. It needs a whole number as ``random_state``.
 
     Attributes
     ----------

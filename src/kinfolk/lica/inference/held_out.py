@@ -8,11 +8,13 @@ positive rows (RCV1, 1,000 rows: 3 where 30 predicts best). Rows held out say it
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import Checkpoint
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.links import LINK_CODES, losses
@@ -127,6 +129,7 @@ def choose_noise(
     fit: Fitter = individual_weights,
     seed: int,
     n_jobs: int | None,
+    checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
 ) -> Level:
     """Choose the variance of weights, the same for all tasks and features, on rows held out.
 
@@ -140,6 +143,8 @@ def choose_noise(
     seed : int
         Which rows are held out.
     n_jobs : int, optional
+    checkpoint : Checkpoint
+        Keeps the fits that are done; it is of these data and this way to fit.
 
     Returns
     -------
@@ -160,7 +165,7 @@ def choose_noise(
         noise = np.full(data.X.shape[1], level)
         judged[level] = 0.0
         for i, (fold, solver) in enumerate(zip(folds, solvers, strict=True)):
-            found = fits[i] = fit(solver, noise, residual, fits[i])
+            found = fits[i] = checkpoint.done(partial(fit, solver, noise, residual, fits[i]), "level", level, i)
             judged[level] += judge(fold.judged, found.weights, found.intercepts, link, residual)
         return judged[level]
 

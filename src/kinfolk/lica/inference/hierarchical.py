@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from kinfolk.checkpoints import NOWHERE, Checkpoint, Nowhere, Place
 from kinfolk.lica.inference.held_out import ROUGH, noise_by_feature
 from kinfolk.lica.inference.individual import TOLERANCE, as_learnt, choose_levels
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver, without_empty_features
@@ -36,12 +37,13 @@ def fit_hierarchical_gaussian(
     tol: float = 1e-5,
     n_jobs: int | None = None,
     seed: int = 0,
+    checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
 ) -> Learnt:
     """Fit tasks whose weights are N(m, ψ), with m ~ N(0, ψ) and ψ learnt from all tasks.
 
     Parameters
     ----------
-    data, link, residual_variance, intercept_variance, n_jobs, seed
+    data, link, residual_variance, intercept_variance, n_jobs, seed, checkpoint
         As for ``fit_individual``.
     noise : {"diagonal", "isotropic"}
         Whether features differ in ψ: where tasks differ little, a feature's weight is drawn to the mean strongly.
@@ -66,15 +68,17 @@ def fit_hierarchical_gaussian(
     """
     kept, part = without_empty_features(data)
     level, residual = choose_levels(
-        part, link, noise_variance, residual_variance, rough_hierarchy, intercept_variance, seed, n_jobs
+        part, link, noise_variance, residual_variance, rough_hierarchy, intercept_variance, seed, n_jobs, checkpoint
     )
     solver = WeightSolver(part, link, intercept_variance, n_jobs)
     spread = np.full(kept.size, level)
-    solved, course, converged = fit_hierarchy(solver, spread, residual, None, max_iter, tol)
+    place = checkpoint.place("alike")
+    solved, course, converged = fit_hierarchy(solver, spread, residual, None, max_iter, tol, place=place)
     if noise == "diagonal":
         mean = np.tile(common_mean(solved)[:, None], (1, len(data.rows)))
         spread = noise_by_feature(solver, solved, mean, level, residual, np.random.default_rng(seed))
-        solved, course, converged = fit_hierarchy(solver, spread, residual, solved, max_iter, tol)
+        place = checkpoint.place("each feature")
+        solved, course, converged = fit_hierarchy(solver, spread, residual, solved, max_iter, tol, place=place)
     shared = np.zeros(data.X.shape[1])
     shared[kept] = common_mean(solved)
     found = as_learnt(solved, kept, data.X.shape[1], spread, level, intercept_variance, residual, shared, 0.0)
@@ -104,11 +108,12 @@ def fit_hierarchy(
     max_iter: int,
     tol: float,
     tolerance: float = TOLERANCE,
+    place: Place | Nowhere = NOWHERE,
 ) -> tuple[WeightsOfTasks, Floats, bool]:
     """Weights and their mean in turn, the mean over-relaxed while that helps: together they are one convex problem.
 
     Rounds are at most ``max_iter``, and end where one lowers the objective by less than ``tol`` of it; ``tolerance`` is
-    the gradient of the weights within a round.
+    the gradient of the weights within a round; ``place`` is where the rounds that are done are kept.
     """
 
     def at(mean: Floats, before: WeightsOfTasks | None) -> tuple[WeightsOfTasks, float]:
@@ -117,22 +122,29 @@ def fit_hierarchy(
         cost = float(np.sum(solved.loss + solved.penalty(centre, noise, solver.intercept_variance)))
         return solved, cost + 0.5 * float(np.sum(mean**2 / noise))
 
-    mean = np.zeros(noise.size) if start is None else common_mean(start)
-    solved, objective = at(mean, start)
-    course = [objective]
-    reach = 1.0
-    for _ in range(max_iter):
+    if (kept := place.load()) is not None:
+        mean, solved, course, reach = kept
+    else:
+        mean = np.zeros(noise.size) if start is None else common_mean(start)
+        solved, objective = at(mean, start)
+        course, reach = [objective], 1.0
+    while len(course) <= max_iter and not _settled(course, tol):
         plain = common_mean(solved)
         further = mean + reach * (plain - mean)
         found, new = at(further, solved)
-        if new > objective and reach > 1.0:
+        if new > course[-1] and reach > 1.0:
             reach, further = 1.0, plain
             found, new = at(further, solved)
         else:
             reach *= GROWTH
-        fell = objective - new
-        mean, solved, objective = further, found, new
-        course.append(objective)
-        if fell <= tol * abs(objective):
-            return solved, np.array(course), True
-    return solved, np.array(course), False
+        mean, solved = further, found
+        course.append(new)
+        if place.due():
+            place.save((mean, solved, course, reach))
+    place.end((mean, solved, course, reach))
+    return solved, np.array(course), _settled(course, tol)
+
+
+def _settled(course: list[float], tol: float) -> bool:
+    """Whether the last round hardly lowered the objective."""
+    return len(course) > 1 and course[-2] - course[-1] <= tol * abs(course[-1])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import Checkpoint
 from kinfolk.lica.inference.held_out import Fitter, choose_noise, individual_weights
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver, without_empty_features
 from kinfolk.lica.model.data import LinearTasks, Link
@@ -24,6 +27,7 @@ def fit_individual(
     intercept_variance: float = INTERCEPT_VARIANCE,
     n_jobs: int | None = None,
     seed: int = 0,
+    checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
 ) -> Learnt:
     """Fit every task by itself, its weights N(0, ψ): nothing is shared but ψ.
 
@@ -41,6 +45,8 @@ def fit_individual(
         Threads over tasks; the result does not depend on it.
     seed : int
         Which rows are held out.
+    checkpoint : Checkpoint
+        Keeps the fits that are done.
 
     Returns
     -------
@@ -56,12 +62,12 @@ def fit_individual(
     """
     kept, part = without_empty_features(data)
     level, residual = choose_levels(
-        part, link, noise_variance, residual_variance, individual_weights, intercept_variance, seed, n_jobs
+        part, link, noise_variance, residual_variance, individual_weights, intercept_variance, seed, n_jobs, checkpoint
     )
     solver = WeightSolver(part, link, intercept_variance, n_jobs)
     mean = np.zeros((kept.size, len(data.rows)))
     noise = np.full(kept.size, level)
-    solved = solver.solve(mean, noise, residual, None, TOLERANCE)
+    solved = checkpoint.done(partial(solver.solve, mean, noise, residual, None, TOLERANCE), "weights")
     objective = float(np.sum(solved.loss + solved.penalty(mean, noise, intercept_variance)))
     return as_learnt(solved, kept, data.X.shape[1], noise, level, intercept_variance, residual, None, objective)
 
@@ -75,12 +81,13 @@ def choose_levels(
     intercept_variance: float,
     seed: int,
     n_jobs: int | None,
+    checkpoint: Checkpoint,
 ) -> tuple[float, float]:
     """ψ and σ², as given or else as rows held out say."""
     residual = residual_variance if link == "gaussian" else 1.0
     if noise_variance is not None and residual is not None:
         return noise_variance, residual
-    found = choose_noise(data, link, intercept_variance, fit=fit, seed=seed, n_jobs=n_jobs)
+    found = choose_noise(data, link, intercept_variance, fit=fit, seed=seed, n_jobs=n_jobs, checkpoint=checkpoint)
     level = found.noise if noise_variance is None else noise_variance
     return level, found.residual_variance if residual is None else residual
 

@@ -273,6 +273,7 @@ def _baseline(data: LinearTasks, options: Options, seed: int) -> Learnt:
         "intercept_variance": options.intercept_variance or INTERCEPT_VARIANCE,
         "n_jobs": options.n_jobs,
         "seed": seed,
+        "checkpoint": options.checkpoint,
     }
     if options.sharing == "individual":
         return fit_individual(data, **common)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kinfolk.checkpoints import Checkpoint
 from kinfolk.lica.inference.held_out import FLOOR
 from kinfolk.lica.inference.individual import fit_individual
 from kinfolk.lica.model.data import LinearTasks, Link
@@ -20,6 +21,7 @@ def fit_pooled(
     intercept_variance: float = INTERCEPT_VARIANCE,
     n_jobs: int | None = None,
     seed: int = 0,
+    checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
 ) -> Learnt:
     """Fit one set of weights and one intercept to the rows of all tasks.
 
@@ -52,6 +54,7 @@ def fit_pooled(
         intercept_variance=intercept_variance,
         n_jobs=n_jobs,
         seed=seed,
+        checkpoint=checkpoint,
     )
     pooled = one.tasks[0].weights
     prior = one.prior._replace(mean=pooled, noise=np.full(pooled.size, FLOOR * float(np.median(one.prior.noise))))

@@ -60,6 +60,7 @@ def to_archive(model: FittedModel, params: Mapping[str, Any]) -> Archive:
         "unit": model.unit,
         "backend": model.backend,
         "common_scales": [hyper.common for hyper in model.hypers],
+        "bend_scales": [hyper.bends for hyper in model.hypers if hyper.bends is not None],
         "converged": [fit.converged for fit in model.fits],
     }
     arrays: dict[str, NDArray[Any]] = {"order": model.order, "groups": model.groups.own}
@@ -96,8 +97,17 @@ def read(archive: Archive) -> FittedModel:
     centre, unit = float(about["centre"]), float(about["unit"])
     if not (np.isfinite(centre) and 0.0 < unit < np.inf and all(0.0 < float(scale) < np.inf for scale in scales)):
         raise ValueError("its units are not positive numbers")
+    bends = about.get("bend_scales", [])
+    if bends and (len(bends) != n_fits or not all(0.0 < float(scale) < np.inf for scale in bends)):
+        raise ValueError("its scales of values beside numbers are not positive numbers")
+    groups = Groups(own, bends_of(design, order) if bends else None)
     hypers = tuple(
-        Hyper(_above_zero(archive, f"{k}.own_scales", int(own.max()) + 1), float(scales[k])) for k in range(n_fits)
+        Hyper(
+            _above_zero(archive, f"{k}.own_scales", int(own.max()) + 1),
+            float(scales[k]),
+            float(bends[k]) if bends else None,
+        )
+        for k in range(n_fits)
     )
     noise = _noise(archive, len(known.tasks)) if classes is None else None
     fits = tuple(
@@ -107,7 +117,14 @@ def read(archive: Archive) -> FittedModel:
     )  # fmt: skip
     has_clusters = "clusters.seats" in archive.arrays
     clusters = _clusters(archive, len(known.tasks), n_fits, len(own)) if has_clusters else None
-    return FittedModel(known, design, order, Groups(own), hypers, fits, classes, centre, unit, backend, clusters)
+    return FittedModel(known, design, order, groups, hypers, fits, classes, centre, unit, backend, clusters)
+
+
+def bends_of(design: Design, order: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    """Which columns, the constant first, are values beside a number; None where there are none."""
+    columns = zip(design.feature.tolist(), design.kinds, strict=True)
+    found = np.array([kind == "level" and design.terms[f].is_whole for f, kind in columns], dtype=bool)
+    return np.append(False, found[order]) if found.any() else None
 
 
 def _clusters(archive: Archive, n_tasks: int, n_fits: int, n_own: int) -> ClusterDraws:

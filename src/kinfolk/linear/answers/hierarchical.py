@@ -66,7 +66,8 @@ class _HierarchicalAnswers:
         spreads, own_share = [hyper.spread(model.groups) for hyper in model.hypers], None
         if model.clusters is not None:
             spreads, own_share = list(model.clusters.base_scale), model.clusters.own_share
-        shares = Shares(self._weights, spreads, [hyper.scale(rows.X.shape[1]) for hyper in model.hypers], own_share)
+        scales = [hyper.scale(rows.X.shape[1], model.groups) for hyper in model.hypers]
+        shares = Shares(self._weights, spreads, scales, own_share)
         return linear_parts(rows.X, rows.place, shares, model.design, model.order)
 
     def _values(self, rows: _Rows) -> list[list[str]]:

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from kinfolk.estimator import TaskRouting
-from kinfolk.linear.answers.archive import FittedModel, read, to_archive
+from kinfolk.linear.answers.archive import FittedModel, bends_of, read, to_archive
 from kinfolk.linear.inference.own_columns import choose_own_columns
 from kinfolk.linear.model.rows import LinearRows, lay_out_rows
 from kinfolk.linear.model.values import Groups, Options
@@ -38,7 +38,8 @@ class Prepared(NamedTuple):
 
     def rows(self, y: Floats) -> LinearRows:
         """The rows with targets."""
-        return lay_out_rows(self.X, y, self.weights, self.place, self.n_tasks, self.groups.own)
+        rows = lay_out_rows(self.X, y, self.weights, self.place, self.n_tasks, self.groups.own)
+        return rows._replace(bends=self.groups.bends)
 
 
 class PartiallyPooled(TaskRouting, BaseEstimator):
@@ -78,7 +79,7 @@ class PartiallyPooled(TaskRouting, BaseEstimator):
             may = choose_own_columns(matrix, targets[kept], weights, place, n_tasks, design.group, may)
         order = np.argsort(~may, kind="stable")
         own = np.unique(design.group[order[: int(may.sum())]], return_inverse=True)[1] + 1
-        groups = Groups(np.append(0, own).astype(np.int64))
+        groups = Groups(np.append(0, own).astype(np.int64), bends_of(design, order))
         return Prepared(design, order, groups, matrix[:, order], weights, place, n_tasks)
 
     def _may_have_slopes(self, arrival: Arrival, design: Design) -> NDArray[np.bool_]:

@@ -22,7 +22,7 @@ from kinfolk.linear.model.logistic import averages
 from kinfolk.linear.model.rows import LinearRows
 from kinfolk.linear.model.scales import Pace, better_scales, first_pace, log_prior
 from kinfolk.linear.model.values import COMMON_WIDTH, Fitted, Groups, Hyper, Options, first_hyper
-from kinfolk.linear.model.weights import Sites, TaskWeights, weights_given_sites
+from kinfolk.linear.model.weights import Moments, Sites, TaskWeights, weights_given_sites
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.blas import one_blas_thread
 
@@ -39,6 +39,7 @@ class _State(NamedTuple):
     """A Gaussian posterior, the sites it came from, those it asks for, and the expected log likelihood."""
 
     weights: TaskWeights
+    moments: Moments
     sites: Sites
     wanted: Sites
     log_likelihood: float
@@ -60,7 +61,7 @@ def infer(rows: LinearRows, hyper: Hyper | None = None, options: Options | None 
     hyper : Hyper
     fitted : Fitted
     """
-    groups, options = Groups(rows.own_group), Options() if options is None else options
+    groups, options = Groups(rows.own_group, rows.bends), Options() if options is None else options
     hyper = first_hyper(groups) if hyper is None else hyper
     state = _first(rows, groups, hyper)
     value = _bound(state, hyper, groups)
@@ -71,7 +72,7 @@ def infer(rows: LinearRows, hyper: Hyper | None = None, options: Options | None 
         bounds.append(better + log_prior_of(hyper, groups))
         before = hyper
         if options.learn_scales:
-            hyper, paces = better_hyper(hyper, groups, state.weights, paces)
+            hyper, paces = better_hyper(hyper, groups, state.moments, paces)
         value = _bound(state, hyper, groups)
         if abs(gain) < options.enough(rows) and hyper_change(before, hyper) < _SETTLED:
             converged = True
@@ -91,9 +92,9 @@ def _first(rows: LinearRows, groups: Groups, hyper: Hyper) -> _State:
 
 
 def _given(rows: LinearRows, groups: Groups, hyper: Hyper, sites: Sites) -> _State:
-    weights = weights_given_sites(sites, hyper.spread(groups), hyper.scale(rows.n_columns))
+    weights = weights_given_sites(sites, hyper.spread(groups), hyper.scale(rows.n_columns, groups))
     wanted, log_likelihood = sites_at(rows, weights.means, [weights.variances(b.X, b.tasks) for b in rows.blocks])
-    return _State(weights, sites, wanted, log_likelihood)
+    return _State(weights, weights.moments(), sites, wanted, log_likelihood)
 
 
 def _step(rows: LinearRows, groups: Groups, hyper: Hyper, state: _State, value: float) -> tuple[_State, float]:
@@ -131,13 +132,13 @@ def sites_at(rows: LinearRows, means: Floats, variances: list[Floats]) -> tuple[
 
 
 def _bound(state: _State, hyper: Hyper, groups: Groups) -> float:
-    weights = state.weights
-    return state.log_likelihood - weights.divergence(hyper.spread(groups), hyper.scale(len(weights.common)))
+    scale = hyper.scale(len(state.weights.common), groups)
+    return state.log_likelihood - state.moments.divergence(hyper.spread(groups), scale)
 
 
 def log_prior_of(hyper: Hyper, groups: Groups) -> float:
     """Log density of the standard deviations."""
-    return log_prior(hyper.own, groups.widths) + log_prior(np.array([hyper.common]), COMMON_WIDTH)
+    return log_prior(hyper.own, groups.widths) + log_prior(hyper.commons, COMMON_WIDTH[: len(hyper.commons)])
 
 
 Paces = tuple[Pace, Pace]
@@ -145,23 +146,24 @@ Paces = tuple[Pace, Pace]
 
 def first_paces(groups: Groups) -> Paces:
     """The paces of own and of common weights' scales before any step."""
-    return first_pace(len(groups.widths)), first_pace(1)
+    return first_pace(len(groups.widths)), first_pace(1 if groups.bends is None else 2)
 
 
-def better_hyper(hyper: Hyper, groups: Groups, weights: TaskWeights, paces: Paces) -> tuple[Hyper, Paces]:
+def better_hyper(hyper: Hyper, groups: Groups, moments: Moments, paces: Paces) -> tuple[Hyper, Paces]:
     """Standard deviations nearer to the most probable ones, given what is known of the weights."""
     spread = hyper.spread(groups)
-    settled = 1.0 - np.einsum("taa->ta", weights.own_covariance) / spread**2
-    own, of_own = better_scales(hyper.own, groups.widths, groups.own, weights.own_squares(), settled, paces[0])
-    slopes, variance = weights.common[1:], np.diag(weights.common_covariance)[1:]
-    common, of_common = np.array([hyper.common]), paces[1]
+    settled = 1.0 - moments.own_known / spread**2
+    own, of_own = better_scales(hyper.own, groups.widths, groups.own, moments.own_squares, settled, paces[0])
+    slopes, variance = moments.common[1:], np.diag(moments.common_covariance)[1:]
+    common, of_common = hyper.commons, paces[1]
     if len(slopes):
-        squares, known = (slopes**2 + variance)[None], (1.0 - variance / hyper.common**2)[None]
-        one = np.zeros(len(slopes), dtype=np.int64)
-        common, of_common = better_scales(common, COMMON_WIDTH, one, squares, known, of_common)
-    return Hyper(own, float(common[0])), (of_own, of_common)
+        group = np.zeros(len(slopes), dtype=np.int64) if groups.bends is None else groups.common
+        squares, known = (slopes**2 + variance)[None], (1.0 - variance / common[group] ** 2)[None]
+        common, of_common = better_scales(common, COMMON_WIDTH[: len(common)], group, squares, known, of_common)
+    return Hyper(own, *common.tolist()), (of_own, of_common)
 
 
 def hyper_change(before: Hyper, after: Hyper) -> float:
     """The largest change of a log standard deviation."""
-    return max(float(np.abs(np.log(after.own / before.own)).max()), abs(float(np.log(after.common / before.common))))
+    of_own, of_common = np.log(after.own / before.own), np.log(after.commons / before.commons)
+    return float(max(np.abs(of_own).max(), np.abs(of_common).max()))

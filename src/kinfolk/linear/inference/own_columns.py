@@ -1,6 +1,7 @@
 """Of which columns tasks get weights of their own, where all of them would cost too much.
 
-The work grows with the cube of their number. A column's claim is the score test of a variance between tasks at zero
+The work grows with the cube of their number, and what is kept of every task with that of own times all columns. A
+column's claim is the score test of a variance between tasks at zero
 (D. Commenges and H. Jacqmin-Gadda, "Generalized score test of homogeneity based on correlated random effects models",
 J. R. Statist. Soc. B 59, 1997): with residuals r of a least-squares fit with an intercept for each task,
 
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 
-# Columns that tasks have weights of their own of, at most.
+# Columns that tasks have weights of their own of, at most, and numbers that all tasks together keep of them: 240 MB,
+# and a few times as much while learning.
 MAX_OWN = 24
+MAX_KEPT = 3e7
 _RIDGE = 1e-3
 
 
@@ -30,7 +33,7 @@ def choose_own_columns(
     group: NDArray[np.int64],
     may: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Columns with the largest claims, whole groups together; all that may have weights where these are few.
+    """Columns with the largest claims, whole groups together; all that may have weights where there is room for them.
 
     Parameters
     ----------
@@ -44,7 +47,8 @@ def choose_own_columns(
     -------
     ndarray of bool of shape (n_columns,)
     """
-    if may.sum() <= MAX_OWN:
+    most = room_for(n_tasks, X.shape[1])
+    if may.sum() <= most:
         return may
     mass = np.ones(len(y)) if weights is None else weights
     within = np.column_stack([X, y])
@@ -69,9 +73,20 @@ def choose_own_columns(
         )
         spread = variance * np.sqrt(2.0 * (own**2).sum())
         claims[g] = (scores**2 - variance * own).sum() / max(spread, 1e-300)
-    chosen, room = np.zeros(len(group), dtype=bool), MAX_OWN
+    chosen, room = np.zeros(len(group), dtype=bool), most
     for g in np.argsort(-claims, kind="stable"):
         if claims[g] > -np.inf and sizes[g] <= room:
             chosen |= group == g
             room -= int(sizes[g])
     return chosen & may
+
+
+def room_for(n_tasks: int, n_columns: int) -> int:
+    """Of how many columns so many tasks may have weights of their own, beside their intercepts.
+
+    Examples
+    --------
+    >>> room_for(1_000, 20), room_for(30_000, 199), room_for(10_000_000, 20)
+    (24, 4, 0)
+    """
+    return int(min(MAX_OWN, max(MAX_KEPT // (n_tasks * (n_columns + 1)) - 1, 0)))

@@ -32,17 +32,33 @@ class LinearRows(NamedTuple):
 
     The first column of a block's features is a constant one, and those of which each task has weights of its own stand
     before the others; ``own_group`` tells which of these share a standard deviation, the constant being group 0.
+    ``bends`` tells which columns are values beside a number, whose common weights have a scale of their own.
     """
 
     blocks: tuple[Block, ...]
     n_tasks: int
     n_columns: int
     own_group: NDArray[np.int64]
+    bends: NDArray[np.bool_] | None = None
 
     @property
     def n_own(self) -> int:
         """Columns of which tasks have weights of their own."""
         return len(self.own_group)
+
+    @property
+    def n_rows(self) -> float:
+        """Rows of all tasks, by their weights."""
+        return sum(float(block.weights.sum()) for block in self.blocks)
+
+    def every(self, step: int) -> LinearRows:
+        """The rows of one task in so many, counted from 0 anew."""
+        blocks = []
+        for block in self.blocks:
+            kept = block.tasks % step == 0
+            if kept.any():
+                blocks.append(Block(block.tasks[kept] // step, block.X[kept], block.y[kept], block.weights[kept]))
+        return self._replace(blocks=tuple(blocks), n_tasks=-(-self.n_tasks // step))
 
 
 def lay_out_rows(

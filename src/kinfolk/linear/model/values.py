@@ -23,10 +23,18 @@ _COMMON_INTERCEPT = 5.0
 class Groups(NamedTuple):
     """Which columns share a standard deviation, among tasks' own weights, the constant first.
 
-    ``own`` is the group of each own column; the constant's is the first, 0.
+    ``own`` is the group of each own column; the constant's is the first, 0. ``bends`` tells which of all columns are
+    values beside a number, None where there are none: they bend what is straight, which most columns hardly need.
     """
 
     own: NDArray[np.int64]
+    bends: NDArray[np.bool_] | None = None
+
+    @property
+    def common(self) -> NDArray[np.int64]:
+        """The scale that each column's common weight has, but for the constant's: 0 for most, 1 for bends."""
+        assert self.bends is not None
+        return self.bends[1:].astype(np.int64)
 
     @property
     def widths(self) -> Floats:
@@ -36,26 +44,35 @@ class Groups(NamedTuple):
 
 
 class Hyper(NamedTuple):
-    """Standard deviations: of every group of tasks' own weights, and of common weights."""
+    """Standard deviations: of every group of tasks' own weights, of common weights, and of those that bend."""
 
     own: Floats
     common: float
+    bends: float | None = None
 
     def spread(self, groups: Groups) -> Floats:
         """τ of every own column."""
         return np.asarray(self.own[groups.own])
 
-    def scale(self, n_columns: int) -> Floats:
+    def scale(self, n_columns: int, groups: Groups) -> Floats:
         """σ of every column, the constant first."""
-        return np.append(_COMMON_INTERCEPT, np.full(n_columns - 1, self.common))
+        scale = np.append(_COMMON_INTERCEPT, np.full(n_columns - 1, self.common))
+        if self.bends is not None and groups.bends is not None:
+            scale[groups.bends] = self.bends
+        return scale
+
+    @property
+    def commons(self) -> Floats:
+        """Standard deviations of common weights, those that bend last, if there are any."""
+        return np.array([self.common] if self.bends is None else [self.common, self.bends])
 
 
-COMMON_WIDTH = np.array([_COMMON])
+COMMON_WIDTH = np.array([_COMMON, _COMMON])
 
 
 def first_hyper(groups: Groups) -> Hyper:
     """Where learning begins: half of what the priors have in the middle."""
-    return Hyper(0.5 * groups.widths, 0.5 * _COMMON)
+    return Hyper(0.5 * groups.widths, 0.5 * _COMMON, None if groups.bends is None else 0.5 * _COMMON)
 
 
 class Options(NamedTuple):
@@ -70,7 +87,7 @@ class Options(NamedTuple):
 
     def enough(self, rows: LinearRows) -> float:
         """The gain below which it is enough, of tables under a thousand rows as of a thousand."""
-        return self.tol * max(1.0, sum(float(block.weights.sum()) for block in rows.blocks) / 1e3)
+        return self.tol * max(1.0, rows.n_rows / 1e3)
 
 
 class Noise(NamedTuple):

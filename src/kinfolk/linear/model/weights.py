@@ -24,6 +24,9 @@ from numpy.typing import NDArray
 from kinfolk.linear.model.rows import lay_out_tasks
 from kinfolk.maths.arrays import Floats
 
+# Rows of a matrix product at once.
+_PART = 16_384
+
 
 class Sites(NamedTuple):
     """Gaussian sites: A and c of every task's own columns, and their sums over tasks for all columns."""
@@ -38,6 +41,36 @@ class Sites(NamedTuple):
         if step == 1.0:
             return other
         return Sites(*(mine + step * (its - mine) for mine, its in zip(self, other, strict=True)))
+
+
+class Moments(NamedTuple):
+    """What is known of weights, as far as scales are learnt from it.
+
+    Parameters
+    ----------
+    own_squares : ndarray of shape (n_tasks, n_own)
+        E b², what is not known of μ included.
+    own_known : ndarray of shape (n_tasks, n_own)
+        Variances of b where μ is known: the diagonal of C_t.
+    common, common_covariance : ndarray of shape (n_columns,) and (n_columns, n_columns)
+    log_det : float
+        Σ_t log |C_t|.
+    """
+
+    own_squares: Floats
+    own_known: Floats
+    common: Floats
+    common_covariance: Floats
+    log_det: float
+
+    def divergence(self, spread: Floats, scale: Floats) -> float:
+        """Kullback–Leibler divergence from the prior with standard deviations τ and σ."""
+        common = self.common**2 + np.diag(self.common_covariance)
+        size, log_det = len(scale), np.linalg.slogdet(self.common_covariance)[1]
+        of_common = (common / scale**2).sum() - size - log_det + 2.0 * np.log(scale).sum()
+        logs = 2.0 * len(self.own_squares) * np.log(spread).sum() - self.log_det
+        of_own = (self.own_squares / spread**2).sum() - self.own_squares.size + logs
+        return float(0.5 * (of_common + of_own))
 
 
 class TaskWeights(NamedTuple):
@@ -82,7 +115,7 @@ class TaskWeights(NamedTuple):
 
     def own_variances(self) -> Floats:
         """Variance of every b."""
-        through = np.einsum("tac,tac->ta", self.gain @ self.common_covariance, self.gain)
+        through = quadratic_forms(self.gain, self.common_covariance)
         return np.asarray(np.einsum("taa->ta", self.own_covariance) + through)
 
     def variances(self, X: Floats, tasks: NDArray[np.int64]) -> Floats:
@@ -90,7 +123,7 @@ class TaskWeights(NamedTuple):
         own = X[..., : self.n_own]
         left = X - own @ self.gain[tasks]
         spread = np.einsum("tna,tna->tn", own @ self.own_covariance[tasks], own)
-        return np.asarray(np.maximum(spread + np.einsum("tnc,tnc->tn", left @ self.common_covariance, left), 0.0))
+        return np.asarray(np.maximum(spread + quadratic_forms(left, self.common_covariance), 0.0))
 
     def with_new_task(self, spread: Floats) -> TaskWeights:
         """The same with one task more, of which nothing is known but the standard deviations τ of its own weights."""
@@ -121,14 +154,10 @@ class TaskWeights(NamedTuple):
             variance[rows[there]] = self.variances(X[rows], tasks)[there]
         return mean, variance
 
-    def divergence(self, spread: Floats, scale: Floats) -> float:
-        """Kullback–Leibler divergence from the prior with standard deviations τ and σ."""
-        common = self.common**2 + np.diag(self.common_covariance)
-        size, log_det = len(scale), np.linalg.slogdet(self.common_covariance)[1]
-        of_common = (common / scale**2).sum() - size - log_det + 2.0 * np.log(scale).sum()
-        logs = 2.0 * len(self.own) * np.log(spread).sum() - self.log_det.sum()
-        of_own = (self.own_squares() / spread**2).sum() - self.own.size + logs
-        return float(0.5 * (of_common + of_own))
+    def moments(self) -> Moments:
+        """What scales are learnt from."""
+        known = np.einsum("taa->ta", self.own_covariance)
+        return Moments(self.own_squares(), known, self.common, self.common_covariance, float(self.log_det.sum()))
 
 
 def weights_given_sites(sites: Sites, spread: Floats, scale: Floats) -> TaskWeights:
@@ -143,18 +172,44 @@ def weights_given_sites(sites: Sites, spread: Floats, scale: Floats) -> TaskWeig
     >>> found.common.round(3).tolist(), found.own.round(3).tolist()
     ([0.333], [[0.333]])
     """
-    n_own = len(spread)
-    inner = np.eye(n_own) + spread[:, None] * sites.precision[..., :n_own] * spread
-    covariance = spread[:, None] * np.linalg.inv(inner) * spread
-    covariance = 0.5 * (covariance + covariance.transpose(0, 2, 1))
-    log_det = 2.0 * np.log(spread).sum() - np.linalg.slogdet(inner)[1]
-    gain = covariance @ sites.precision
+    covariance, gain, log_det = given_common(sites.precision, spread)
     n_columns = len(scale)
     flat = sites.precision.reshape(-1, n_columns), gain.reshape(-1, n_columns)
     precision = np.diag(scale**-2.0) + sites.total_precision - flat[0].T @ flat[1]
     shift = sites.total_shift - flat[1].T @ sites.shift.ravel()
-    common_covariance = np.linalg.inv(0.5 * (precision + precision.T))
-    common_covariance = 0.5 * (common_covariance + common_covariance.T)
-    common = common_covariance @ shift
+    common, common_covariance = common_weights(precision, shift)
     own = np.einsum("tab,tb->ta", covariance, sites.shift) - gain @ common
     return TaskWeights(common, common_covariance, own, covariance, gain, log_det)
+
+
+def given_common(precision: Floats, spread: Floats) -> tuple[Floats, Floats, Floats]:
+    """C_t, the gain C_t A_t and log |C_t| of tasks, from A_t in rows of own columns."""
+    n_own = len(spread)
+    inner = np.eye(n_own) + spread[:, None] * precision[..., :n_own] * spread
+    covariance = spread[:, None] * np.linalg.inv(inner) * spread
+    covariance = 0.5 * (covariance + covariance.transpose(0, 2, 1))
+    log_det = 2.0 * np.log(spread).sum() - np.linalg.slogdet(inner)[1]
+    return covariance, covariance @ precision, log_det
+
+
+def common_weights(precision: Floats, shift: Floats) -> tuple[Floats, Floats]:
+    """Mean and covariance of μ."""
+    covariance = np.linalg.inv(0.5 * (precision + precision.T))
+    covariance = 0.5 * (covariance + covariance.T)
+    return covariance @ shift, covariance
+
+
+def quadratic_forms(X: Floats, matrix: Floats) -> Floats:
+    """xᵀMx of every last axis; all as one product, a part at a time, since many small ones take several times as long.
+
+    Examples
+    --------
+    >>> quadratic_forms(np.array([[[1.0, 2.0]], [[0.0, 1.0]]]), np.diag([1.0, 10.0])).tolist()
+    [[41.0], [10.0]]
+    """
+    flat = X.reshape(-1, X.shape[-1])
+    found = np.empty(len(flat))
+    for start in range(0, len(flat), _PART):
+        part = flat[start : start + _PART]
+        found[start : start + _PART] = np.einsum("rc,rc->r", part @ matrix, part)
+    return found.reshape(X.shape[:-1])

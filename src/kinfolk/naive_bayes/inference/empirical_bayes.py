@@ -105,7 +105,23 @@ class Tally(NamedTuple):
 
 
 def _tally(counts: NDArray[Any], weights: Floats) -> Tally:
-    """Tally of counts (blocks, columns) by the blocks' weights."""
+    """Tally of counts (blocks, columns) by the blocks' weights.
+
+    Examples
+    --------
+    >>> _tally(np.array([[2, 0], [1, 0], [2, 5]]), np.ones(3))
+    Tally(start=array([0, 2, 3]), number=array([1., 2., 5.]), weight=array([1., 2., 1.]))
+    """
+    n_columns, n_values = counts.shape[1], int(counts.max(initial=0)) + 1
+    if counts.dtype.kind in "iu" and n_columns * n_values <= 4 * counts.size:
+        # Whole numbers that are small are places in a table, which takes a tenth of the time of looking for them.
+        first = np.arange(n_columns + 1) * n_values
+        place = (first[:-1, None] + counts.T.astype(np.int64)).ravel()
+        seen = np.bincount(place, minlength=first[-1])
+        seen[first[:-1]] = 0
+        found = np.flatnonzero(seen)
+        weight: Floats = np.bincount(place, np.tile(weights, n_columns), first[-1])[found].astype(np.float64)
+        return Tally(np.searchsorted(found, first), (found % n_values).astype(np.float64), weight)
     parts = []
     for column in counts.T:
         values, where = np.unique(column, return_inverse=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
+from kinfolk.transfer.trees.means import draw_means
 
 SQUARED, LOGISTIC, SOFTMAX = 0, 1, 2
 
@@ -38,13 +39,15 @@ class Growth(NamedTuple):
 class Grown(NamedTuple):
     """Trees (rounds, outputs): the column and the bin that every node divides by, the value of every leaf.
 
-    ``loss`` is that of the rows not learnt from after every round, before the first too.
+    ``loss`` is that of the rows not learnt from after every round, before the first too; ``of_tasks`` is what each task
+    has beside the trees, and last what a new one has, where tasks were given.
     """
 
     column: NDArray[np.int32]
     bin: NDArray[np.int32]
     leaf: Floats
     loss: Floats
+    of_tasks: Floats
 
 
 def boost(
@@ -55,6 +58,8 @@ def boost(
     kind: int,
     growth: Growth,
     most_rounds: int,
+    task: NDArray[np.int64] | None = None,
+    n_tasks: int = 0,
 ) -> Grown:
     """Grow trees on rows of positive weight; those of weight below zero are what the loss is measured on.
 
@@ -72,6 +77,10 @@ def boost(
     growth : Growth
     most_rounds : int
         Rounds at most; where there are rows to measure the loss on, fewer if it has not fallen for a while.
+    task : ndarray of shape (n_rows,), optional
+        Places of tasks, with numbers: what each has beside the trees is learnt anew after every round, as a random
+        intercept given the trees so far (Sigrist 2022), so that trees do not explain what is a task's own.
+    n_tasks : int
 
     Returns
     -------
@@ -84,21 +93,46 @@ def boost(
     leaf = np.zeros((most_rounds, n_outputs, leaves))
     loss = np.zeros(most_rounds + 1)
     n_bins = int(bins.max(initial=0)) + 1
+    of_tasks = np.zeros(0 if task is None else n_tasks + 1)
     rounds = _boost(
         np.ascontiguousarray(bins), target, offset.copy(), weights, kind, column, cut, leaf, loss, n_bins,
         growth.depth, growth.rate, growth.ridge, growth.least, growth.patience,
+        np.zeros(0, dtype=np.int64) if task is None else task, of_tasks,
     )  # fmt: skip
-    return Grown(column[:rounds], cut[:rounds], leaf[:rounds], loss[: rounds + 1])
+    return Grown(column[:rounds], cut[:rounds], leaf[:rounds], loss[: rounds + 1], of_tasks)
 
 
 @compiled
-def _boost(bins, target, score, weights, kind, column, cut, leaf, loss, n_bins, depth, rate, ridge, least, patience):  # type: ignore[no-untyped-def]
+def _boost(  # type: ignore[no-untyped-def]
+    bins,
+    target,
+    score,
+    weights,
+    kind,
+    column,
+    cut,
+    leaf,
+    loss,
+    n_bins,
+    depth,
+    rate,
+    ridge,
+    least,
+    patience,
+    task,
+    of_tasks,
+):
     n_rows, n_outputs = score.shape
     measured = False
     for i in range(n_rows):
         measured = measured or weights[i] < 0.0
     gradient, curvature = np.empty((n_rows, n_outputs)), np.empty((n_rows, n_outputs))
     place = np.empty(n_rows, np.int32)
+    counts, left_over = np.empty(len(of_tasks)), np.zeros(n_rows if len(of_tasks) else 0)
+    for i in range(len(left_over)):
+        left_over[i] = target[i] - score[i, 0]
+    if len(of_tasks):
+        _settle(target, score, weights, task, left_over, counts, of_tasks)
     best, loss[0] = 0, _measure(target, score, weights, kind)
     for t in range(len(column)):
         _derive(target, score, weights, kind, gradient, curvature)
@@ -107,6 +141,10 @@ def _boost(bins, target, score, weights, kind, column, cut, leaf, loss, n_bins, 
                   rate, ridge, least)  # fmt: skip
             for i in range(n_rows):
                 score[i, c] += leaf[t, c, place[i]]
+            for i in range(len(left_over)):
+                left_over[i] -= leaf[t, c, place[i]]
+        if len(of_tasks):
+            _settle(target, score, weights, task, left_over, counts, of_tasks)
         if measured:
             loss[t + 1] = _measure(target, score, weights, kind)
             if loss[t + 1] < loss[best]:
@@ -114,6 +152,14 @@ def _boost(bins, target, score, weights, kind, column, cut, leaf, loss, n_bins, 
             elif t + 1 - best >= patience:
                 return t + 1
     return len(column)
+
+
+@compiled
+def _settle(target, score, weights, task, left_over, counts, of_tasks):  # type: ignore[no-untyped-def]
+    """What tasks have beside the trees, given what these leave of every row."""
+    draw_means(task, left_over, weights, counts, of_tasks)
+    for i in range(len(left_over)):
+        score[i, 0] = target[i] - left_over[i] + of_tasks[task[i]]
 
 
 @compiled

@@ -60,18 +60,8 @@ def label_effects(counts: Floats) -> Effects:
 
 def number_effects(place: NDArray[np.int64], target: Floats, weights: Floats, n_known: int) -> Effects:
     """Means of numbers by place, drawn to the mean of all by the ratio of the variances within and between."""
-    if not len(place):
-        return Effects(np.zeros((n_known + 1, 1)))
-    n = np.bincount(place, weights, minlength=n_known)
-    overall = float(np.average(target, weights=weights))
-    means = np.bincount(place, weights * target, minlength=n_known) / np.maximum(n, 1e-300)
-    means = np.where(n > 0.0, means, overall)
-    within = float(weights @ (target - means[place]) ** 2)
-    free = float(weights.sum() - (n > 0).sum())
-    within = within / free if free > 0 else 0.0
-    # The variance between, from that of the means less what rows alone make of it (DerSimonian and Laird's moments).
-    spread = n.sum() - (n**2).sum() / n.sum()
-    between = max(float(n @ (means - overall) ** 2) - (max((n > 0).sum(), 1) - 1) * within, 0.0) / max(spread, 1e-300)
-    strength = within / between if between > 0.0 else np.inf
-    shrunk = np.full(n_known, overall) if np.isinf(strength) else (n * means + strength * overall) / (n + strength)
-    return Effects(np.append(shrunk, overall)[:, None])
+    from kinfolk.transfer.trees.means import draw_means
+
+    found = np.empty(n_known + 1)
+    draw_means(place, target, weights, np.empty(n_known + 1), found)
+    return Effects(found[:, None])

@@ -15,6 +15,8 @@ from kinfolk.transfer.trees.forest import ABOVE, BELOW, Forest, seen_by_trees
 _N_PARTS = 5
 # Parts that the number of rounds is chosen on are fewer where rows are many.
 _ENOUGH_ROWS = 5_000
+# From so many rows on, deeper trees are tried on these parts too.
+_MANY_ROWS, _DEEPER = 20_000, 5
 _MOST_CUTS = 47
 
 
@@ -67,15 +69,15 @@ def learn_forest(
 
     every = np.ones(len(target), dtype=bool)
     levels = {j: np.where(np.isnan(ordinals[:, j]), -1, ordinals[:, j]).astype(np.int64) for j in n_levels}
-    whole = effects_of(place, n_tasks, every)
     of_columns = {j: effects_of(codes, n_levels[j], every) for j, codes in levels.items()}
-    offset = np.empty((len(target), whole.values.shape[1]))
+    offset = np.zeros((len(target), 1 if n_labels <= 2 else n_labels))
     seen = np.empty((len(target), _width(ordinals, n_levels, offset)))
     for rows in grown_on:
         out = ~rows
         if not out.any() or not rows.any():
             continue
-        offset[out] = effects_of(place, n_tasks, rows).of(place[out])
+        if n_labels:
+            offset[out] = effects_of(place, n_tasks, rows).of(place[out])
         columns = {j: effects_of(codes, n_levels[j], rows) for j, codes in levels.items()}
         seen[out] = seen_by_trees(ordinals[out], columns, offset[out])
     kind = SQUARED if not n_labels else LOGISTIC if n_labels == 2 else SOFTMAX
@@ -84,17 +86,25 @@ def learn_forest(
         [np.searchsorted(cut, np.nan_to_num(x, nan=BELOW)) for cut, x in zip(cuts, seen.T, strict=True)]
     )
     grow = (bins.astype(np.uint8), target.astype(np.float64), offset)
+    its_task = () if n_labels else (place, n_tasks)
     n_parts = min(_N_PARTS, max(1, -(-_ENOUGH_ROWS // len(target)))) if len(target) >= 2 * _N_PARTS else 0
-    losses = [
-        boost(*grow, np.where(rows, weights, -weights), kind, growth, growth.most_trees).loss
-        for rows in grown_on[:n_parts]
-    ]
-    n_rounds, noise = _best_round(losses) if losses else 0, 1.0
+
+    def tried(growth: Growth) -> list[Floats]:
+        apart = [np.where(rows, weights, -weights) for rows in grown_on[:n_parts]]
+        return [boost(*grow, each, kind, growth, growth.most_trees, *its_task).loss for each in apart]
+
+    losses, noise = tried(growth), 1.0
+    if len(target) >= _MANY_ROWS and growth.depth < _DEEPER:
+        of_deeper = tried(growth._replace(depth=_DEEPER))
+        if _least(of_deeper) < _least(losses):
+            growth, losses = growth._replace(depth=_DEEPER), of_deeper
+    n_rounds = int(np.argmin(_together(losses))) if losses else 0
     if not n_labels:
         measured = sum(float(weights[~rows].sum()) for rows in grown_on[:n_parts])
         total = sum(float(loss[min(n_rounds, len(loss) - 1)]) for loss in losses)
         noise = float(np.sqrt(total / measured)) if measured else float(np.std(target))
-    grown = boost(*grow, weights, kind, growth, n_rounds)
+    grown = boost(*grow, weights, kind, growth, n_rounds, *its_task)
+    whole = effects_of(place, n_tasks, every) if n_labels else Effects(grown.of_tasks[:, None])
     filled = np.full((len(cuts), 256), ABOVE)
     for j, cut in enumerate(cuts):
         filled[j, : len(cut)] = cut
@@ -126,8 +136,11 @@ def _cuts(values: Floats) -> Floats:
     return np.append(BELOW, between) if len(known) < len(values) else between
 
 
-def _best_round(losses: list[Floats]) -> int:
-    """The number of rounds after which the loss of all parts together is least; a part that ended stays as it is."""
+def _together(losses: list[Floats]) -> Floats:
+    """The loss of all parts together after every round; a part that ended stays as it is."""
     longest = max(map(len, losses))
-    total = np.sum([np.pad(loss, (0, longest - len(loss)), mode="edge") for loss in losses], axis=0)
-    return int(np.argmin(total))
+    return np.asarray(np.sum([np.pad(loss, (0, longest - len(loss)), mode="edge") for loss in losses], axis=0))
+
+
+def _least(losses: list[Floats]) -> float:
+    return float(_together(losses).min())
