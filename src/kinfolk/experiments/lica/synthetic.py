@@ -6,6 +6,7 @@ The claim is that of section 2 of Zhang, Ghahramani and Yang (2005), after the t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,10 +17,11 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import ortho_group
 
 from kinfolk import datasets
+from kinfolk.experiments.cells import cell
 from kinfolk.experiments.drawing import dress_examples_axis
-from kinfolk.experiments.lica.methods import BAYES, METHODS, PAPER, POINT, Build, classifier
+from kinfolk.experiments.lica.methods import BAYES, CLEAR, METHODS, PAPER, POINT, Build, classifier
 from kinfolk.experiments.measuring import average
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.plots import style
 from kinfolk.plots.style import write_key
 from kinfolk.progress import progress_bar
@@ -78,9 +80,8 @@ def study(
                     tasks = make(number, N_FEATURES, N_ROWS, N_SOURCES, source=kind, random_state=drawn)
                     for method, parameters in MODELS.items():
                         model = build(random_state=drawn, n_sources=N_SOURCES, **parameters)
-                        found = np.asarray(model.fit(tasks.X, tasks.y, task=tasks.task).sources_)
                         about = {"kind": kind, "method": method, "examples": number, "repeat": repeat}
-                        rows.append(about | compare_sources(tasks.sources, found, drawn))
+                        rows.append(about | cell(partial(_recover, model, tasks, drawn), *about.values()))
                     advance(1)
     scores = pl.DataFrame(rows)
     averages = average(scores, ["kind", "method", "examples"], MEASURES)
@@ -93,7 +94,13 @@ def study(
         "random, which is what correlations alone allow, and the mean cosine of the angles between the spaces that "
         "true and learnt sources span."
     )
-    return Study(scores, _draw(averages), _compare(averages), setting, _details(averages))
+    return Study(scores, _draw(averages), _compare(averages), setting, _details(averages), _judge(averages))
+
+
+def _recover(model: Any, tasks: Any, seed: int) -> dict[str, float]:
+    """Learn the sources of made-up tasks, and compare them with the true ones."""
+    found = np.asarray(model.fit(tasks.X, tasks.y, task=tasks.task).sources_)
+    return compare_sources(tasks.sources, found, seed)
 
 
 def compare_sources(true: Sources, found: Sources, seed: int) -> dict[str, float]:
@@ -177,6 +184,21 @@ def _compare(averages: pl.DataFrame) -> tuple[str, str]:
         listed = ", ".join(f"{mean:.2f} ({n})" for n, mean in laplace.select("examples", "recovered").iter_rows())
         trends.append(f"{method}: {listed}")
     return f"{'; '.join(parts)}.", f"Laplace sources recovered, by the number of tasks. {'; '.join(trends)}."
+
+
+def _judge(averages: pl.DataFrame) -> tuple[Verdict, Verdict]:
+    """Whether Laplace sources are found better than rotated ones and Gaussian ones are not; whether tasks help."""
+    found, grows = [], []
+    for method in (POINT, BAYES):
+        ours = averages.filter(pl.col("method") == method).sort("examples")
+        of = {kind: ours.filter(pl.col("kind") == kind) for kind in KINDS}
+        ahead = {}
+        for kind, rows in of.items():
+            last = rows.row(-1, named=True)
+            ahead[kind] = last["recovered"] - last["by_chance"] > CLEAR * last["recovered_error"]
+        found += [ahead["laplace"], not ahead["gaussian"]]
+        grows.append(of["laplace"]["recovered"][-1] > of["laplace"]["recovered"][0])
+    return judge(*found), judge(*grows)
 
 
 def _details(averages: pl.DataFrame) -> str:
