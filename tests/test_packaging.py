@@ -48,10 +48,12 @@ def test_the_source_archive_has_what_the_readme_names() -> None:
     assert len(named) > 5
     for path in named:
         assert (ROOT / path).exists(), path
-        assert path.partition("/")[0] in included, path
+        assert f"/{path.partition('/')[0]}" in included, path
     # And what its own build and Makefile need.
-    assert {"hatch_build.py", "scripts", "constraints.txt", "src", "tests"} <= set(included)
-    assert all((ROOT / path).exists() for path in included)
+    assert {"/hatch_build.py", "/scripts", "/constraints.txt", "/src", "/tests"} <= set(included)
+    # Without the slash, folders of these names anywhere would be taken along: an environment has hundreds of "tests".
+    assert all(name.startswith("/") for name in included)
+    assert all((ROOT / path.removeprefix("/")).exists() for path in included)
 
 
 def test_the_oldest_versions_that_are_allowed_are_all_named() -> None:

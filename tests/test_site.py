@@ -75,6 +75,12 @@ def test_pages_load_nothing_from_elsewhere_and_draw_their_equations(site):
         heights = page.locator("math").evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
         assert len(heights) > 10
         assert min(heights) > 5
+        laid_out = page.locator("div.math").evaluate_all("""all => all.map(box => {
+            const [outer, inner] = [box, box.querySelector("math")].map(one => one.getBoundingClientRect());
+            return [outer.left + outer.right - inner.left - inner.right, box.scrollHeight - box.clientHeight];
+        })""")
+        assert len(laid_out) >= 3
+        assert all(abs(off_centre) < 4 and cut_off <= 0 for off_centre, cut_off in laid_out), laid_out
         browser.close()
     assert errors == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []

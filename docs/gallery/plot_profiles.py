@@ -1,6 +1,6 @@
 """
-What clusters believe
-=====================
+What tells labels apart in each cluster
+=======================================
 
 A column is a cluster, a row a value of a feature: blue speaks for rejecting a request, orange for accepting it.
 """

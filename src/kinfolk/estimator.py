@@ -147,7 +147,8 @@ class TaskRouting:
         arviz.InferenceData or xarray.DataTree
             Which of the two depends on ArviZ's version. Group ``posterior`` has ``cluster`` (chain, draw, task),
             ``n_clusters`` and the hyper-parameters that were drawn, group ``sample_stats`` the log joint density
-            ``lp``.
+            ``lp``. Where chains are of several models, as those of ``AveragedIHMM``, the coordinate ``chain`` names
+            the models.
 
         See Also
         --------

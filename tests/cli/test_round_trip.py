@@ -312,7 +312,7 @@ def test_numbers_are_fitted_inspected_and_predicted_with_what_they_lie_between(
     roles = ("--task", "who is it", "--label", "hours", "--model", "transfer-regressor", "-o", "team.kin")
     result = run("fit", "train.csv", *roles)
     assert result.exit_code == 0, result.stderr
-    assert "believed" in run("inspect", "team.kin").stdout
+    assert "weights" in run("inspect", "team.kin").stdout
     found = printed(run("predict", "team.kin", "train.csv").stdout)
     assert found.columns.tolist()[1:] == ["predicted", "standard_deviation", "quantile_0.05", "quantile_0.95"]
     assert (found["quantile_0.05"] < found["quantile_0.95"]).all()
@@ -335,7 +335,7 @@ def test_an_average_is_fitted_inspected_and_predicts_as_in_python(run: Run, meet
     for arguments in ((), ("--json",), ("--task", meetings["who is it"].iloc[0])):
         shown = run("inspect", "team.kin", *arguments)
         assert shown.exit_code == 0, shown.stderr
-    assert "believed" in run("inspect", "team.kin").stdout
+    assert "weights" in run("inspect", "team.kin").stdout
 
 
 @pytest.mark.parametrize("given", ["learn", "0.4"])

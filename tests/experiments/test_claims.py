@@ -39,10 +39,11 @@ class Coin:
     about = About("Nobody (1900).", "Tossed a coin.", "A made-up coin.", ("It fell on its edge.",))
 
     def __init__(self, name, broken=False):
-        self.name, self.broken, self.n_runs = name, broken, 0
+        self.name, self.broken, self.n_runs, self.repeated = name, broken, 0, None
 
-    def run(self, output, quick=False, seed=0, *, shown=True):
+    def run(self, output, quick=False, seed=0, *, repeats=None, shown=True):
         self.n_runs += 1
+        self.asked = repeats
         if self.broken:
             raise ValueError("KINFOLK_DATA is not set")
         study = Study(pl.DataFrame({"edge": [0.0]}), Figure(), ("It did not.",), "one toss")
@@ -73,6 +74,18 @@ def test_another_run_is_run_again(tmp_path, changed):
     for setting in (before, before, before | changed):
         claims.run_all(tmp_path, setting["quick"], setting["seed"], say=lambda _: None, studies=[study])
     assert study.n_runs == 2
+
+
+def test_a_run_with_fewer_repeats_is_called_so_and_does_not_count_as_the_whole(tmp_path):
+    plain, repeated = Coin("plain"), Coin("repeated")
+    repeated.repeated = "n_splits"
+    studies = [plain, repeated]
+    text = claims.run_all(tmp_path, repeats=3, say=lambda _: None, studies=studies).read_text(encoding="utf-8")
+    assert (plain.asked, repeated.asked) == (None, 3)
+    assert text.count("run, with 3 repeats of everything") == 1
+    assert "kinfolk reproduce repeated --repeats 3" in text
+    claims.run_all(tmp_path, say=lambda _: None, studies=studies)
+    assert [study.n_runs for study in studies] == [1, 2]
 
 
 def test_a_damaged_record_is_made_again(tmp_path):

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score, log_loss, r2_score, roc_auc_score
 
 import kinfolk
-from kinfolk.experiments.lica import figure_2_rcv1, figure_2_reuters, numeric, synthetic
+from kinfolk.experiments.lica import figure_2_rcv1, figure_2_reuters, methods, numeric, synthetic
 from kinfolk.experiments.lica.methods import AS_PRINTED, INDIVIDUAL, METHODS, POINT, gains, write_trend
 from kinfolk.experiments.lica.methods import write_verdict as verdict
 from kinfolk.experiments.lica.numeric import draw_splits, explained_variance, mean_area
@@ -237,6 +237,42 @@ def test_the_verdict_counts_gains_beyond_two_standard_errors():
     assert verdict(gains(SCORES.filter(pl.col("repeat") == 0), "f1")).startswith("Each size was run once")
     equal = SCORES.with_columns(f1=pl.lit(0.5))
     assert verdict(gains(equal, "f1")).endswith("at 0 of 2 sizes and below it at 0")
+
+
+def test_verdicts_ask_for_clear_gains_at_every_size_and_for_the_largest_at_the_smallest():
+    def gained(gains, errors, repeats=10):
+        sizes = [10, 20][: len(gains)]
+        return pl.DataFrame(
+            {"method": "ours", "examples": sizes, "repeats": repeats, "gain": gains, "gain_error": errors}
+        )
+
+    clear, unclear = gained([0.3, 0.2], [0.1, 0.05]), gained([0.1, 0.2], [0.1, 0.05])
+    assert [methods.judge_gains(one) for one in (clear, unclear)] == ["held", "partly"]
+    assert methods.judge_gains(gained([0.0, 0.0], [0.1, 0.1])) == "not held"
+    assert methods.judge_gains(gained([0.3, 0.2], [0.1, 0.05], repeats=1)) == "open"
+    assert [methods.judge_trend(one) for one in (clear, unclear)] == ["held", "not held"]
+    assert methods.judge_trend(gained([0.3], [0.1])) == "open"
+
+
+def test_laplace_sources_are_said_to_be_found_where_gaussian_ones_are_not():
+    def averages(laplace, gaussian):
+        rows = [
+            {
+                "kind": kind,
+                "method": method,
+                "examples": n,
+                "recovered": found,
+                "recovered_error": 0.01,
+                "by_chance": 0.8,
+            }
+            for kind, curve in (("laplace", laplace), ("gaussian", gaussian))
+            for method in (methods.POINT, methods.BAYES)
+            for n, found in zip((10, 160), curve, strict=True)
+        ]
+        return pl.DataFrame(rows)
+
+    assert synthetic._judge(averages((0.8, 0.95), (0.8, 0.75))) == ("held", "held")
+    assert synthetic._judge(averages((0.9, 0.85), (0.8, 0.95))) == ("partly", "not held")
 
 
 def test_rows_of_tasks_are_drawn_nested_and_the_rest_is_tested():

@@ -69,6 +69,20 @@ def test_running_hands_on_seed_and_haste_and_writes_under_the_experiments_name(c
     assert "quick: True" in outcome.report
 
 
+def test_repeats_are_handed_on_under_the_studys_own_name_of_them_and_refused_where_nothing_is_repeated(
+    coin, tmp_path, monkeypatch
+):
+    with pytest.raises(ValueError, match="coin repeats nothing: leave --repeats out"):
+        coin.run(tmp_path, repeats=3)
+
+    def study(*, quick, seed, n_splits=20):
+        return Study(pl.DataFrame({"splits": [n_splits]}), Figure(), ("It did not.",), "")
+
+    monkeypatch.setattr(sys.modules["coin_experiment"], "study", study)
+    assert coin.run(tmp_path, repeats=3, shown=False).csv.read_text() == "splits\n3\n"
+    assert coin.run(tmp_path, shown=False).csv.read_text() == "splits\n20\n"
+
+
 def test_running_prints_the_report_and_where_the_files_are_unless_told_not_to(coin, tmp_path, capsys):
     outcome = coin.run(tmp_path)
     printed = capsys.readouterr().out

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -60,7 +61,9 @@ def drawings(sampled, heard, linear):
         "traces of sequences": lambda **o: plots.traces(sequences, "number of clusters", **o),
         "sources": lambda **o: plots.sources(linear, **o),
         "state_sequences": lambda **o: plots.state_sequences(sequences, X, task=["a", "b", "c"], **o),
+        "emissions": lambda **o: plots.emissions(sequences, **o),
         "reliance": lambda **o: plots.reliance(sampled.report(), **o),
+        "reliance of a model": lambda **o: plots.reliance(sampled, **o),
     }
 
 
@@ -79,7 +82,9 @@ def drawings(sampled, heard, linear):
         "traces of sequences",
         "sources",
         "state_sequences",
+        "emissions",
         "reliance",
+        "reliance of a model",
     ],
 )
 def test_given_axes_are_used_and_otherwise_a_figure_is_made_that_saves(drawings, name, tmp_path):
@@ -165,6 +170,45 @@ def test_segments_end_where_states_change(heard):
     np.testing.assert_allclose(changes, np.nonzero(np.diff(states))[1] + 0.5)
 
 
+def test_means_of_states_are_near_those_that_observations_were_drawn_around(heard):
+    ax = plots.emissions(heard[0], ax=Figure().add_subplot())
+    written = sorted(float(text.get_text()) for text in ax.texts)
+    assert len(written) == 2
+    np.testing.assert_allclose(written, [0.0, 9.0], atol=0.6)
+    # Each is farther from the mean of both than half of what they spread over, on its own side.
+    assert sorted(np.sign(ax.images[0].get_array().ravel())) == [-1, 1]
+
+
+def test_shares_of_symbols_are_those_that_states_were_drawn_with_and_loaded_models_draw_the_same(tmp_path):
+    rng = np.random.default_rng(0)
+    drawn = [[rng.choice(["a", "b"], 40), rng.choice(["b", "c"], 40, p=[0.2, 0.8])] for _ in range(6)]
+    X = np.concatenate([part for sequence in drawn for part in sequence]).tolist()
+    model = kinfolk.SharedIHMM(n_chains=2, n_burn_in=30, n_draws=20, random_state=0).fit(
+        X, [80] * 6, task=list("uuvvww")
+    )
+    ax = plots.emissions(model, ax=Figure().add_subplot())
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["a", "b", "c"]
+    shares = np.array([float(text.get_text().rstrip("%")) for text in ax.texts]).reshape(-1, 3)
+    np.testing.assert_allclose(shares[np.argsort(shares[:, 0])], [[0, 20, 80], [50, 50, 0]], atol=12)
+    kinfolk.save(model, tmp_path / "model.kin")
+    again = plots.emissions(kinfolk.load(tmp_path / "model.kin"), ax=Figure().add_subplot())
+    np.testing.assert_array_equal(again.images[0].get_array(), ax.images[0].get_array())
+
+
+def test_columns_of_symbols_and_of_numbers_stand_beside_each_other():
+    rng = np.random.default_rng(0)
+    kind = np.repeat([0, 1, 0], 20)
+    X = pd.DataFrame({"note": np.where(kind, "high", "low"), "loud": rng.normal(5.0 * kind)})
+    model = kinfolk.SingleIHMM(
+        emission=["categorical", "gaussian"], n_chains=2, n_burn_in=20, n_draws=10, random_state=0
+    ).fit(X)
+    ax = plots.emissions(model, ax=Figure().add_subplot())
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert sorted(names) == ["loud", "note: high", "note: low"]
+    texts = np.array([text.get_text() for text in ax.texts]).reshape(-1, 3)
+    assert all(text.endswith("%") for text in texts[:, [names.index("note: high"), names.index("note: low")]].ravel())
+
+
 def test_ratios_are_those_of_the_model(sampled):
     task = sampled.tasks_[0]
     ax = plots.log_ratios(sampled, [task], ax=Figure().add_subplot())
@@ -199,6 +243,10 @@ def test_five_hundred_tasks_are_thinned_out_to_names_that_can_be_read(draw):
     [
         (lambda m: plots.sources(m), "no sources_"),
         (lambda m: plots.number_of(m, "states"), "no n_states_"),
+        (lambda m: plots.emissions(m), "no n_states_; a model of sequences"),
+        (lambda m: plots.gain(m), "gains are known of rows held out"),
+        (lambda m: plots.learning_curves(m), "no mapping"),
+        (lambda m: plots.reliance(kinfolk.NoSharingNB()), "not fitted"),
         (lambda m: plots.number_of(m, "kinds"), "what='kinds'"),
         (lambda m: plots.traces(m, "colour"), "quantity='colour'"),
         (lambda m: plots.number_of(kinfolk.NoSharingNB()), "not fitted"),

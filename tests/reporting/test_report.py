@@ -2,12 +2,16 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import kinfolk
+from kinfolk.reporting import families
+from kinfolk.reporting.account import account_for
+from kinfolk.reporting.findings import findings_of
 from tests.reporting.examples import HOSTILE, kin
 
 
@@ -155,10 +159,10 @@ def test_every_naive_bayes_model_has_a_report_that_is_the_same_after_loading(mod
     assert f"<h1>{type(model).__name__}, 6 tasks</h1>" in page.html
 
 
-def test_an_average_says_how_far_each_member_is_believed():
+def test_an_average_says_how_much_each_member_weighs():
     X, y, task = kin(6, 10)
     model = kinfolk.AveragedNB(random_state=0).fit(X, y, task=task)
-    assert "believed: " in model.report().html
+    assert "weights: " in model.report().html
 
 
 def test_linear_models_show_their_sources_and_are_compared_with_linear_ones():
@@ -174,6 +178,27 @@ def test_linear_models_show_their_sources_and_are_compared_with_linear_ones():
         "ridge-task-feature",
     }
     assert page.document["calibration"] is None
+    assert "120 rows given here" in page.html
+    assert '<td class="n" data-v="40">40</td>' in page.html
+    for peer in ("every task alone", "all tasks pooled", "pooled, with an intercept for each task"):
+        assert re.search(rf"above zero is worse\):.*?{peer} \(ridge regression\) [+-][\d.]+ ± [\d.]+", page.html)
+
+
+def test_a_source_that_no_task_takes_anything_from_is_not_shown():
+    rng = np.random.default_rng(0)
+    X, task = rng.normal(size=(400, 4)), np.repeat(np.arange(8), 50)
+    weights = rng.laplace(size=8)[:, None] * rng.normal(size=4)
+    y = np.einsum("ij,ij->i", X, weights[task]) + rng.normal(size=400)
+    model = kinfolk.LICARegressor(random_state=0, n_sources=1).fit(X, y, task=task)
+    found = families._sources(account_for(model)).body
+    assert ("Source 0" in found, "next to empty" in found) == (True, False)
+    empty = findings_of(model)
+    empty.details["sources"] = np.column_stack([empty.details["sources"], np.full(8, 1e-5)])
+    empty.details["spread"] = np.append(empty.details["spread"], 0.0)
+    empty.details["top_features"][1] = [{"feature": "x0", "weight": 1e-4}]
+    found = families._sources(SimpleNamespace(findings=empty)).body
+    assert "Source 1" not in found
+    assert "One more source is next to empty" in found
 
 
 def test_networks_tell_which_arcs_are_shared():
@@ -223,5 +248,11 @@ def test_two_models_are_held_against_each_other(team):
     assert page.document["agreement"] == [("shared", "apart", 0.0)]
     assert "Take &#x27;shared&#x27;" in page.html
     assert "nobody" in page.html
+    told = page.document["made_again_with"]
+    assert (
+        told["SHA-256 of the rows' values"]
+        == model.report(data=X, y=y, task=task).document["made_again_with"]["SHA-256 of the rows' values"]
+    )
+    assert "How to make it again" in page.html
     with pytest.raises(ValueError, match="at least two"):
         kinfolk.reporting.compare({"one": model})

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kinfolk.tasks.schema import Column
 
 
-def believed_most(estimator: Any) -> SharingNB:
+def heaviest_member(estimator: Any) -> SharingNB:
     """The model itself or, of an average, the member with the largest weight."""
     weights: dict[str, float] | None = getattr(estimator, "weights_", None)
     member: SharingNB = estimator if weights is None else estimator.members_[max(weights, key=weights.__getitem__)]
@@ -26,7 +26,7 @@ def describe(estimator: Any, partition: list[int] | None = None) -> dict[str, An
     weights: dict[str, float] | None = getattr(estimator, "weights_", None)
     if weights is not None:
         heaviest = max(weights, key=weights.__getitem__)
-        about = describe(believed_most(estimator), estimator.partition_.tolist())
+        about = describe(heaviest_member(estimator), estimator.partition_.tolist())
         of_average = {"model": type(estimator).__name__, "inference": None, "log_evidence": None}
         return about | of_average | {"weights": weights, "rates_of": heaviest}
     evidence = estimator.posterior_.evidence or estimator._evidence_found
@@ -103,13 +103,13 @@ def describe_fit(estimator: Any, n_rows: int, n_unlabelled: int) -> tuple[dict[s
 
 
 def weight_facts(about: dict[str, Any]) -> list[tuple[str, str]]:
-    """How much each member of an average is believed; nothing of other models."""
+    """How much each member of an average weighs; nothing of other models."""
     weights = about.get("weights")
     if weights is None:
         return []
     heaviest_first = sorted(weights.items(), key=lambda item: -item[1])
-    believed = ", ".join(f"{name} {weight:.0%}" for name, weight in heaviest_first)
-    return [("believed", believed), ("rates below", f"those of {about['rates_of']}")]
+    weights = ", ".join(f"{name} {weight:.0%}" for name, weight in heaviest_first)
+    return [("weights", weights), ("rates below", f"those of {about['rates_of']}")]
 
 
 def model_text(about: dict[str, Any]) -> str:

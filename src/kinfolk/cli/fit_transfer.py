@@ -45,7 +45,7 @@ def learn(name: str, table: TableOptions, run: RunOptions, options: NaiveBayesOp
 
 
 def describe(estimator: Any) -> dict[str, Any]:
-    """An average, its tasks and how far its members are believed, ready for JSON."""
+    """An average, its tasks and how much its members weigh, ready for JSON."""
     average = estimator._average
     labels = getattr(estimator, "classes_", None)
     rows = zip(estimator.tasks_.tolist(), average.n_rows.tolist(), strict=False)
@@ -64,18 +64,18 @@ def describe(estimator: Any) -> dict[str, Any]:
 
 def facts_of(about: dict[str, Any]) -> list[tuple[str, str]]:
     """What there is to be read of an average, in lines."""
-    believed = sorted(about["weights"].items(), key=lambda item: -item[1])
+    heaviest = sorted(about["weights"].items(), key=lambda item: -item[1])
     return [
         ("model", about["model"]),
         ("tasks", f"{len(about['tasks']):,}"),
         *([] if about["labels"] is None else [("labels", ", ".join(map(shown, about["labels"])))]),
         ("features", ", ".join(about["features"])),
-        ("believed", ", ".join(f"{name} {weight:.0%}" for name, weight in believed)),
+        ("weights", ", ".join(f"{name} {weight:.0%}" for name, weight in heaviest)),
     ]
 
 
 def weights_text(about: dict[str, Any]) -> str:
-    """How far members are believed by how many rows a task has, as a table."""
+    """How much members weigh by how many rows a task has, as a table."""
     names = list(about["weights"])
     rows = [[f"{row['rows']:.0f}" if row["rows"] else "new task", *(row[name] for name in names)]
             for row in about["weights_by_rows"]]  # fmt: skip
@@ -83,7 +83,7 @@ def weights_text(about: dict[str, Any]) -> str:
 
 
 def describe_task(estimator: Any, task: Any) -> dict[str, Any]:
-    """One task: its rows, how far members are believed of it, and its kin where members cluster tasks."""
+    """One task: its rows, how much members weigh for it, and its kin where members cluster tasks."""
     from kinfolk.cli.description import kin_of
 
     average, place = estimator._average, estimator.tasks_.tolist().index(task)
@@ -99,11 +99,11 @@ def describe_task(estimator: Any, task: Any) -> dict[str, Any]:
 
 def task_text(about: dict[str, Any], least: float) -> str:
     """One task, to be read."""
-    believed = sorted(about["weights"].items(), key=lambda item: -item[1])
+    heaviest = sorted(about["weights"].items(), key=lambda item: -item[1])
     facts = [
         ("task", shown(about["task"])),
         ("rows", f"{about['labelled_rows']:,.0f}"),
-        ("believed", ", ".join(f"{name} {weight:.0%}" for name, weight in believed)),
+        ("weights", ", ".join(f"{name} {weight:.0%}" for name, weight in heaviest)),
     ]
     every = [[shown(entry["task"]), entry["similarity"]] for entry in about.get("kin", ())]
     kin = [entry for entry in every if entry[1] >= least]

@@ -40,7 +40,7 @@ def inspect(
     state stands there with what it shows; the percentage beside a number of states or clusters is its probability.
     """
     import kinfolk
-    from kinfolk.cli.description import believed_most, describe
+    from kinfolk.cli.description import describe, heaviest_member
     from kinfolk.cli.fit_transfer import TRANSFER
 
     estimator = kinfolk.load(model, estimator=True)
@@ -55,12 +55,12 @@ def inspect(
     if type(estimator).__name__ in TRANSFER:
         typer.echo(_transfer(estimator, task, as_json), nl=False)
         return
-    if not hasattr(believed_most(estimator), "log_ratios"):
+    if not hasattr(heaviest_member(estimator), "log_ratios"):
         load = f"kinfolk.load({str(model)!r}, estimator=True)"
         raise ValueError(f"{model} holds {type(estimator).__name__}, which is looked into in Python: {load}")
     about = describe(estimator)
-    # Rates are those of one model; of an average, those of the member believed most.
-    member = believed_most(estimator)
+    # Rates are those of one model; of an average, those of the heaviest member.
+    member = heaviest_member(estimator)
     # Tables come in polars, whichever library the model was fitted with, which need not be installed here.
     member._result = member._result._replace(backend="polars")
     if task is None:

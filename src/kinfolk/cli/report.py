@@ -94,12 +94,10 @@ def report(how: ReportOptions) -> None:
     rows = _rows(how, first)
     shared: dict[str, Any] = {**rows, "ignore": how.ignore or (), "n_folds": how.folds, "random_state": how.seed}
     if len(how.models) > 1:
-        made = reporting.compare({_called(path, how.models): model for path, model in estimators.items()}, **shared)
+        named = {_called(path, how.models): model for path, model in estimators.items()}
+        made = reporting.compare(named, again=_again(how), **shared)
     else:
-        again = {"command": _command(how), "SHA-256 of the model": _hash(how.models[0])}
-        if how.data is not None and str(how.data) != "-":
-            again["SHA-256 of the table"] = _hash(how.data)
-        made = reporting.report(first, examples=how.examples, again=again, **shared)
+        made = reporting.report(first, examples=how.examples, again=_again(how), **shared)
     if how.as_json:
         typer.echo(json_text(made.document), nl=False)
         return
@@ -138,6 +136,17 @@ def _is_text(values: Sequence[Any] | None) -> bool:
     return bool(values) and all(isinstance(value, str) for value in values or ())
 
 
+def _again(how: ReportOptions) -> dict[str, str]:
+    """The command, and hashes of the files that it reads."""
+    again = {"command": _command(how)}
+    several = len(how.models) > 1
+    for path in how.models:
+        again[f"SHA-256 of {_called(path, how.models) if several else 'the model'}"] = _hash(path)
+    if how.data is not None and str(how.data) != "-":
+        again["SHA-256 of the table"] = _hash(how.data)
+    return again
+
+
 def _called(path: Path, paths: list[Path]) -> str:
     """A model by its file's name, with its folder where two have the same."""
     return path.name if [other.name for other in paths].count(path.name) == 1 else str(path)
@@ -147,7 +156,7 @@ def _command(how: ReportOptions) -> str:
     """The command that makes the page again, files by their names."""
     import shlex
 
-    parts = ["kinfolk", "report", how.models[0].name]
+    parts = ["kinfolk", "report", *[path.name for path in how.models]]
     if how.data is not None:
         parts += ["--data", how.data.name, *([] if how.label is None else ["--label", how.label])]
     for option, value, default in (("--task", how.task, None), ("--folds", how.folds, _FOLDS), ("--seed", how.seed, 0)):

@@ -29,6 +29,10 @@ def reproduce(
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Folder for results; by default, kinfolk-reproduce/NAME."),
     ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Draws or splits of everything, in place of the study's own number.", min=1),
+    ] = None,
     seed: Seed = 0,
 ) -> None:
     """Run one of the papers' studies again, or all.
@@ -44,7 +48,9 @@ def reproduce(
             raise ValueError(f"--all runs every study: leave {name} out, or leave --all out")
         from kinfolk.experiments.claims import run_all
 
-        typer.echo(run_all(Path("kinfolk-reproduce") if output is None else output, quick, seed, say=say))
+        typer.echo(
+            run_all(Path("kinfolk-reproduce") if output is None else output, quick, seed, repeats=repeats, say=say)
+        )
         return
     if show_list or name is None:
         rows = [[known, each.title] for known, each in EXPERIMENTS.items()]
@@ -53,4 +59,4 @@ def reproduce(
     study = find(name)
     folder = Path("kinfolk-reproduce") / name if output is None else output
     folder.mkdir(parents=True, exist_ok=True)
-    study.run(folder, quick, seed)
+    study.run(folder, quick, seed, repeats=repeats)

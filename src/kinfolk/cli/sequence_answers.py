@@ -75,7 +75,7 @@ def facts_of(about: dict[str, Any]) -> list[tuple[str, str]]:
         ("clusters", _told(about["n_clusters"])),
         ("states of a task", f"{few}" if few == many else f"{few} to {many}"),
         *(
-            [("believed", ", ".join(f"{name} {share:.0%}" for name, share in about["weights"].items()))]
+            [("weights", ", ".join(f"{name} {share:.0%}" for name, share in about["weights"].items()))]
             if "weights" in about
             else []
         ),

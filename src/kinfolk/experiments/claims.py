@@ -28,6 +28,7 @@ def run_all(
     quick: bool = False,
     seed: int = 0,
     *,
+    repeats: int | None = None,
     say: Callable[[str], None] = print,
     studies: Iterable[Experiment] | None = None,
 ) -> Path:
@@ -41,6 +42,8 @@ def run_all(
         Whether to do with fewer repetitions.
     seed : int
         Decides everything that chance decides.
+    repeats : int, optional
+        How many draws, splits or repeats are made, in studies that repeat; by default those of each study.
     say : callable
         Told of every study as it begins.
     studies : iterable of Experiment, optional
@@ -56,10 +59,12 @@ def run_all(
     records = []
     for number, study in enumerate(chosen, start=1):
         setting = _setting(quick, seed)
+        if repeats is not None and study.repeated is not None:
+            setting["repeats"] = repeats
         record = _done(output / f"{study.name}.json", setting)
         if record is None:
             say(f"{number} of {len(chosen)}: {study.name}")
-            record = _run(study, output, quick, seed) | {"with": setting}
+            record = _run(study, output, quick, seed, setting.get("repeats")) | {"with": setting}
             write_whole(output / f"{study.name}.json", json.dumps(record, indent=2).encode())
         records.append(record)
     write_whole(output / PAGE, claims_page(records).encode())
@@ -105,7 +110,7 @@ def _described(study: Experiment) -> dict[str, Any]:
     }
 
 
-def _run(study: Experiment, output: Path, quick: bool, seed: int) -> dict[str, Any]:
+def _run(study: Experiment, output: Path, quick: bool, seed: int, repeats: int | None) -> dict[str, Any]:
     record: dict[str, Any] = _described(study) | {
         "not_run": None,
         "commit": _git_commit(),
@@ -115,7 +120,7 @@ def _run(study: Experiment, output: Path, quick: bool, seed: int) -> dict[str, A
     }
     start = perf_counter()
     try:
-        outcome = study.run(output, quick, seed, shown=False)
+        outcome = study.run(output, quick, seed, repeats=repeats, shown=False)
     except (OSError, ValueError) as error:  # data that is not there, or an optional package
         return record | {"not_run": " ".join(str(error).split()), "ours": [], "held": [], "run": ""}
     return record | {

@@ -124,11 +124,16 @@ def _paper(number: int, paper: str, claims: list[Claim], known: Mapping[str, Rec
 
 
 def _length(record: Record) -> str:
-    return "run, quick" if record["with"]["quick"] else "run in full"
+    if record["with"]["quick"]:
+        return "run, quick"
+    repeats = record["with"].get("repeats")
+    return "run in full" if repeats is None else f"run, with {repeats} repeats of everything"
 
 
 def _command(record: Record) -> str:
     command = f"kinfolk reproduce {record['name']}" + (" --quick" if record["with"]["quick"] else "")
+    if "repeats" in record["with"]:
+        command += f" --repeats {record['with']['repeats']}"
     return command + (f" --seed {record['with']['seed']}" if record["with"]["seed"] else "")
 
 

@@ -37,7 +37,15 @@ class Experiment:
         about: About = self._module().ABOUT
         return about
 
-    def run(self, output: Path, quick: bool = False, seed: int = 0, *, shown: bool = True) -> Outcome:
+    @property
+    def repeated(self) -> str | None:
+        """The study's own parameter that says how often everything is drawn; None where it repeats nothing."""
+        known = signature(self._module().study).parameters
+        return next((name for name in ("n_repeats", "n_splits", "n_draws") if name in known), None)
+
+    def run(
+        self, output: Path, quick: bool = False, seed: int = 0, *, repeats: int | None = None, shown: bool = True
+    ) -> Outcome:
         """Run it, write CSV, PNG and report, and print the report.
 
         Parameters
@@ -48,6 +56,8 @@ class Experiment:
             Whether to do with fewer repetitions and be done in seconds.
         seed : int
             Decides everything that chance decides: the data, the splits and the samplers.
+        repeats : int, optional
+            How many draws, splits or repeats of every setting are made; by default those of the study.
         shown : bool
             Whether to print the report on standard output.
 
@@ -60,6 +70,10 @@ class Experiment:
 
         module = self._module()
         options: dict[str, Any] = {"quick": quick, "seed": seed}
+        if repeats is not None:
+            if self.repeated is None:
+                raise ValueError(f"{self.name} repeats nothing: leave --repeats out")
+            options[self.repeated] = repeats
         # A study that takes hours keeps what it has, and goes on from there if it was stopped.
         kept, cells = Path(output) / f"{self.name}.partial.jsonl", Path(output) / f"{self.name}.partial"
         if "kept" in signature(module.study).parameters:

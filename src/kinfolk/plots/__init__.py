@@ -5,7 +5,7 @@ dendrogram           ``tree``: the tree of Bayesian hierarchical clustering
 graph_drawing        ``networks``: the structures of several tasks' Bayes nets, placed by ``layered_layout``
 evolution            ``cluster_evolution``: the cluster of every task, iteration by iteration
 noisy_dirichlet      ``noise_model``: samples of the prototype model's noise
-profiles             ``cluster_profiles``: what clusters believe, as shades
+profiles             ``cluster_profiles``: what tells labels apart in clusters, as shades
 log_ratio_bars       ``log_ratios``: what speaks for a label in some tasks, as bars
 reliance_bars        ``reliance``: whose rows a task's answers rest on
 gain_by_task         ``gain``: what sharing brings every task
@@ -15,6 +15,7 @@ asymmetry            ``loss_by_asymmetry``: what decisions cost as mistakes beco
 posterior_numbers    ``number_of``: the posterior of the number of clusters, or of states
 chain_traces         ``traces``: what chains drew, with R-hat
 source_table         ``sources``: how much of each latent source tasks have
+emission_table       ``emissions``: what hidden states emit
 segments             ``state_sequences``: sequences cut into segments by their hidden states
 style                what the pictures share: colours, axes, names of tasks
 """
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from kinfolk.plots.chain_traces import traces
     from kinfolk.plots.curves import learning_curves
     from kinfolk.plots.dendrogram import tree
+    from kinfolk.plots.emission_table import emissions
     from kinfolk.plots.evolution import cluster_evolution
     from kinfolk.plots.gain_by_task import gain
     from kinfolk.plots.graph_drawing import networks
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "cluster_evolution",
     "cluster_profiles",
+    "emissions",
     "gain",
     "hinton",
     "learning_curves",
@@ -66,6 +69,7 @@ __getattr__, __dir__ = lazily(
     {
         "cluster_evolution": "evolution",
         "cluster_profiles": "profiles",
+        "emissions": "emission_table",
         "gain": "gain_by_task",
         "hinton": "hinton_diagram",
         "learning_curves": "curves",

@@ -51,8 +51,8 @@ def learning_curves(
     >>> len(ax.lines), len(ax.collections)
     (1, 1)
     """
-    if not curves:
-        raise ValueError("curves is empty: a mapping from names to sizes and values is needed")
+    if not isinstance(curves, Mapping) or not curves:
+        raise ValueError("curves is empty, or no mapping: one from names to sizes and values is needed")
     if ax is None:
         ax = style.new_axes(6.0, 4.0)
     sizes: set[float] = set()

@@ -217,7 +217,7 @@ def _name_leaves(ax: Axes, names: Sequence[str], colours: Sequence[str]) -> None
     for tick, place in zip(ax.get_xticklabels(), places, strict=True):
         tick.set_color(colours[place])
     ax.tick_params(axis="y", labelsize=8, colors=style.ALONE)
-    ax.set_ylabel("nats against being kin", fontsize=9, color=style.ALONE)
+    ax.set_ylabel("log evidence against being kin", fontsize=9, color=style.ALONE)
     ax.grid(axis="y", color=style.GUIDE, linewidth=0.7, zorder=1)
     ax.set_axisbelow(True)
     for side in ("top", "right", "bottom"):

@@ -53,6 +53,8 @@ def gain(
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['Ann', 'Bob']
     """
+    if hasattr(gains, "get_params"):
+        raise ValueError("gains are known of rows held out: draw model.report(data=..., y=..., task=...)")
     if hasattr(gains, "document"):
         tasks = gains.document["tasks"]
         if not tasks or "gain_over_alone" not in tasks[0]:

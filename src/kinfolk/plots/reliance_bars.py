@@ -30,7 +30,7 @@ def reliance(
 
     Parameters
     ----------
-    shares : report of a naive Bayes model, or array-like of shape (n_tasks, 4)
+    shares : fitted naive Bayes model, report of one, or array-like of shape (n_tasks, 4)
         Shares of the task's own rows, its kin, everybody and the prior, adding up to one.
     labels : iterable, optional
         The name of each task; by default numbers from 0.
@@ -54,6 +54,9 @@ def reliance(
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['Bob', 'Ann']
     """
+    if hasattr(shares, "get_params"):
+        style.asked_of(shares, "tasks_", "")
+        shares = shares.report()
     if hasattr(shares, "document"):
         tasks = shares.document["tasks"]
         if not tasks or "rests_on" not in tasks[0]:

@@ -100,22 +100,33 @@ def account_for(
 
 def _made_of(estimator: Any, given: Given | None, seed: int, n_folds: int) -> dict[str, str]:
     """Versions, parameters, seeds and the hash of the rows."""
+    told = versions() | {
+        "parameters": ", ".join(f"{name}={value!r}" for name, value in _changed(estimator).items()) or "all defaults",
+        "seed of the model": repr(getattr(estimator, "random_state", None)),
+    }
+    return told if given is None else told | facts_of_rows(given, seed, n_folds)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a report was made with."""
     import sklearn
 
     from kinfolk import __version__
 
-    told = {
+    return {
         "kinfolk": __version__,
         "Python": platform.python_version(),
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,
-        "parameters": ", ".join(f"{name}={value!r}" for name, value in _changed(estimator).items()) or "all defaults",
-        "seed of the model": repr(getattr(estimator, "random_state", None)),
     }
-    if given is not None:
-        told["rows"] = f"{len(given.task):,}, held out in {n_folds} parts with seed {seed}"
-        told["SHA-256 of the rows' values"] = given.digest
-    return told
+
+
+def facts_of_rows(given: Given, seed: int, n_folds: int) -> dict[str, str]:
+    """How many rows were given, how they were held out, and their hash."""
+    return {
+        "rows": f"{len(given.task):,}, held out in {n_folds} parts with seed {seed}",
+        "SHA-256 of the rows' values": given.digest,
+    }
 
 
 def _changed(estimator: Any) -> dict[str, Any]:

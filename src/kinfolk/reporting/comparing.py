@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from kinfolk.reporting import drawing
-from kinfolk.reporting.account import Account, account_for, document
+from kinfolk.reporting.account import Account, account_for, document, facts_of_rows, versions
 from kinfolk.reporting.held_out import receive
-from kinfolk.reporting.layout import Section, frame, number, some, sortable
+from kinfolk.reporting.layout import Section, frame, made_again, number, some, sortable
 from kinfolk.reporting.making import Report
 from kinfolk.reporting.markup import Html, element, joined
 from kinfolk.transfer.comparison import Comparison, evaluate
@@ -32,6 +32,7 @@ def compare(
     ignore: Sequence[str] = (),
     n_folds: int = 5,
     random_state: int = 0,
+    again: Mapping[str, str] | None = None,
 ) -> Report:
     """Make one page about several fitted models.
 
@@ -51,6 +52,8 @@ def compare(
         Parts of the rows that are held out in turn.
     random_state : int, default=0
         Seed of the folds.
+    again : mapping, optional
+        What else is to be told of how to make it again.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def compare(
     if len(models) < 2:
         raise ValueError("at least two models are needed to compare them")
     accounts = {name: account_for(model, ignore=ignore) for name, model in models.items()}
-    found = None
+    found, made_of = None, dict(again or {})
     if data is not None:
         first = next(iter(accounts.values())).findings
         if any(one.findings.family in ("networks", "sequences") for one in accounts.values()):
@@ -77,11 +80,14 @@ def compare(
                 target="number" if first.labels is None else "label",
                 random_state=random_state,
             )
-    parts = [_held_out(found), _side_by_side(accounts), _clusters(accounts), *_checks(accounts)]
+        made_of |= facts_of_rows(given, random_state, n_folds)
+    made_of |= versions()
+    parts = [_held_out(found), _side_by_side(accounts), _clusters(accounts), *_checks(accounts), made_again(made_of)]
     heading = " and ".join(models) if len(models) == 2 else ", ".join(models)
     whole = {
         "models": {name: document(one) for name, one in accounts.items()},
         "agreement": _agreement(accounts),
+        "made_again_with": made_of,
         "comparison": None if found is None else {"verdict": found.verdict, "models": found.rows()},
     }
     page = frame(heading, "Models side by side", [part for part in parts if part is not None], _first(accounts, found))
@@ -148,7 +154,7 @@ def _held_out(found: Comparison | None) -> Section | None:
         ]
         for row in rows
     ]
-    heads = ["model", found.measure, "behind the best", found.quality]
+    heads = ["model", found.measure, "more than the best’s", found.quality]
     return Section(
         "sharing", "Rows held out", joined(element("figure", drawn), sortable("losses", heads, table, search=False))
     )

@@ -14,6 +14,8 @@ from kinfolk.reporting.markup import element, joined
 _MOST_SOURCES = 12
 _MOST_ROWS = 60
 _MOST_ARCS = 300
+# Sources whose largest weight is a smaller part of the largest of all are next to empty.
+_EMPTY = 0.001
 
 
 def sections(account: Account) -> list[Section]:
@@ -34,6 +36,12 @@ def _sources(account: Account) -> Section:
     if not len(shown):
         said = "The model has no sources: every task has weights of its own."
         return Section("sources", "Sources", element("p", said))
+    # A source that next to nothing of any task's weights comes from is no finding.
+    top = findings.details["top_features"]
+    heaviest = [max((abs(entry["weight"]) for entry in top.get(int(place), [])), default=0.0) for place in shown]
+    most = np.abs(sources).max(axis=0)[shown] * heaviest
+    n_empty = int((most < _EMPTY * most.max()).sum())
+    shown = shown[most >= _EMPTY * most.max()]
     tasks = np.arange(len(sources))
     if len(tasks) > _MOST_ROWS:
         tasks = np.sort(np.argsort(-np.abs(sources).max(axis=1), kind="stable")[:_MOST_ROWS])
@@ -44,10 +52,13 @@ def _sources(account: Account) -> Section:
     caption = f"{title}, blue above zero and orange below; the sources that tasks differ in most come first."
     if len(tasks) < len(sources):
         caption += f" Of {len(sources):,} tasks the {_MOST_ROWS} that have most of any source."
+    if n_empty:
+        n = f"{n_empty} more sources are" if n_empty > 1 else "One more source is"
+        caption += f" {n} next to empty: no task takes anything from there that would count."
     cards = []
     for place in shown:
-        top = findings.details["top_features"].get(int(place), [])
-        items = [element("li", f"{entry['feature']} ", element("b", f"{entry['weight']:+.3g}")) for entry in top]
+        features = top.get(int(place), [])
+        items = [element("li", f"{entry['feature']} ", element("b", f"{entry['weight']:+.3g}")) for entry in features]
         cards.append(element("div", element("h3", f"Source {place}"), element("ul", *items), class_="card"))
     figure = element("figure", drawn, element("figcaption", caption))
     more = element("p", "The features that weigh most in each source:")
@@ -69,12 +80,12 @@ def _arcs(account: Account) -> Section:
         )
     differing = len(arcs) - account.findings.details["n_common"]
     common = account.findings.details["n_common"]
-    said = f"Arcs that all tasks have which have both variables: {common:,}. Others: {differing:,}."
+    said = f"{common:,} arcs are in every task that has both variables; {differing:,} differ between tasks."
     parts: list[Any] = [element("p", said)]
-    if sure:
-        parts.append(
-            element("p", "Confidence: the share of resamples of the rows in which the arc was found.", class_="small")
-        )
+    confidence = "Confidence: the share of resamples of the rows in which the arc was found."
+    if not sure:
+        confidence = "How sure each arc is, is known where resamples are learnt from too: BayesNets(bootstrap=100)."
+    parts.append(element("p", confidence, class_="small"))
     if rows:
         parts.append(sortable("arc-table", heads, rows))
     if len(arcs) > _MOST_ARCS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from math import isnan
 from typing import Any, NamedTuple
@@ -91,6 +91,14 @@ def sortable(
             "div", field, element("span", "", id=told, class_="small", role="status"), class_="tools", hidden=True
         )
     return joined(tools, element("div", table, class_="scroll"))
+
+
+def made_again(facts: Mapping[str, str]) -> Section:
+    """What a page was made of and with, by name."""
+    parts: list[Any] = []
+    for name, value in facts.items():
+        parts += [element("dt", name), element("dd", element("code", value))]
+    return Section("again", "How to make it again", element("dl", *parts))
 
 
 def number(value: float, text: str) -> Html:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from kinfolk.reporting import drawing, families, summary
 from kinfolk.reporting.account import Account
 from kinfolk.reporting.findings import SOURCES
 from kinfolk.reporting.held_out import PLAIN
-from kinfolk.reporting.layout import Section, frame, number, short, some, sortable, swatch, with_error
+from kinfolk.reporting.layout import Section, frame, made_again, number, short, some, sortable, swatch, with_error
 from kinfolk.reporting.markup import Html, element, joined
 from kinfolk.reporting.numbered_checks import CHECKS
 from kinfolk.transfer.comparison import mean_and_error
@@ -47,16 +48,17 @@ def answers(account: Account) -> Html:
 def _facts(account: Account) -> Html:
     findings = account.findings
     parts: list[str] = []
-    if findings.rows is not None:
-        parts.append(f"{findings.rows.sum():,.0f} rows")
+    n_rows = _rows_of_tasks(account)
+    if n_rows is not None:
+        parts.append(f"{sum(n_rows):,.0f} rows" + " given here" * (findings.rows is None))
     if findings.labels is not None:
         parts.append(f"labels {some([str(label) for label in findings.labels], 6)}")
     parts.append(f"{len(findings.features):,} feature{'s' * (len(findings.features) != 1)}")
     if getattr(findings.estimator, "inference", None) is not None:
         parts.append(f"inference “{findings.estimator.inference}”")
     if findings.weights is not None:
-        believed = sorted(findings.weights.items(), key=lambda item: -item[1])
-        parts.append("believed: " + ", ".join(f"{name} {weight:.0%}" for name, weight in believed if weight >= 0.005))
+        heaviest = sorted(findings.weights.items(), key=lambda item: -item[1])
+        parts.append("weights: " + ", ".join(f"{name} {weight:.0%}" for name, weight in heaviest if weight >= 0.005))
     return joined(" · ".join(parts))
 
 
@@ -71,7 +73,7 @@ def sections(account: Account) -> list[Section]:
         _calibration(account),
         _convergence(account),
         _checks(account),
-        _again(account),
+        made_again(account.again),
     ]
     return [part for part in found if part is not None]
 
@@ -233,7 +235,8 @@ def _tasks(account: Account) -> Section:
         why = "flagged, or predicted worst" if losses is not None else "flagged, or least sure of their cluster"
         said = element("p", f"Of {n_tasks:,} tasks the {MOST_TASKS} that are {why}; --json has all.", class_="small")
     heads = ["task"]
-    heads += ["rows"] if findings.rows is not None else []
+    n_rows = _rows_of_tasks(account)
+    heads += ["rows"] if n_rows is not None else []
     heads += ["cluster"] if findings.partition is not None else []
     heads += ["certainty"] if certainty is not None else []
     heads += ["answers rest on"] if findings.shares is not None else []
@@ -243,8 +246,8 @@ def _tasks(account: Account) -> Section:
     for place in shown:
         task = findings.tasks[place]
         cells: list[Any] = [element("td", str(task), class_="name")]
-        if findings.rows is not None:
-            n = float(findings.rows[place])
+        if n_rows is not None:
+            n = float(n_rows[place])
             more = (
                 f" + {findings.unlabelled[place]:,}"
                 if findings.unlabelled is not None and findings.unlabelled[place]
@@ -278,6 +281,14 @@ def _tasks(account: Account) -> Section:
             class_="small",
         )
     return Section("tasks", "Tasks", joined(said, table, legend))
+
+
+def _rows_of_tasks(account: Account) -> Any:
+    """Rows of every task as the model counts them, or else as they were given; None where neither is known."""
+    if account.findings.rows is not None or account.given is None:
+        return account.findings.rows
+    counted = Counter(account.given.task.tolist())
+    return [counted[task] for task in account.findings.tasks]
 
 
 def _calibration(account: Account) -> Section | None:
@@ -353,10 +364,3 @@ def _checks(account: Account) -> Section:
     quiet = [code for code in CHECKS if code not in {alert.code for alert in account.alerts}]
     found_nothing = element("p", f"Found nothing, or had nothing to look at: {', '.join(quiet)}.", class_="small")
     return Section("checks", "Checks", joined(said, rest, found_nothing))
-
-
-def _again(account: Account) -> Section:
-    parts: list[Any] = []
-    for name, value in account.again.items():
-        parts += [element("dt", name), element("dd", element("code", value))]
-    return Section("again", "How to make it again", element("dl", *parts))

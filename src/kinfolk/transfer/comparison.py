@@ -410,7 +410,8 @@ def judge(
         return None, take
     gain = losses[others[0]] - losses[sharing[0]]
     mean, its_error = mean_and_error(gain)
-    against = f"{sharing[0]!r} is {{}} than {others[0]!r} ({ways[others[0]]}) by {abs(mean):.4f} ± {its_error:.4f}"
+    way = "" if others[0] == ways[others[0]] else f" ({ways[others[0]]})"
+    against = f"{sharing[0]!r} is {{}} than {others[0]!r}{way} by {abs(mean):.4f} ± {its_error:.4f}"
     if not _differs(gain):
         nearly = against.format("better" if mean > 0 else "worse")
         return None, f"{take} Whether sharing helps here is not shown: {nearly}, which may be chance."

@@ -28,6 +28,9 @@ CLUSTERED, NO_SHARING, COMPLETE_SHARING = "clustered", "no sharing", "complete s
 # The last of the palette, since clusters take theirs from its beginning and may stand in the same picture.
 COLOURS = {CLUSTERED: style.PALETTE[-2], NO_SHARING: style.ALONE, COMPLETE_SHARING: style.PALETTE[-1]}
 MARKERS = {CLUSTERED: "o", NO_SHARING: "s", COMPLETE_SHARING: "D"}
+DASHES = {NO_SHARING: (0, (4, 2)), COMPLETE_SHARING: (0, (1, 1.2)), CLUSTERED: "-"}
+# In doublings of the number of examples.
+SHIFTS = {NO_SHARING: 0.12, COMPLETE_SHARING: -0.12, CLUSTERED: 0.0}
 MEASURES = ("auc", "log_loss")
 
 POSITIVE = "accept"
@@ -193,12 +196,15 @@ def draw_curves(ax: Axes, curves: pl.DataFrame, measure: str) -> None:
     """Draw a measure against the number of examples, one line with error bars for each model."""
     for (model,), curve in curves.group_by("model", maintain_order=True):
         name = str(model)
+        # Beside each other by a little, and with dashes of their own, or lines that agree would hide one another.
         ax.errorbar(
-            curve["examples"].to_numpy(),
+            curve["examples"].to_numpy() * 2.0 ** SHIFTS[name],
             curve[measure].to_numpy(),
             yerr=curve[f"{measure}_error"].to_numpy(),
             color=COLOURS[name],
             marker=MARKERS[name],
+            linestyle=DASHES[name],
+            markerfacecolor="white" if name == NO_SHARING else COLOURS[name],
             markersize=5,
             linewidth=2.0 if name == CLUSTERED else 1.4,
             elinewidth=1.0,

@@ -14,6 +14,8 @@ from kinfolk.experiments.lica.methods import (
     Build,
     classifier,
     gains,
+    judge_gains,
+    judge_trend,
     write_gains,
     write_trend,
     write_verdict,
@@ -69,7 +71,8 @@ def study(
         f"mean beside them, the others choose the number of sources. {THRESHOLDS}"
     )
     ours = (f"{write_verdict(gained)}. {write_gains(gained)}.", f"{write_trend(gained)}.")
-    return Study(scores, draw_f1(scores, MAIN, "Macro-F1"), ours, setting, _details(scores))
+    held = judge_gains(gained), judge_trend(gained)
+    return Study(scores, draw_f1(scores, MAIN, "Macro-F1"), ours, setting, _details(scores), held)
 
 
 def load_corpus() -> Corpus:

@@ -10,6 +10,7 @@ import polars as pl
 
 import kinfolk
 from kinfolk.experiments.measuring import average, write_gain
+from kinfolk.experiments.publishing import Verdict, judge
 from kinfolk.plots import style
 
 PAPER = (
@@ -109,3 +110,24 @@ def write_trend(gained: pl.DataFrame) -> str:
             most = sizes[int(np.argmax(rows["gain"].to_numpy()))]
             parts.append(f"{method} gains most at {most:,}, of {sizes[0]:,} to {sizes[-1]:,}")
     return "; ".join(parts)
+
+
+def judge_gains(gained: pl.DataFrame) -> Verdict:
+    """Whether every method is clearly above individual learning at every size; open where sizes were run once.
+
+    Examples
+    --------
+    >>> gained = pl.DataFrame({"repeats": [9, 9], "gain": [0.2, 0.1], "gain_error": [0.01, 0.2]})
+    >>> judge_gains(gained)
+    'partly'
+    """
+    several = gained.filter(pl.col("repeats") > 1)
+    return judge(*(several["gain"] > CLEAR * several["gain_error"]).to_list()) if len(several) else "open"
+
+
+def judge_trend(gained: pl.DataFrame, keys: Sequence[str] = ()) -> Verdict:
+    """Whether every method gains most at the smallest size; open where there is one size alone."""
+    most = []
+    for _, rows in gained.sort("examples", maintain_order=True).group_by(["method", *keys], maintain_order=True):
+        most.append(None if len(rows) == 1 else int(np.argmax(rows["gain"].to_numpy())) == 0)
+    return judge(*most) if most else "open"

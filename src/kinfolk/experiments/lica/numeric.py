@@ -21,6 +21,8 @@ from kinfolk.experiments.lica.methods import (
     Build,
     classifier,
     gains,
+    judge_gains,
+    judge_trend,
     regressor,
     write_gains,
     write_trend,
@@ -118,7 +120,8 @@ def study(
         " ".join(f"{problem.title}: {_of(gained, name, _verdict)}" for name, problem in problems.items()),
         " ".join(f"{problem.title}: {_of(gained, name, write_trend)}." for name, problem in problems.items()),
     )
-    return Study(scores, _draw(scores, problems), ours, setting, _details(scores, problems))
+    held = judge_gains(gained), judge_trend(gained, ("set",))
+    return Study(scores, _draw(scores, problems), ours, setting, _details(scores, problems), held)
 
 
 def draw_splits(data: Any, size: int, shares: bool, n_splits: int, seed: int) -> Iterator[tuple[Places, Places]]:

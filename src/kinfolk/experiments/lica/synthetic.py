@@ -19,9 +19,9 @@ from scipy.stats import ortho_group
 from kinfolk import datasets
 from kinfolk.experiments.cells import cell
 from kinfolk.experiments.drawing import dress_examples_axis
-from kinfolk.experiments.lica.methods import BAYES, METHODS, PAPER, POINT, Build, classifier
+from kinfolk.experiments.lica.methods import BAYES, CLEAR, METHODS, PAPER, POINT, Build, classifier
 from kinfolk.experiments.measuring import average
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.plots import style
 from kinfolk.plots.style import write_key
 from kinfolk.progress import progress_bar
@@ -71,23 +71,17 @@ def study(
     make = datasets.make_lica_tasks if make is None else make
     n_tasks = n_tasks or (N_TASKS[::2] if quick else N_TASKS)
     n_repeats = n_repeats or (2 if quick else 10)
-
-    def one(kind: Literal["laplace", "gaussian"], number: int, method: str, repeat: int) -> dict[str, float]:
-        drawn = int(np.random.SeedSequence([seed, repeat]).generate_state(1)[0]) % 2**31
-        tasks = make(number, N_FEATURES, N_ROWS, N_SOURCES, source=kind, random_state=drawn)
-        model = build(random_state=drawn, n_sources=N_SOURCES, **MODELS[method])
-        found = np.asarray(model.fit(tasks.X, tasks.y, task=tasks.task).sources_)
-        return compare_sources(tasks.sources, found, drawn)
-
     rows = []
     with progress_bar("Finding sources", len(KINDS) * len(n_tasks) * n_repeats, True) as advance:
         for kind in KINDS:
             for number in n_tasks:
                 for repeat in range(n_repeats):
-                    for method in MODELS:
+                    drawn = int(np.random.SeedSequence([seed, repeat]).generate_state(1)[0]) % 2**31
+                    tasks = make(number, N_FEATURES, N_ROWS, N_SOURCES, source=kind, random_state=drawn)
+                    for method, parameters in MODELS.items():
+                        model = build(random_state=drawn, n_sources=N_SOURCES, **parameters)
                         about = {"kind": kind, "method": method, "examples": number, "repeat": repeat}
-                        compared = cell(partial(one, kind, number, method, repeat), *about.values())
-                        rows.append(about | compared)
+                        rows.append(about | cell(partial(_recover, model, tasks, drawn), *about.values()))
                     advance(1)
     scores = pl.DataFrame(rows)
     averages = average(scores, ["kind", "method", "examples"], MEASURES)
@@ -100,7 +94,13 @@ def study(
         "random, which is what correlations alone allow, and the mean cosine of the angles between the spaces that "
         "true and learnt sources span."
     )
-    return Study(scores, _draw(averages), _compare(averages), setting, _details(averages))
+    return Study(scores, _draw(averages), _compare(averages), setting, _details(averages), _judge(averages))
+
+
+def _recover(model: Any, tasks: Any, seed: int) -> dict[str, float]:
+    """Learn the sources of made-up tasks, and compare them with the true ones."""
+    found = np.asarray(model.fit(tasks.X, tasks.y, task=tasks.task).sources_)
+    return compare_sources(tasks.sources, found, seed)
 
 
 def compare_sources(true: Sources, found: Sources, seed: int) -> dict[str, float]:
@@ -184,6 +184,21 @@ def _compare(averages: pl.DataFrame) -> tuple[str, str]:
         listed = ", ".join(f"{mean:.2f} ({n})" for n, mean in laplace.select("examples", "recovered").iter_rows())
         trends.append(f"{method}: {listed}")
     return f"{'; '.join(parts)}.", f"Laplace sources recovered, by the number of tasks. {'; '.join(trends)}."
+
+
+def _judge(averages: pl.DataFrame) -> tuple[Verdict, Verdict]:
+    """Whether Laplace sources are found better than rotated ones and Gaussian ones are not; whether tasks help."""
+    found, grows = [], []
+    for method in (POINT, BAYES):
+        ours = averages.filter(pl.col("method") == method).sort("examples")
+        of = {kind: ours.filter(pl.col("kind") == kind) for kind in KINDS}
+        ahead = {}
+        for kind, rows in of.items():
+            last = rows.row(-1, named=True)
+            ahead[kind] = last["recovered"] - last["by_chance"] > CLEAR * last["recovered_error"]
+        found += [ahead["laplace"], not ahead["gaussian"]]
+        grows.append(of["laplace"]["recovered"][-1] > of["laplace"]["recovered"][0])
+    return judge(*found), judge(*grows)
 
 
 def _details(averages: pl.DataFrame) -> str:
