@@ -76,7 +76,11 @@ class ExponentialFamily(Family):
         return LogDensities(rows, np.arange(n_steps))
 
     def _blocks(self, observations: Observations) -> Iterator[tuple[slice, Floats]]:
-        length = max(_BLOCK // self.n_statistics, 1)
-        for start in range(0, len(observations[0]), length):
-            steps = slice(start, start + length)
+        """Statistics of steps, a block at a time."""
+        for steps in self._slices(len(observations[0])):
             yield steps, self.step_statistics((observations[0][steps],))
+
+    def _slices(self, n_steps: int) -> Iterator[slice]:
+        length = max(_BLOCK // self.n_statistics, 1)
+        for start in range(0, n_steps, length):
+            yield slice(start, start + length)
