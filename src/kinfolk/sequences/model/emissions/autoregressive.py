@@ -220,7 +220,7 @@ class Autoregressive(ExponentialFamily):
                 sums[state] = (own.T @ own)[rows, columns]
         return sums
 
-    def _blocks(self, observations: Observations) -> Iterator[tuple[slice, Floats]]:
+    def _found_blocks(self, observations: Observations) -> Iterator[tuple[slice, Floats]]:
         v = self._coordinates(observations)
         for steps in self._slices(len(v)):
             yield steps, _products(v[steps])
