@@ -82,8 +82,8 @@ def study(
         f"wrong where its state is not that of its label, by the best one-to-one matching of states and labels; at "
         f"most {N_ACTIONS} states, of autoregressions on three steps unless it says Gaussian, with stickiness "
         f"{LASTING['stickiness']:g}; ± are standard errors over seeds."
-        + " NestedIHMM has two chains, all else the defaults but where it is said. dynamax has three steps back and the "
-        "same stickiness as ours, and takes the recordings end to end."
+        + " NestedIHMM has two chains. dynamax has the same steps back and stickiness as ours, and takes the recordings "
+        "end to end."
         + "".join(
             f" {name} is not installed here, and so was not run."
             for name, method in (("hmmlearn", HMMLEARN), ("dynamax", DYNAMAX))
@@ -148,15 +148,15 @@ def by_dynamax(data: Any, seed: int) -> dict[str, NDArray[np.int64]]:
     before = np.concatenate([np.maximum(np.arange(n)[:, None] - 1 - np.arange(order), 0) for n in data.lengths])
     before += np.repeat(np.cumsum(data.lengths) - data.lengths, data.lengths)[:, None]
     inputs = {DYNAMAX: X[before].reshape(len(X), -1), DYNAMAX_PLAIN: None}
-    models = {
-        DYNAMAX: hmm.LinearAutoregressiveHMM(
-            N_ACTIONS, X.shape[1], num_lags=order, transition_matrix_stickiness=stickiness
-        ),
-        DYNAMAX_PLAIN: hmm.GaussianHMM(N_ACTIONS, X.shape[1], transition_matrix_stickiness=stickiness),
-    }
     found = {}
     # In single precision, its default, an autoregression ended with numbers that are none.
     with jax.enable_x64(True):
+        models = {
+            DYNAMAX: hmm.LinearAutoregressiveHMM(
+                N_ACTIONS, X.shape[1], num_lags=order, transition_matrix_stickiness=stickiness
+            ),
+            DYNAMAX_PLAIN: hmm.GaussianHMM(N_ACTIONS, X.shape[1], transition_matrix_stickiness=stickiness),
+        }
         for name, model in models.items():
             parameters, properties = model.initialize(jax.random.PRNGKey(seed % 2**31), method="kmeans", emissions=X)
             parameters, _ = model.fit_em(parameters, properties, X, inputs[name], num_iters=50, verbose=False)

@@ -108,7 +108,7 @@ def gain_over_best(scores: pl.DataFrame, measure: str, unit: str) -> pl.DataFram
     [(2, 'DP-iHMM', 0.5)]
     """
     parts = []
-    for (size,), rows in scores.group_by("examples", maintain_order=True):
+    for _, rows in scores.group_by("examples", maintain_order=True):
         means = {method: float(rows.filter(pl.col("method") == method)[measure].to_numpy().mean()) for method in MODELS}
         best = max(MODELS, key=lambda method: means[method])
         parts.append(gain_over(rows, AVERAGED, best, measure, unit).with_columns(best=pl.lit(best)))

@@ -30,7 +30,7 @@ _in_lanes: Any = partial(compiled, fastmath=ANY_ORDER, error_model="numpy")
 
 @_in_lanes
 def _times(matrix, lanes, out):  # type: ignore[no-untyped-def]
-    """Set ``out[s]`` to Σ_r ``matrix[r, s]`` × ``lanes[r]``; four sums and four rows at a time: fewer loads and stores."""
+    """Set ``out[s]`` to Σ_r ``matrix[r, s]`` × ``lanes[r]``; four sums and four rows at a time: fewer loads."""
     n = len(matrix)
     in_fours = n - n % 4
     for s in range(n):

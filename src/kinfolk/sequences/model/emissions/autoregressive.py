@@ -226,7 +226,7 @@ class Autoregressive(ExponentialFamily):
             yield steps, _products(v[steps])
 
     def _coordinates(self, observations: Observations) -> Floats:
-        """v = (u, e) of each step; zeros where something is missing."""
+        """Entries v = (u, e) of each step; zeros where something is missing."""
         x = np.asarray(observations[0], dtype=np.float64)
         own, lags = x[:, : self.width], x[:, self.width :]
         is_there = _complete(own, self.whiten) & _complete(lags, self.lag_whiten)
