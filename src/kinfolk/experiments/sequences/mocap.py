@@ -82,7 +82,7 @@ def study(
         f"wrong where its state is not that of its label, by the best one-to-one matching of states and labels; at "
         f"most {N_ACTIONS} states, of autoregressions on three steps unless it says Gaussian, with stickiness "
         f"{LASTING['stickiness']:g}; ± are standard errors over seeds."
-        + " NestedIHMM has two chains. dynamax has the same steps back and stickiness as ours, and takes the recordings "
+        + " NestedIHMM has two chains. dynamax has steps back and stickiness as ours, and takes the recordings "
         "end to end."
         + "".join(
             f" {name} is not installed here, and so was not run."

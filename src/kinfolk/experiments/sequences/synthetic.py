@@ -105,7 +105,7 @@ def study(
         "(the default), all together, and each alone. “At the truth” is the share of all draws of all chains that are "
         "exactly the true partition; the index is that of the partition that agrees best with all draws. The "
         "difference is the mean absolute one between the probabilities of being kin and those from the first start. "
-        f"Of {n_scored} data sets every model learns from {N_LEARNT} sequences of each task, and the others are scored: "
+        f"Of {n_scored} data sets every model learns from {N_LEARNT} sequences of a task, and the others are scored: "
         "the mean log likelihood of one (nats), errors over data sets."
     )
     found, paired = _compare(table)

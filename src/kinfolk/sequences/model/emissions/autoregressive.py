@@ -45,7 +45,6 @@ from kinfolk.sequences.model.emissions.regression import Regression, last_steps
 _LOG_2_PI = log(2.0 * pi)
 
 
-
 class _Posterior(NamedTuple):
     """Of B and Σ: the Cholesky factor F of u's precision FFᵀ, B's mean, ν, and the factor C of Ψ = CCᵀ with log |Ψ|."""
 

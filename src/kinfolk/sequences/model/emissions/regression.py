@@ -42,9 +42,7 @@ class Regression(NamedTuple):
             lags = np.concatenate([np.nan_to_num(drawn[:, t]), lags[:, : lags.shape[1] - width]], axis=1)
         return drawn
 
-    def moments_ahead(
-        self, transitions: Floats, states: Floats, n_steps: int, before: Floats
-    ) -> tuple[Floats, Floats]:
+    def moments_ahead(self, transitions: Floats, states: Floats, n_steps: int, before: Floats) -> tuple[Floats, Floats]:
         """Means and mean squares (n_sequences, n_steps, width) after sequences whose last states have probabilities.
 
         Exact: the mean of yyᵀ in each state, y = (1, the last p steps), moves on with the states step by step.
