@@ -77,13 +77,14 @@ def study(
                 rows.append({"method": method, "repeat": repeat, "wrong": wrong, "states": len(np.unique(states))})
             advance(1)
     table = pl.DataFrame(rows)
+    has_dynamax = DYNAMAX in set(table["method"])
     setting = (
         f"All {len(data.action):,} steps of {len(data.lengths)} recordings, {n_repeats} seeds from {seed}; a step is "
         f"wrong where its state is not that of its label, by the best one-to-one matching of states and labels; at "
         f"most {N_ACTIONS} states, of autoregressions on three steps unless it says Gaussian, with stickiness "
         f"{LASTING['stickiness']:g}; ± are standard errors over seeds."
-        + " NestedIHMM has two chains. dynamax has steps back and stickiness as ours, and takes the recordings "
-        "end to end."
+        + (f" {NESTED} has two chains." if NESTED in methods else "")
+        + (" dynamax has steps back and stickiness as ours, and takes the recordings end to end." * has_dynamax)
         + "".join(
             f" {name} is not installed here, and so was not run."
             for name, method in (("hmmlearn", HMMLEARN), ("dynamax", DYNAMAX))
