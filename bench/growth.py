@@ -20,9 +20,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kinfolk import (
+    AveragedIHMM,
     BayesNets,
     ClusteredClassifier,
     ClusteredNB,
+    FeatureIHMM,
     HierarchicalClassifier,
     HierarchicalRegressor,
     LICAClassifier,
@@ -143,6 +145,11 @@ GROWTHS = [
     Growth("NestedIHMM", "tasks", (6, 12, 24), lambda n: sequences(NestedIHMM(6, 4, **FEW), n, 60)),
     Growth("NestedIHMM", "steps of a task", (200, 600, 1_800), lambda n: sequences(NestedIHMM(6, 4, **FEW), 6, n)),
     Growth("NestedIHMM", "states", (6, 12, 24), lambda n: sequences(NestedIHMM(n, 4, **FEW), 6, 600)),
+    Growth("NestedIHMM", "clusters", (4, 12, 36), lambda n: sequences(NestedIHMM(6, n, **FEW), 12, 60)),
+    Growth("FeatureIHMM", "tasks", (6, 12, 24), lambda n: sequences(FeatureIHMM(6, **FEW), n, 60)),
+    Growth("FeatureIHMM", "steps of a task", (200, 600, 1_800), lambda n: sequences(FeatureIHMM(6, **FEW), 6, n)),
+    Growth("FeatureIHMM", "states", (6, 12, 24), lambda n: sequences(FeatureIHMM(n, **FEW), 6, 600)),
+    Growth("AveragedIHMM", "tasks", (6, 12, 24), lambda n: sequences(AveragedIHMM(6, 4, n_folds=2, **FEW), n, 60)),
     Growth(
         "TransferClassifier",
         "tasks",

@@ -86,6 +86,7 @@ def test_every_option_reaches_the_estimator(run: Run, sharing: str, name: str) -
     assert result.exit_code == 0, (result.stderr, result.exception)
     about = json.loads(result.stdout)
     assert (about["model"], about["rows"]) == (name, len(WALKS))
+    assert list(Path("kept").iterdir())
     params = kinfolk.load("walks.kin", estimator=True).get_params()
     given = {**PYTHON, **COLUMNS, "stickiness": 2.0, "random_state": 3, "inference": "gibbs", "n_jobs": 1,
              "emission": ["categorical", "gaussian-full"], "verbose": False, "checkpoint": None}  # fmt: skip
@@ -213,6 +214,13 @@ def test_what_was_found_is_told_of_all_and_of_one(run: Run, model: Path, fitted:
         task: fitted.similarity(["cid", task])[0, 1] for task in ("ann", "bob", "dot")
     }
     assert "share of steps" in run("inspect", model, "--task", "cid").stdout
+    # As a group of its own, a task has its states and shares of steps.
+    group = fitted.differing_states({task: task == "cid" for task in ("ann", "bob", "cid", "dot")})
+    own = group[group["group"]].sort_values("state")
+    told = sorted(one["states"], key=lambda entry: entry["state"])
+    assert [(entry["state"], entry["name"]) for entry in told] == list(zip(own["state"], own["name"], strict=True))
+    np.testing.assert_allclose([entry["share"] for entry in told], own["share"])
+    assert one["n_states"] == about["tasks"][2]["n_states"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from kinfolk.datasets.sequences import make_kin_sequences, make_sequences
 from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.sequences import mocap, music, synthetic, vowels
-from kinfolk.experiments.sequences.models import NESTED, SHARED, SINGLE, gain_over, steps_of
+from kinfolk.experiments.sequences.models import AVERAGED, NESTED, SHARED, SINGLE, gain_over, steps_of
 from kinfolk.experiments.sequences.music import compare_clips, held_out, kin_of, middle
 from kinfolk.experiments.sequences.synthetic import judge, path_from_one_cluster
 from kinfolk.experiments.sequences.vowels import by_hmmlearn, choose, nearest_mean
@@ -101,19 +101,20 @@ class Rounded:
 
 
 STUDIES = {
-    "synthetic": (synthetic, {"n_sets": 2, "n_shown": 3, "make": lambda random_state: small(random_state)}),
+    "synthetic": (synthetic, {"n_sets": 2, "n_shown": 3, "make": lambda random_state: several()}),
     "music": (music, {"sizes": (2, 6), "n_repeats": 2, "load": clips}),
     "vowels": (vowels, {"sizes": (1, 4), "n_repeats": 2, "load": utterances}),
 }
 
 
-def small(random_state):
-    return make_sequences(n_sequences=2, length=5, random_state=random_state)
+def several():
+    return make_sequences(n_sequences=4, length=5, random_state=0)
 
 
 @pytest.fixture(autouse=True)
-def no_hmmlearn(monkeypatch):
-    monkeypatch.setitem(sys.modules, "hmmlearn.hmm", None)
+def no_peers(monkeypatch):
+    for peer in ("hmmlearn.hmm", "dynamax.hidden_markov_model"):
+        monkeypatch.setitem(sys.modules, peer, None)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -145,11 +146,34 @@ def test_synthetic_tasks_are_fitted_from_every_start():
         given.append((method, parameters))
         return Unigram(method, **parameters)
 
-    table = synthetic.study(build=build, n_sets=2, n_shown=3, make=small).table
-    assert [parameters["start"] for _, parameters in given] == ["agglomerate", "together", "apart"] * 2
-    assert {method for method, _ in given} == {NESTED}
-    assert len({parameters["random_state"] for _, parameters in given}) == 6
-    assert table.height == 6
+    table = synthetic.study(build=build, n_sets=2, n_shown=3, n_scored=1, make=lambda random_state: several()).table
+    from_starts = [(method, parameters) for method, parameters in given if "start" in parameters]
+    assert [parameters["start"] for _, parameters in from_starts] == ["agglomerate", "together", "apart"] * 2
+    assert {method for method, _ in from_starts} == {NESTED}
+    assert len({parameters["random_state"] for _, parameters in from_starts}) == 6
+    assert table["start"].drop_nulls().len() == 6
+    # Of one set all models are scored, with the same seed, so that the average finds the chains of the others.
+    scored = [(method, parameters) for method, parameters in given if "start" not in parameters]
+    assert [method for method, _ in scored] == [NESTED, SHARED, SINGLE, AVERAGED]
+    assert len({parameters["random_state"] for _, parameters in scored}) == 1
+
+
+def test_models_of_synthetic_tasks_are_scored_by_sequences_that_they_have_not_learnt_from():
+    made, learnt = several(), []
+
+    class Recorded(Unigram):
+        def fit(self, X, lengths, task):
+            learnt.append((X.tobytes(), task.tolist()))
+            return super().fit(X, lengths, task)
+
+    rows = synthetic.score_models(made, Recorded, {}, 0)
+    firsts = np.arange(len(made.task)).reshape(12, -1)[:, :2].ravel()
+    assert {wanted for wanted, _ in learnt} == {made.X[steps_of(made.lengths, firsts)].tobytes()}
+    model = Unigram(NESTED).fit(made.X[steps_of(made.lengths, firsts)], made.lengths[firsts], made.task[firsts])
+    rest = np.setdiff1d(np.arange(len(made.task)), firsts)
+    of_step = np.searchsorted(model.tasks_, np.repeat(made.task[rest], made.lengths[rest]))
+    logs = np.log(model.shares[of_step, made.X[steps_of(made.lengths, rest), 0]])
+    assert rows[0]["score"] == pytest.approx(logs.sum() / len(rest))
 
 
 def test_draws_at_the_truth_are_counted_whatever_clusters_are_called():
@@ -203,7 +227,7 @@ def test_every_model_learns_from_the_same_sequences_and_knows_all_codes():
             return super().fit(X, lengths, task)
 
     outcome = music.study(build=Recorded, sizes=(2,), n_repeats=1, load=clips)
-    assert [method for method, *_ in seen] == [NESTED, SHARED, SINGLE]
+    assert [method for method, *_ in seen] == [NESTED, SHARED, SINGLE, AVERAGED]
     assert {(size, rows, symbols) for _, size, rows, symbols in seen} == {(8, seen[0][2], tuple(range(16)))}
     assert outcome.ours[1:] == ("Not run at these sizes.", "Not run at these sizes.")
 

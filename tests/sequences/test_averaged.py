@@ -41,6 +41,24 @@ def test_one_step_is_as_probable_as_its_members_say_on_average(averaged):
         np.testing.assert_allclose(averaged.score_samples(list("abcd"), [1] * 4, task=[task] * 4), expected, atol=0.15)
 
 
+def test_numbers_of_states_are_those_of_the_models_on_average(averaged):
+    members = [clone(MEMBERS[name]).fit(X, LENGTHS, task=TASK).n_states_ for name in MEMBERS]
+    shares = list(averaged.weights_.values())
+    assert len(set(np.round(shares, 3))) > 1
+    np.testing.assert_allclose(averaged.n_states_, np.tensordot(shares, members, 1), atol=1e-9)
+
+
+def test_members_are_the_models_of_that_name_draw_by_draw(averaged):
+    """Of the same seed and chains, so that a folder of checkpoints has what was sampled before."""
+    firsts = {room: chain for chain, room in reversed(list(enumerate(averaged.posterior_.rooms)))}
+    for name, room in (("single", None), ("shared", 1), ("nested", 3)):
+        if room not in firsts:
+            continue
+        member = clone(MEMBERS[name]).fit(X, LENGTHS, task=TASK)
+        chains = slice(firsts[room], firsts[room] + QUICK["n_chains"])
+        np.testing.assert_array_equal(averaged.log_joint_[chains], member.log_joint_)
+
+
 def test_similarity_is_that_of_the_models_on_average(averaged):
     members = [clone(MEMBERS[name]).fit(X, LENGTHS, task=TASK).similarity_ for name in MEMBERS]
     shares = list(averaged.weights_.values())

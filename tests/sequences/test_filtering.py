@@ -219,6 +219,17 @@ def test_states_drawn_side_by_side_are_those_drawn_one_by_one(n_states, n_sequen
     np.testing.assert_array_equal(states, drawn_plainly(*given, uniforms))
 
 
+def test_improbable_steps_side_by_side_are_drawn_as_those_drawn_one_by_one():
+    """Of 200 steps with likelihoods of a thousandth, products are far below the least float."""
+    rng = np.random.default_rng(4)
+    likelihood, *others = problem(3, 4, rng.integers(150, 200, size=2 * LANES))
+    given = 1e-3 * likelihood, *others
+    uniforms, states = rng.random(given[3][-1]), np.full(given[3][-1], -1)
+    totals = draw_states(*given, uniforms, states)
+    np.testing.assert_allclose(totals, log_likelihoods(*given), rtol=1e-12)
+    np.testing.assert_array_equal(states, drawn_plainly(*given, uniforms))
+
+
 @pytest.mark.parametrize("n_sequences", [3, 2 * LANES])
 def test_a_run_of_sequences_is_drawn_by_the_clusters_and_transitions_of_their_tasks_and_no_other(n_sequences):
     rng = np.random.default_rng(n_sequences)

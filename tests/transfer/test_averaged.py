@@ -342,6 +342,22 @@ def test_rows_added_later_make_members_what_a_fit_to_all_rows_makes_them_and_lea
     np.testing.assert_allclose(average.predict_proba(X, task=task), expected, atol=1e-9)
 
 
+def test_rows_added_later_count_by_their_weights_as_the_first_do():
+    X, y, task = made_up_tasks(5)
+    weights = np.random.default_rng(0).uniform(0.1, 5.0, size=len(y))
+    first = np.arange(len(y)) % 2 == 0
+    average = AveragedNB(random_state=0).partial_fit(X[first], y[first], task=task[first], sample_weight=weights[first])
+    at_first = AveragedNB(random_state=0).fit(X[first], y[first], task=task[first], sample_weight=weights[first])
+    np.testing.assert_array_equal(average.predict_proba(X, task=task), at_first.predict_proba(X, task=task))
+    average.partial_fit(X[~first], y[~first], task=task[~first], sample_weight=weights[~first])
+    order = np.append(np.flatnonzero(first), np.flatnonzero(~first))
+    whole = AveragedNB(random_state=0).fit(X[order], y[order], task=task[order], sample_weight=weights[order])
+    for name, member in whole.members_.items():
+        if name in average.members_:
+            found = average.members_[name].predict_proba(X, task=task)
+            np.testing.assert_allclose(found, member.predict_proba(X, task=task), atol=1e-9)
+
+
 def test_rows_added_later_change_weights_that_are_evidence():
     X, y, task = made_up_tasks(4)
     members = {"alone": NoSharingNB(**PLAIN), "alike": CompleteSharingNB(**PLAIN)}

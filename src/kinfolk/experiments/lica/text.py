@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -103,7 +104,11 @@ def try_methods(
         order = np.random.default_rng([seed, trial.repeat]).permutation(corpus.learn.shape[0])
         chosen = np.sort(order[: trial.examples])
         documents, topics = corpus.learn[chosen], corpus.learn_topics[chosen]
-        model = build(random_state=seed + trial.repeat, **trial.parameters).fit(documents, topics)
+        model = build(random_state=seed + trial.repeat, **trial.parameters)
+        with warnings.catch_warnings():
+            # The paper has as many sources as topics.
+            warnings.filterwarnings("ignore", message=r"n_sources=\d+ is no fewer than")
+            model.fit(documents, topics)
         thresholds = best_thresholds(topics, model.predict_proba(documents))
         probability = model.predict_proba(corpus.test)
         about = {"method": trial.method, "examples": trial.examples, "repeat": trial.repeat}

@@ -27,7 +27,7 @@ from kinfolk.progress import progress_bar
 # What every method is told: how many exercises there are.
 N_ACTIONS = 12
 FEATURE, PLAIN, SHARED, NESTED = "FeatureIHMM", "FeatureIHMM, Gaussian", "SharedIHMM", "NestedIHMM"
-HMMLEARN = "hmmlearn, Gaussian"
+HMMLEARN, DYNAMAX, DYNAMAX_PLAIN = "hmmlearn, Gaussian", "dynamax", "dynamax, Gaussian"
 # An exercise lasts for seconds, which are tens of steps: with a dozen states to go to, about 300/12. Of one, two and
 # three steps back, the joint density of states and data is by far the highest with three.
 LASTING: dict[str, Any] = {"stickiness": 300.0, "transition_concentration": 1.0}
@@ -35,7 +35,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     FEATURE: ("FeatureIHMM", {"emission": "ar-3", "n_burn_in": 20, "n_draws": 20, **LASTING}),
     PLAIN: ("FeatureIHMM", {"emission": "gaussian-full", "n_burn_in": 20, "n_draws": 20, **LASTING}),
     SHARED: ("SharedIHMM", {"emission": "ar-3", "stickiness": 300.0}),
-    NESTED: ("NestedIHMM", {"emission": "ar-3", "stickiness": 300.0, "n_clusters": 6}),
+    # Two chains, since agglomerating the recordings takes each of them half a minute.
+    NESTED: ("NestedIHMM", {"emission": "ar-3", "stickiness": 300.0, "n_clusters": 6, "n_chains": 2}),
 }
 Build = Callable[..., Any]
 
@@ -76,12 +77,19 @@ def study(
                 rows.append({"method": method, "repeat": repeat, "wrong": wrong, "states": len(np.unique(states))})
             advance(1)
     table = pl.DataFrame(rows)
+    has_dynamax = DYNAMAX in set(table["method"])
     setting = (
         f"All {len(data.action):,} steps of {len(data.lengths)} recordings, {n_repeats} seeds from {seed}; a step is "
         f"wrong where its state is not that of its label, by the best one-to-one matching of states and labels; at "
         f"most {N_ACTIONS} states, of autoregressions on three steps unless it says Gaussian, with stickiness "
         f"{LASTING['stickiness']:g}; ± are standard errors over seeds."
-        + ("" if HMMLEARN in set(table["method"]) else " hmmlearn is not installed here, and so was not run.")
+        + (f" {NESTED} has two chains." if NESTED in methods else "")
+        + (" dynamax has steps back and stickiness as ours, and takes the recordings end to end." * has_dynamax)
+        + "".join(
+            f" {name} is not installed here, and so was not run."
+            for name, method in (("hmmlearn", HMMLEARN), ("dynamax", DYNAMAX))
+            if method not in set(table["method"])
+        )
     )
     return Study(table, _draw(table), (_compare(table),), setting, _details(table), (_judge(table),))
 
@@ -110,14 +118,50 @@ def segment(
         if method == NESTED:
             states = states + N_ACTIONS * np.repeat(model.partition_, data.lengths)
         found[method] = np.asarray(states)
+    return found | by_hmmlearn(data, seed) | by_dynamax(data, seed)
+
+
+def by_hmmlearn(data: Any, seed: int) -> dict[str, NDArray[np.int64]]:
+    """States by hmmlearn, where it is installed."""
     try:
         hmm = import_module("hmmlearn.hmm")
     except ImportError:
-        return found
+        return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = hmm.GaussianHMM(N_ACTIONS, covariance_type="full", random_state=seed % 2**31, n_iter=50)
-        found[HMMLEARN] = model.fit(data.X, data.lengths).predict(data.X, data.lengths)
+        return {HMMLEARN: model.fit(data.X, data.lengths).predict(data.X, data.lengths)}
+
+
+def by_dynamax(data: Any, seed: int) -> dict[str, NDArray[np.int64]]:
+    """States by dynamax, where it is installed: autoregressions on three steps, and Gaussians, by EM from k-means.
+
+    It takes sequences of one length side by side, or one; recordings are put end to end, each with its own steps back.
+    """
+    try:
+        hmm: Any = import_module("dynamax.hidden_markov_model")
+        jax: Any = import_module("jax")
+    except ImportError:
+        return {}
+    order, stickiness = 3, LASTING["stickiness"]
+    X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
+    # The first steps of a recording go on from where it began.
+    before = np.concatenate([np.maximum(np.arange(n)[:, None] - 1 - np.arange(order), 0) for n in data.lengths])
+    before += np.repeat(np.cumsum(data.lengths) - data.lengths, data.lengths)[:, None]
+    inputs = {DYNAMAX: X[before].reshape(len(X), -1), DYNAMAX_PLAIN: None}
+    found = {}
+    # In single precision, its default, an autoregression ended with numbers that are none.
+    with jax.enable_x64(True):
+        models = {
+            DYNAMAX: hmm.LinearAutoregressiveHMM(
+                N_ACTIONS, X.shape[1], num_lags=order, transition_matrix_stickiness=stickiness
+            ),
+            DYNAMAX_PLAIN: hmm.GaussianHMM(N_ACTIONS, X.shape[1], transition_matrix_stickiness=stickiness),
+        }
+        for name, model in models.items():
+            parameters, properties = model.initialize(jax.random.PRNGKey(seed % 2**31), method="kmeans", emissions=X)
+            parameters, _ = model.fit_em(parameters, properties, X, inputs[name], num_iters=50, verbose=False)
+            found[name] = np.asarray(model.most_likely_states(parameters, X, inputs[name]), dtype=np.int64)
     return found
 
 

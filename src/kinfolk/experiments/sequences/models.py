@@ -1,4 +1,4 @@
-"""What the experiments on sequences share: the three models compared, and pairs of them."""
+"""What the experiments on sequences share: the three models compared, their average, and pairs of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import joblib
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -20,22 +21,27 @@ PAPER = (
     "K. Ni, L. Carin and D. Dunson, “Multi-Task Learning for Sequential Data via iHMMs and the Nested Dirichlet "
     "Process”, International Conference on Machine Learning, 2007."
 )
-NESTED, SHARED, SINGLE = "nDP-iHMM", "DP-iHMM", "single iHMM"
-ESTIMATORS = {NESTED: "NestedIHMM", SHARED: "SharedIHMM", SINGLE: "SingleIHMM"}
+NESTED, SHARED, SINGLE, AVERAGED = "nDP-iHMM", "DP-iHMM", "single iHMM", "AveragedIHMM"
+MODELS = (NESTED, SHARED, SINGLE)
+# The average comes last: it finds the chains of the others, which have the same seed, where a study keeps them.
+ESTIMATORS = {NESTED: "NestedIHMM", SHARED: "SharedIHMM", SINGLE: "SingleIHMM", AVERAGED: "AveragedIHMM"}
+# Those that have room for clusters.
+CLUSTERING = (NESTED, AVERAGED)
 LOOKS = {
     NESTED: (style.PALETTE[0], "o"),
     SHARED: (style.PALETTE[4], "v"),
     SINGLE: (style.ALONE, "s"),
+    AVERAGED: (style.PALETTE[1], "D"),
 }
 # Sweeps of a chain where a run only shows that all works.
 QUICK = {"n_chains": 2, "n_burn_in": 20, "n_draws": 20}
-N_JOBS = 2
+N_JOBS = min(2, joblib.cpu_count())
 
 Build = Callable[..., Any]
 
 
 def build_model(method: str, **parameters: Any) -> Any:
-    """Make one of the three estimators, which goes on where it was stopped if the study does."""
+    """Make one of the estimators, which goes on where it was stopped if the study does."""
     return getattr(kinfolk, ESTIMATORS[method])(n_jobs=N_JOBS, checkpoint=checkpoint().folder, **parameters)
 
 
@@ -89,6 +95,31 @@ def gain_over(scores: pl.DataFrame, better: str, other: str, measure: str, unit:
     )
     paired = one.join(two, on=["examples", unit], maintain_order="left")
     return average(paired.with_columns(gain=pl.col("one") - pl.col("two")), ["examples"], ["gain"]).sort("examples")
+
+
+def gain_over_best(scores: pl.DataFrame, measure: str, unit: str) -> pl.DataFrame:
+    """By how much the average of the models exceeds the best of them at each size, as `gain_over` has it.
+
+    Examples
+    --------
+    >>> rows = [(NESTED, 2, 1, 3.0), (SHARED, 2, 1, 4.0), (SINGLE, 2, 1, 1.0), (AVERAGED, 2, 1, 4.5)]
+    >>> scores = pl.DataFrame(rows, schema=["method", "examples", "clip", "fit"], orient="row")
+    >>> gain_over_best(scores, "fit", "clip").select("examples", "best", "gain").rows()
+    [(2, 'DP-iHMM', 0.5)]
+    """
+    parts = []
+    for _, rows in scores.group_by("examples", maintain_order=True):
+        means = {method: float(rows.filter(pl.col("method") == method)[measure].to_numpy().mean()) for method in MODELS}
+        best = max(MODELS, key=lambda method: means[method])
+        parts.append(gain_over(rows, AVERAGED, best, measure, unit).with_columns(best=pl.lit(best)))
+    return pl.concat(parts).sort("examples")
+
+
+def write_gain_over_best(scores: pl.DataFrame, measure: str, unit: str, digits: int) -> str:
+    """The same as a sentence, with the best model and the number of examples in brackets."""
+    rows = gain_over_best(scores, measure, unit).select("gain", "gain_error", "best", "examples").iter_rows()
+    listed = [f"{gain:+.{digits}f} ± {error:.{digits}f} ({best}, {size:,})" for gain, error, best, size in rows]
+    return f"{AVERAGED} above the best of the three: {', '.join(listed)}."
 
 
 def seeds_of(seed: int, *numbers: Sequence[int] | int) -> int:

@@ -14,8 +14,10 @@ from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.measuring import average, tabulate, write_gain
 from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.experiments.sequences.models import (
+    CLUSTERING,
     ESTIMATORS,
     LOOKS,
+    MODELS,
     NESTED,
     PAPER,
     QUICK,
@@ -27,6 +29,7 @@ from kinfolk.experiments.sequences.models import (
     gain_over,
     seeds_of,
     steps_of,
+    write_gain_over_best,
 )
 from kinfolk.maths.arrays import Floats
 from kinfolk.plots import hinton
@@ -87,7 +90,7 @@ def study(
                     model = _fit(build, method, clips, chosen, parameters, seeds_of(seed, repeat, size))
                     about = {"method": method, "examples": size, "repeat": repeat}
                     rows += [about | score for score in held_out(model, clips, chosen)]
-                    if size in SHOWN:
+                    if size in SHOWN and method in MODELS:
                         similarity, nearest = compare_clips(model, clips, seeds_of(seed, repeat))
                         pairs.append(about | {"nearest": nearest} | (kin_of(model, clips) if method == NESTED else {}))
                         pictures.setdefault((size, method), (model, similarity))
@@ -137,7 +140,7 @@ def middle(task: NDArray[Any], size: int) -> NDArray[np.int64]:
 
 
 def _fit(build: Build, method: str, clips: Any, chosen: Any, parameters: dict[str, Any], seed: int) -> Any:
-    own = {"n_clusters": N_CLUSTERS} if method == NESTED else {}
+    own = {"n_clusters": N_CLUSTERS} if method in CLUSTERING else {}
     # Every code there is, because a few seconds do not have them all.
     symbols = list(range(int(clips.X.max()) + 1))
     model = build(method, emission="categorical", symbols=symbols, random_state=seed, **own, **parameters)
@@ -210,7 +213,7 @@ def _draw(scores: pl.DataFrame, pictures: dict[tuple[int, str], tuple[Any, Float
         nested = pictures[size, NESTED][0]
         title = f"{NESTED}, {size} sequences: kin"
         hinton(nested.similarity_, names, order=keep, ax=figure.add_subplot(grid[row, next(panels)]), title=title)
-        for method in ESTIMATORS:
+        for method in MODELS:
             here = figure.add_subplot(grid[row, next(panels)])
             hinton(pictures[size, method][1], names, order=keep, ax=here, title=f"{method}, {size}: eq. 12")
             here.set_xlabel("area: similarity of simulated sequences", fontsize=9)
@@ -222,7 +225,8 @@ def _compare(scores: pl.DataFrame, found: pl.DataFrame | None, apart: dict[str, 
         f"{better} above {other}: {write_gain(gain_over(scores, better, other, 'score', 'clip'), 2)}"
         for better, other in ((NESTED, SHARED), (SHARED, SINGLE), (NESTED, SINGLE))
     ]
-    first = f"Nats a sequence, by training sequences. {'; '.join(parts)}."
+    average_and_best = write_gain_over_best(scores, "score", "clip", 2)
+    first = f"Nats a sequence, by training sequences. {'; '.join(parts)}. {average_and_best}"
     if found is None:
         return first, "Not run at these sizes.", "Not run at these sizes."
     nested = found.filter(pl.col("method") == NESTED).group_by("examples", maintain_order=True)

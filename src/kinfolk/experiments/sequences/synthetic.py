@@ -12,9 +12,22 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from kinfolk.datasets.sequences import make_sequences
+from kinfolk.experiments.measuring import average, tabulate
 from kinfolk.experiments.publishing import About, Study, Verdict
 from kinfolk.experiments.publishing import judge as verdict_of
-from kinfolk.experiments.sequences.models import NESTED, PAPER, QUICK, Build, build_model, fit_quietly, seeds_of
+from kinfolk.experiments.sequences.models import (
+    CLUSTERING,
+    ESTIMATORS,
+    NESTED,
+    PAPER,
+    QUICK,
+    Build,
+    build_model,
+    fit_quietly,
+    seeds_of,
+    steps_of,
+    write_gain_over_best,
+)
 from kinfolk.partition.crp import canonical
 from kinfolk.plots import hinton
 from kinfolk.plots.evolution import cluster_evolution
@@ -28,6 +41,8 @@ from kinfolk.sequences.model.sequences import Sequences
 STARTS = ("agglomerate", "together", "apart")
 N_STATES, N_CLUSTERS = 10, 20
 N_SHOWN = 100
+# Sequences of each task to learn from where all models are scored by the others.
+N_LEARNT = 2
 
 ABOUT = About(
     PAPER,
@@ -50,16 +65,19 @@ def study(
     n_sets: int | None = None,
     n_shown: int | None = None,
     starts: Sequence[str] | None = None,
+    n_scored: int | None = None,
     make: Callable[..., Any] = make_sequences,
     build: Build = build_model,
 ) -> Study:
-    """Fit many data sets from several starts, and compare with the truth."""
+    """Fit many data sets from several starts, and compare with the truth; score models of little data of some."""
     n_sets = n_sets or (2 if quick else 20)
+    n_scored = min(n_sets, n_scored or (1 if quick else 5))
     starts = tuple(starts or STARTS)
     parameters: dict[str, Any] = {"n_states": N_STATES, "n_clusters": N_CLUSTERS, **(QUICK if quick else {})}
     rows = []
     first: Any = None
-    with progress_bar("Clustering tasks", n_sets * len(starts) + 1, True) as advance:
+    scores = []
+    with progress_bar("Clustering tasks", n_sets * len(starts) + n_scored + 1, True) as advance:
         for number in range(n_sets):
             made = make(random_state=seeds_of(seed, number))
             similarity: dict[str, NDArray[np.float64]] = {}
@@ -72,18 +90,47 @@ def study(
                 rows.append(about | judge(model, made.partition) | {"difference": apart})
                 first = first or (made, model)
                 advance(1)
+            if number < n_scored:
+                own_seed = seeds_of(seed, number, len(starts))
+                scores += [{"set": number, **row} for row in score_models(made, build, parameters, own_seed)]
+                advance(1)
         made, model = first
         path = path_from_one_cluster(made, n_shown or (20 if quick else N_SHOWN), seed)
         advance(1)
     table = pl.DataFrame(rows)
+    scored = pl.DataFrame(scores)
     setting = (
         f"{n_sets} data sets; at most {N_CLUSTERS} clusters of {N_STATES} states, otherwise the estimator's defaults"
         f"{' but for shorter chains' if quick else ''}; seed {seed}. Starts: tasks joined by variational evidence "
         "(the default), all together, and each alone. “At the truth” is the share of all draws of all chains that are "
         "exactly the true partition; the index is that of the partition that agrees best with all draws. The "
-        "difference is the mean absolute one between the probabilities of being kin and those from the first start."
+        "difference is the mean absolute one between the probabilities of being kin and those from the first start. "
+        f"Of {n_scored} data sets every model learns from {N_LEARNT} sequences of a task, and the others are scored: "
+        "the mean log likelihood of one (nats), errors over data sets."
     )
-    return Study(table, _draw(model, path, made), _compare(table), setting, _details(table), _judge_starts(table))
+    found, paired = _compare(table)
+    found += f" {write_gain_over_best(scored, 'score', 'set', 2)}"
+    details = (
+        f"{_details(table)}\n\nLog likelihood of a held-out sequence (nats), by sequences of a task to learn from.\n\n"
+        f"{tabulate(average(scored, ['method', 'examples'], ['score']), 'score')}"
+    )
+    all_rows = pl.concat([table, scored], how="diagonal")
+    return Study(all_rows, _draw(model, path, made), (found, paired), setting, details, _judge_starts(table))
+
+
+def score_models(made: Any, build: Build, parameters: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+    """Mean log likelihood of the sequences that are left when every model has learnt from a few of each task."""
+    place = np.concatenate([np.arange(n) for n in np.unique(made.task, return_counts=True)[1]])
+    learnt, left = np.flatnonzero(place < N_LEARNT), np.flatnonzero(place >= N_LEARNT)
+    own = {name: value for name, value in parameters.items() if name != "n_clusters"}
+    rows = []
+    for method in ESTIMATORS:
+        room = {"n_clusters": N_CLUSTERS} if method in CLUSTERING else {}
+        model = build(method, random_state=seed, symbols=list(range(made.emissions.shape[-1])), **own, **room)
+        fit_quietly(model, made.X[steps_of(made.lengths, learnt)], made.lengths[learnt], made.task[learnt])
+        found = model.score_samples(made.X[steps_of(made.lengths, left)], made.lengths[left], task=made.task[left])
+        rows.append({"method": method, "examples": N_LEARNT, "score": float(np.mean(found))})
+    return rows
 
 
 def judge(model: Any, truth: NDArray[np.int64]) -> dict[str, float]:

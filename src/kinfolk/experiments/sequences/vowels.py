@@ -19,6 +19,7 @@ from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.measuring import average, tabulate, write_gain
 from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.experiments.sequences.models import (
+    CLUSTERING,
     ESTIMATORS,
     LOOKS,
     NESTED,
@@ -30,6 +31,7 @@ from kinfolk.experiments.sequences.models import (
     gain_over,
     seeds_of,
     steps_of,
+    write_gain_over_best,
 )
 from kinfolk.plots import style
 from kinfolk.plots.style import write_key
@@ -120,7 +122,7 @@ def name_speakers(
     task = vowels.task[chosen]
     named: dict[str, NDArray[Any]] = {}
     for method in ESTIMATORS:
-        own = {"n_clusters": N_CLUSTERS} if method == NESTED else {}
+        own = {"n_clusters": N_CLUSTERS} if method in CLUSTERING else {}
         model = build(method, emission="gaussian", random_state=seed, **own, **parameters)
         fit_quietly(model, train_X, vowels.lengths[chosen], task)
         named[method] = np.asarray(model.tasks_)[model.classify(test_X, vowels.lengths[test]).argmax(axis=1)]
@@ -203,7 +205,8 @@ def _compare(table: pl.DataFrame) -> tuple[str, str]:
         f"{NESTED} above {other}: {write_gain(gain_over(table, NESTED, other, 'accuracy', 'repeat'), 3)}"
         for other in others
     ]
-    return f"With {most} utterances of each speaker: {listed}.", f"{'; '.join(gained)}."
+    average_and_best = write_gain_over_best(table, "accuracy", "repeat", 3)
+    return f"With {most} utterances of each speaker: {listed}.", f"{'; '.join(gained)}. {average_and_best}"
 
 
 def _judge(table: pl.DataFrame) -> tuple[Verdict, Verdict]:

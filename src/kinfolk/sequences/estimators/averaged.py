@@ -175,11 +175,13 @@ class AveragedIHMM(SequenceModel):
     def _infer_one(
         self, sequences: Sequences, emission: Emission, options: Options, seed: int, room: int | None
     ) -> Fitted:
-        """One of the models: tasks that may share are agglomerated, others are where they must be."""
+        """One of the models, as its own estimator fits it; tasks that may share are agglomerated."""
         together = np.zeros(sequences.n_tasks, dtype=np.int64)
         is_open = room is not None and room > 1 and sequences.n_tasks > 1
         own = options._replace(n_clusters=room, partition=None if is_open else together)
-        fitted = INFERENCE[self.inference](sequences, emission, self._priors(), own, seed)[1]
+        # Models without room for clusters do not learn how ready tasks are to start some.
+        priors = self._priors() if room is not None and room > 1 else self._priors()._replace(eta=1.0)
+        fitted = INFERENCE[self.inference](sequences, emission, priors, own, seed)[1]
         if fitted.interrupted:
             # Without all models, and what they predict of all parts, there is nothing to weigh.
             raise KeyboardInterrupt

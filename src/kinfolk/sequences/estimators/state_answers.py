@@ -24,6 +24,10 @@ class StateAnswers:
     def states(self) -> Any:
         """The hidden states that tasks use, and what each shows, in the draw of :meth:`predict`.
 
+        That is one draw of the posterior, the most probable of those that are kept. States have no numbers that all
+        draws share, so the table does not tell how sure it is: :attr:`n_states_` is an average over all draws, and
+        fits with other seeds show which states come back.
+
         Returns
         -------
         frame
@@ -55,6 +59,7 @@ class StateAnswers:
         How far two states are apart is how much of which of the two it came from one observation tells: 0 where they
         emit the same, 1 where every observation tells (the Jensen–Shannon divergence in bits, estimated from 1,000
         observations of each). That of two normal distributions one standard deviation apart is 0.16, of two 0.49.
+        One draw of the posterior is looked at, as in :meth:`states`.
 
         Parameters
         ----------
@@ -77,6 +82,8 @@ class StateAnswers:
 
     def differing_states(self, groups: Any = None, threshold: float = NEAR) -> Any:
         """The states of each group of tasks, and the nearest to each that tasks of other groups use.
+
+        One draw of the posterior is looked at, as in :meth:`states`: a state that is rare may be in it by chance.
 
         Parameters
         ----------

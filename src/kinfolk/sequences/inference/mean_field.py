@@ -309,10 +309,10 @@ def fit_cluster(
     n_updates = 0
     if weights is None:
         weights, n_updates = first_weights(counts, prior), _FIRST_UPDATES
-    before = -np.inf
+    before, observations = -np.inf, emission.at_hand(sequences.observations)
     for _ in range(n_iterations):
         weights, transitions, divergences, bound = _expect(counts, weights, prior, n_updates)
-        log_densities, divergence = emission.expected(statistics, sequences.observations)
+        log_densities, divergence = emission.expected(statistics, observations)
         found = smooth(scaled(log_densities), sequences.layout, transitions)
         local = found.of_tasks - divergences
         bound += float(local.sum() - divergence)
@@ -328,7 +328,7 @@ def fit_cluster(
             counts, weights = without_states(counts, used), weights[used]
             posteriors, statistics = np.ascontiguousarray(posteriors[:, used]), statistics[used]
             before = -np.inf
-        statistics = emission.expected_statistics(sequences.observations, posteriors, statistics)
+        statistics = emission.expected_statistics(observations, posteriors, statistics)
     return reached
 
 

@@ -16,13 +16,15 @@ import numpy as np
 
 from kinfolk.maths.compiled import compiled
 
-LANES = 16
+LANES = 32
 # So few sequences are faster one at a time, and so are those that need more numbers than a core's own memory holds.
 FEW, _MOST_NUMBERS = LANES // 2, 1 << 17
 # Sums may be taken in any order, so that they use the processor's vectors; infinities keep their meaning.
 ANY_ORDER = {"reassoc", "contract"}
 # A product of likelihoods goes into its logarithm when it gets smaller than this: one logarithm for many steps.
 SMALL = 1e-150
+# Paths are drawn by weights that may add up to anything; above this, those of single states keep their digits.
+_LEAST_SUM = 1e-50
 
 # A division that first asks whether its divisor is zero is not done in vectors.
 _in_lanes: Any = partial(compiled, fastmath=ANY_ORDER, error_model="numpy")
@@ -30,24 +32,37 @@ _in_lanes: Any = partial(compiled, fastmath=ANY_ORDER, error_model="numpy")
 
 @_in_lanes
 def _times(matrix, lanes, out):  # type: ignore[no-untyped-def]
-    """Set ``out[s]`` to Σ_r ``matrix[r, s]`` × ``lanes[r]``; two sums and four rows at a time: fewer loads."""
+    """Set ``out[s]`` to Σ_r ``matrix[r, s]`` × ``lanes[r]``; four sums and four rows at a time: fewer loads."""
     n = len(matrix)
     in_fours = n - n % 4
-    for s in range(0, n, 2):
+    for s in range(n):
         for lane in range(LANES):
-            out[s, lane] = out[s + 1, lane] = 0.0
+            out[s, lane] = 0.0
+    for s in range(0, in_fours, 4):
         for r in range(0, in_fours, 4):
             a, b, c, d = matrix[r, s], matrix[r + 1, s], matrix[r + 2, s], matrix[r + 3, s]
             e, f, g, h = matrix[r, s + 1], matrix[r + 1, s + 1], matrix[r + 2, s + 1], matrix[r + 3, s + 1]
+            i, j, k, m = matrix[r, s + 2], matrix[r + 1, s + 2], matrix[r + 2, s + 2], matrix[r + 3, s + 2]
+            o, p, q, u = matrix[r, s + 3], matrix[r + 1, s + 3], matrix[r + 2, s + 3], matrix[r + 3, s + 3]
             for lane in range(LANES):
                 w, x, y, z = lanes[r, lane], lanes[r + 1, lane], lanes[r + 2, lane], lanes[r + 3, lane]
                 out[s, lane] += (a * w + b * x) + (c * y + d * z)
                 out[s + 1, lane] += (e * w + f * x) + (g * y + h * z)
+                out[s + 2, lane] += (i * w + j * x) + (k * y + m * z)
+                out[s + 3, lane] += (o * w + p * x) + (q * y + u * z)
         for r in range(in_fours, n):
-            a, b = matrix[r, s], matrix[r, s + 1]
+            a, b, c, d = matrix[r, s], matrix[r, s + 1], matrix[r, s + 2], matrix[r, s + 3]
+            for lane in range(LANES):
+                w = lanes[r, lane]
+                out[s, lane] += a * w
+                out[s + 1, lane] += b * w
+                out[s + 2, lane] += c * w
+                out[s + 3, lane] += d * w
+    for s in range(in_fours, n):
+        for r in range(n):
+            a = matrix[r, s]
             for lane in range(LANES):
                 out[s, lane] += a * lanes[r, lane]
-                out[s + 1, lane] += b * lanes[r, lane]
 
 
 @_in_lanes
@@ -93,15 +108,21 @@ def _add_products(filtered, ahead, n_numbers, sums):  # type: ignore[no-untyped-
 
 
 @_in_lanes
-def filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, given, totals):  # type: ignore[no-untyped-def]
-    """Filter sequences side by side, longest first; ``given`` gets the likelihoods of their steps."""
+def filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, given, totals, least):  # type: ignore[no-untyped-def]
+    """Filter sequences side by side, longest first; ``given`` gets the likelihoods of their steps.
+
+    Probabilities of a step add up to one, or to no less than ``least`` if that is below one: few steps then need to be
+    divided by anything.
+    """
     n_states, n_even = likelihood.shape[1], len(rows)
     come, now = np.zeros((n_even, LANES)), np.zeros((n_even, LANES))
-    sums, scale, product = np.empty(LANES), np.empty(LANES), np.ones(LANES)
+    sums, scale, product = np.ones(LANES), np.empty(LANES), np.ones(LANES)
     n_lanes = len(group)
     for t in range(bounds[group[0] + 1] - bounds[group[0]]):
         while bounds[group[n_lanes - 1] + 1] - bounds[group[n_lanes - 1]] <= t:
             n_lanes -= 1
+            if least < 1.0 and sums[n_lanes] != 1.0:
+                totals[group[n_lanes]] += log(sums[n_lanes])
         here = t * LANES
         for lane in range(n_lanes):
             at = row[bounds[group[lane]] + t]
@@ -117,10 +138,23 @@ def filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtere
         for s in range(n_even):
             for lane in range(LANES):
                 now[s, lane] = come[s, lane] * given[s, here + lane]
-        _normalise(now, n_lanes, sums, scale)
+        n_low = n_lanes
+        if least < 1.0:
+            n_low = 0
+            for lane in range(LANES):
+                sums[lane] = 0.0
+            for s in range(n_even):
+                for lane in range(LANES):
+                    sums[lane] += now[s, lane]
+            for lane in range(n_lanes):
+                n_low += sums[lane] < least
+        if n_low > 0:
+            _normalise(now, n_lanes, sums, scale)
         for s in range(n_even):
             for lane in range(LANES):
                 filtered[s, here + lane] = now[s, lane]
+        if n_low == 0:
+            continue
         n_small = 0
         for lane in range(n_lanes):
             product[lane] *= sums[lane] if sums[lane] > SMALL else 1.0
@@ -132,8 +166,14 @@ def filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtere
                 if product[lane] <= SMALL:
                     totals[group[lane]] += log(product[lane])
                     product[lane] = 1.0
+        if least < 1.0:
+            for lane in range(n_lanes):
+                sums[lane] = 1.0
     for lane in range(len(group)):
         totals[group[lane]] += log(product[lane])
+    if least < 1.0:
+        for lane in range(n_lanes):
+            totals[group[lane]] += log(sums[lane])
 
 
 @_in_lanes
@@ -264,7 +304,7 @@ def draw_in_lanes(densities, layout, slots, transitions, uniforms, states_out, r
         filtered, given = np.zeros((n_even, n_numbers)), np.zeros((n_even, n_numbers))
         for place in range(first, last, LANES):
             group = order[place : min(place + LANES, last)]
-            filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, given, totals)
+            filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, given, totals, _LEAST_SUM)
             draw_group(bounds, columns, group, totals, filtered, uniforms, states_out)
 
 
@@ -289,5 +329,5 @@ def smooth_in_lanes(densities, layout, transitions, totals, pairs, posteriors): 
         filtered, ahead = np.zeros((n_even, n_numbers)), np.zeros((n_even, n_numbers))
         for place in range(first, last, LANES):
             group = layout.longest_first[place : min(place + LANES, last)]
-            filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, ahead, totals)
+            filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, ahead, totals, 1.0)
             smooth_group(bounds, columns, group, totals, filtered, ahead, pairs[j], posteriors)

@@ -16,7 +16,7 @@ a state without data goes on as the data does on the whole. With p = 0 this is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from math import log, pi
@@ -40,10 +40,9 @@ from kinfolk.sequences.model.emissions.emission import (
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
 from kinfolk.sequences.model.emissions.gaussian_diagonal import LEAST_SPREAD
 from kinfolk.sequences.model.emissions.gaussian_full import coordinates_of
+from kinfolk.sequences.model.emissions.regression import Regression, last_steps
 
 _LOG_2_PI = log(2.0 * pi)
-# A state may be unstable; what it draws and expects far ahead stays a number that can be squared.
-_FARTHEST = 1e100
 
 
 class _Posterior(NamedTuple):
@@ -54,14 +53,6 @@ class _Posterior(NamedTuple):
     freedom: Floats
     factor: Floats
     log_det: Floats
-
-
-class _Regression(NamedTuple):
-    """Each state's law in the data's units: x ~ N(constant + lags slope, covariance)."""
-
-    constant: Floats
-    slope: Floats
-    covariance: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +204,28 @@ class Autoregressive(ExponentialFamily):
 
     def step_statistics(self, observations: Observations) -> Floats:
         """The products of v's entries, of each step that misses none of its own entries or of those before it."""
+        return _products(self._coordinates(observations))
+
+    def statistics(self, observations: Observations, states: Codes, n_states: int) -> Floats:
+        """Sums of the products over the steps in each state."""
+        v = self._coordinates(observations)
+        rows, columns = np.triu_indices(v.shape[1])
+        by_state = np.argsort(states, kind="stable")
+        ends = np.cumsum(np.bincount(states, minlength=n_states))
+        sums = np.zeros((n_states, self.n_statistics))
+        for state, (first, last) in enumerate(pairwise([0, *ends.tolist()])):
+            if last > first:
+                own = v[by_state[first:last]]
+                sums[state] = (own.T @ own)[rows, columns]
+        return sums
+
+    def _found_blocks(self, observations: Observations) -> Iterator[tuple[slice, Floats]]:
+        v = self._coordinates(observations)
+        for steps in self._slices(len(v)):
+            yield steps, _products(v[steps])
+
+    def _coordinates(self, observations: Observations) -> Floats:
+        """Entries v = (u, e) of each step; zeros where something is missing."""
         x = np.asarray(observations[0], dtype=np.float64)
         own, lags = x[:, : self.width], x[:, self.width :]
         is_there = _complete(own, self.whiten) & _complete(lags, self.lag_whiten)
@@ -220,12 +233,7 @@ class Autoregressive(ExponentialFamily):
         e = (_seen_from(self.centre, own, self.whiten) - w @ self.trend) @ self.whiten
         v = np.column_stack([is_there, w, e])
         v[~is_there] = 0.0
-        out = np.empty((len(x), self.n_statistics))
-        column, size = 0, v.shape[1]
-        for i in range(size):
-            np.multiply(v[:, i : i + 1], v[:, i:], out=out[:, column : column + size - i])
-            column += size - i
-        return out
+        return v
 
     def natural_parameters(self, parameters: Floats) -> Floats:
         """½ log |P/2π| − log volume, and −½ of BPBᵀ, −BP and P as blocks of a form in v, P the precision."""
@@ -293,61 +301,23 @@ class Autoregressive(ExponentialFamily):
         self, parameters: Floats, states: Codes, rng: np.random.Generator, past: Past | None = None
     ) -> Observations:
         """Draw step by step, each around what its state makes of those drawn before it."""
-        constant, slope, _ = self.regression(parameters)
-        root = self._unpacked(parameters)[1]
-        spread = np.linalg.inv(_transposed(root))
         paths = np.atleast_2d(states)
-        n_paths, n_steps = paths.shape
         before = None if past is None else past[0]
-        lags = np.broadcast_to(self.centre, (n_paths, self.order, self.width)) if before is None else before
-        lags = np.nan_to_num(lags.reshape(n_paths, -1))
-        drawn = np.empty((n_paths, n_steps, self.width))
-        for t in range(n_steps):
-            state = paths[:, t]
-            noise = np.einsum("nij,nj->ni", spread[state], rng.standard_normal((n_paths, self.n_coordinates)))
-            x = constant[state] + np.einsum("nl,nlw->nw", lags, slope[state]) + noise @ self.colour
-            drawn[:, t] = np.clip(x, -_FARTHEST, _FARTHEST)
-            lags = np.concatenate([np.nan_to_num(drawn[:, t]), lags[:, : lags.shape[1] - self.width]], axis=1)
-        return (with_past(drawn.reshape(-1, self.width), np.full(n_paths, n_steps), self.order),)
+        lags = np.broadcast_to(self.centre, (len(paths), self.order, self.width)) if before is None else before
+        drawn = self.regression(parameters).drawn(self._spread(parameters), paths, lags, rng)
+        return (with_past(drawn.reshape(-1, self.width), np.full(len(paths), paths.shape[1]), self.order),)
 
     def past(self, observations: Observations, bounds: Codes) -> Past:
         """The last p steps of each sequence; an entry missing counts as the one before it, the first as the mean."""
         x = np.asarray(observations[0], dtype=np.float64)[:, : self.width]
-        out = np.tile(self.centre, (len(bounds) - 1, self.order, 1))
-        for i, (first, last) in enumerate(pairwise(bounds.tolist())):
-            own = x[first:last]
-            place = np.maximum.accumulate(np.where(np.isnan(own), -1, np.arange(len(own))[:, None]), axis=0)
-            filled = np.where(place < 0, self.centre, np.take_along_axis(own, np.maximum(place, 0), axis=0))
-            known = filled[::-1][: self.order]
-            out[i, : len(known)] = known
-        return (out,)
+        return (last_steps(x, bounds, self.centre, self.order),)
 
     def moments_ahead(
         self, parameters: Floats, transitions: Floats, states: Floats, n_steps: int, past: Past
     ) -> tuple[MomentsAhead, ...]:
-        """Exact: the mean of yyᵀ in each state, y = (1, the last p steps), moves on with the states step by step.
-
-        O(n_steps · n_sequences · L · (p width)³).
-        """
+        """Exact, as `Regression.moments_ahead` has them; unknown of columns that were never seen."""
         assert past[0] is not None
-        constant, slope, covariance = (np.nan_to_num(part) for part in self.regression(parameters))
-        n_sequences, n_states, width = len(states), len(constant), self.width
-        n_lags = self.order * width
-        y = np.column_stack([np.ones(n_sequences), np.nan_to_num(past[0].reshape(n_sequences, -1))])
-        joint = states[:, :, None, None] * (y[:, :, None] * y[:, None, :])[:, None]
-        # y moves on: one stays, the new step comes first, and the oldest drops out.
-        move = np.zeros((n_states, 1 + n_lags, 1 + n_lags))
-        move[:, 0, 0] = 1.0
-        move[:, 1 : 1 + width, 0], move[:, 1 : 1 + width, 1:] = constant, _transposed(slope)
-        move[:, 1 + width :, 1 : 1 + n_lags - width] = np.eye(n_lags - width)
-        mean, square = (np.empty((n_sequences, n_steps, width)) for _ in range(2))
-        entry = np.arange(1, 1 + width)
-        for t in range(n_steps):
-            joint = np.einsum("nkij,kl->nlij", joint, transitions)
-            joint = np.clip(move @ joint @ _transposed(move), -(_FARTHEST**2), _FARTHEST**2)
-            joint[:, :, 1 : 1 + width, 1 : 1 + width] += joint[:, :, :1, :1] * covariance
-            mean[:, t] = joint[:, :, 0, 1 : 1 + width].sum(axis=1)
-            square[:, t] = joint[:, :, entry, entry].sum(axis=1)
+        mean, square = self.regression(parameters).moments_ahead(transitions, states, n_steps, past[0])
         unknown = np.isnan(self.centre)
         mean[:, :, unknown] = square[:, :, unknown] = np.nan
         return (MomentsAhead(mean, square),)
@@ -369,14 +339,19 @@ class Autoregressive(ExponentialFamily):
         plain = super().told(parameters, place)
         return [f"{slope:.2g} of the last, {text}" for slope, text in zip(slopes, plain, strict=True)]
 
-    def regression(self, parameters: Floats) -> _Regression:
+    def regression(self, parameters: Floats) -> Regression:
         """Constant (…, width), slope (…, p · width, width) and covariance (…, width, width) in the data's units."""
-        coefficients, root = self._unpacked(parameters)
+        coefficients, _ = self._unpacked(parameters)
         step = coefficients @ self.colour
         slope = self.lag_whiten @ (self.trend + step[..., 1:, :])
         constant = self.centre + step[..., 0, :] - (np.nan_to_num(self.lag_centre)[:, None] * slope).sum(axis=-2)
-        spread = _transposed(np.linalg.inv(_transposed(root))) @ self.colour
-        return _Regression(constant, slope, _transposed(spread) @ spread)
+        spread = self._spread(parameters)
+        return Regression(constant, slope, _transposed(spread) @ spread)
+
+    def _spread(self, parameters: Floats) -> Floats:
+        """What makes a row of standard normal numbers, one for each direction, noise in the data's units."""
+        root = self._unpacked(parameters)[1]
+        return np.asarray(_transposed(np.linalg.inv(_transposed(root))) @ self.colour)
 
     def _unpacked(self, parameters: Floats) -> tuple[Floats, Floats]:
         size, n_first = self.n_coordinates, self.n_regressors * self.n_coordinates
@@ -424,6 +399,19 @@ class Autoregressive(ExponentialFamily):
         """The upper triangle, where entries beside the diagonal stand for two."""
         rows, columns = np.triu_indices(matrix.shape[-1])
         return np.asarray(matrix[..., rows, columns] * np.where(rows == columns, 1.0, 2.0))
+
+
+def _products(v: Floats) -> Floats:
+    """Products of the entries of each row with themselves and those after them."""
+    n_steps, size = v.shape
+    # Steps lie side by side, so that a product of two entries is one of two long rows.
+    entries = np.ascontiguousarray(v.T)
+    out = np.empty((size * (size + 1) // 2, n_steps))
+    row = 0
+    for i in range(size):
+        np.multiply(entries[i], entries[i:], out=out[row : row + size - i])
+        row += size - i
+    return out.T
 
 
 def _transposed(matrix: Any) -> Floats:

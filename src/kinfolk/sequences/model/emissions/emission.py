@@ -89,6 +89,10 @@ class Emission(ABC):
         """Observations with what makes the family conjugate, drawn given states and parameters, or else expected."""
         return observations
 
+    def at_hand(self, observations: Observations) -> Observations:
+        """The same observations, with what is found of them alone where they will be asked of again and again."""
+        return observations
+
     @property
     @abstractmethod
     def n_statistics(self) -> int:

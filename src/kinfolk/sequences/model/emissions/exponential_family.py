@@ -7,14 +7,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.model.emissions.emission import Codes, Family, LogDensities, Observations
 
 # Numbers in a block of steps' statistics: few enough to stay in the processor's caches.
 _BLOCK = 1 << 17
+# Numbers of all steps' statistics that are kept while they are asked for again and again.
+_MOST_AT_HAND = 1 << 22
+
+
+class AtHand(tuple[NDArray[Any], ...]):
+    """Observations with the statistics of their steps, which were found once."""
+
+    blocks: list[tuple[slice, Floats]]
 
 
 class ExponentialFamily(Family):
@@ -75,8 +85,23 @@ class ExponentialFamily(Family):
             np.matmul(block, natural.T, out=rows[steps])
         return LogDensities(rows, np.arange(n_steps))
 
+    def at_hand(self, observations: Observations) -> Observations:
+        """The same observations with their steps' statistics, unless these are too many to be kept."""
+        if len(observations[0]) * self.n_statistics > _MOST_AT_HAND:
+            return observations
+        kept = AtHand(observations)
+        kept.blocks = list(self._blocks(observations))
+        return kept
+
     def _blocks(self, observations: Observations) -> Iterator[tuple[slice, Floats]]:
-        length = max(_BLOCK // self.n_statistics, 1)
-        for start in range(0, len(observations[0]), length):
-            steps = slice(start, start + length)
+        """Statistics of steps, a block at a time."""
+        return iter(observations.blocks) if isinstance(observations, AtHand) else self._found_blocks(observations)
+
+    def _found_blocks(self, observations: Observations) -> Iterator[tuple[slice, Floats]]:
+        for steps in self._slices(len(observations[0])):
             yield steps, self.step_statistics((observations[0][steps],))
+
+    def _slices(self, n_steps: int) -> Iterator[slice]:
+        length = max(_BLOCK // self.n_statistics, 1)
+        for start in range(0, n_steps, length):
+            yield slice(start, start + length)
