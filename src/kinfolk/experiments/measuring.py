@@ -53,15 +53,25 @@ def tabulate(averages: pl.DataFrame, measure: str) -> str:
     sizes = sorted(averages["examples"].unique().to_list())
     lines = [f"| method | {' | '.join(f'{size:,}' for size in sizes)} |", "| --- " * (1 + len(sizes)) + "|"]
     for (method,), rows in averages.group_by("method", maintain_order=True):
-        known = {
-            size: (mean, error) for size, mean, error in rows.select("examples", measure, f"{measure}_error").rows()
-        }
-        cells = ["{:.3f} ± {:.3f}".format(*known[size]) if size in known else "not run" for size in sizes]
+        found = rows.select("examples", measure, f"{measure}_error", "repeats").rows()
+        known = {size: f"{mean:.3f}{write_error(error, n, 3)}" for size, mean, error, n in found}
+        cells = [known.get(size, "not run") for size in sizes]
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def write_gain(gained: pl.DataFrame, digits: int) -> str:
     """Write gains with their standard errors, and in brackets the number of examples."""
-    rows = gained.select("gain", "gain_error", "examples").iter_rows()
-    return ", ".join(f"{gain:+.{digits}f} ± {error:.{digits}f} ({size:,})" for gain, error, size in rows)
+    rows = gained.select("gain", "gain_error", "repeats", "examples").iter_rows()
+    return ", ".join(f"{gain:+.{digits}f}{write_error(error, n, digits)} ({size:,})" for gain, error, n, size in rows)
+
+
+def write_error(error: float, n: int, digits: int) -> str:
+    """Write what follows a mean of so many: nothing where there was but one, whose error is not known.
+
+    Examples
+    --------
+    >>> write_error(0.25, 4, 1), write_error(0.0, 1, 1)
+    (' ± 0.2', '')
+    """
+    return f" ± {error:.{digits}f}" if n > 1 else ""

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import kinfolk
 from kinfolk.experiments.cells import checkpoint
-from kinfolk.experiments.measuring import average
+from kinfolk.experiments.measuring import average, write_error
 from kinfolk.plots import style
 
 PAPER = (
@@ -117,8 +117,11 @@ def gain_over_best(scores: pl.DataFrame, measure: str, unit: str) -> pl.DataFram
 
 def write_gain_over_best(scores: pl.DataFrame, measure: str, unit: str, digits: int) -> str:
     """The same as a sentence, with the best model and the number of examples in brackets."""
-    rows = gain_over_best(scores, measure, unit).select("gain", "gain_error", "best", "examples").iter_rows()
-    listed = [f"{gain:+.{digits}f} ± {error:.{digits}f} ({best}, {size:,})" for gain, error, best, size in rows]
+    gained = gain_over_best(scores, measure, unit).select("gain", "gain_error", "repeats", "best", "examples")
+    listed = [
+        f"{gain:+.{digits}f}{write_error(error, n, digits)} ({best}, {size:,})"
+        for gain, error, n, best, size in gained.iter_rows()
+    ]
     return f"{AVERAGED} above the best of the three: {', '.join(listed)}."
 
 

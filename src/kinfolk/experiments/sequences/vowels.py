@@ -86,9 +86,10 @@ def study(
             advance(1)
     table = pl.DataFrame(rows)
     setting = (
-        f"{', '.join(map(str, sizes))} training utterances of each speaker, chosen at random {n_repeats} times (once "
-        f"where all are used); all {len(test)} test utterances; diagonal Gaussian emissions, at most {N_STATES} "
-        f"states; seed {seed}; ± are standard errors over choices, gains are paired by choice."
+        f"{', '.join(map(str, sizes))} training utterances of each speaker, chosen at random "
+        f"{'once' if n_repeats == 1 else f'{n_repeats} times (once where all are used)'}; all {len(test)} test "
+        f"utterances; diagonal Gaussian emissions, at most {N_STATES} states; seed {seed}; ± are standard "
+        "errors over choices, gains are paired by choice."
         + ("" if HMMLEARN in set(table["method"]) else " hmmlearn is not installed here, and so was not run.")
     )
     return Study(table, _draw(table), _compare(table), setting, _details(table), _judge(table))
