@@ -45,6 +45,8 @@ class Unigram:
         return self
 
     def score_samples(self, X, lengths, task):
+        if self.parameters.get("emission") == "gaussian":
+            return self.classify(X, lengths)[np.arange(len(lengths)), np.searchsorted(self.tasks_, task)]
         place = np.searchsorted(self.tasks_, np.repeat(task, lengths))
         logs = np.log(self.shares[place, np.asarray(X).reshape(len(place), -1)[:, 0]])
         return np.add.reduceat(logs, np.cumsum(lengths) - lengths)
@@ -303,6 +305,21 @@ def test_a_speaker_of_hmmlearn_is_the_one_whose_model_makes_an_utterance_most_li
         for u in test
     ]
     assert named.tolist() == expected
+
+
+def test_test_utterances_are_scored_by_the_model_of_their_own_speaker():
+    outcome = vowels.study(build=Unigram, sizes=(10,), n_repeats=1, load=utterances)
+    data = utterances()
+    distances = []
+    for number in np.flatnonzero(~data.is_train).tolist():
+        of_speaker = data.is_train & (data.task == data.task[number])
+        frames = data.X[steps_of(data.lengths, np.flatnonzero(of_speaker))].mean(axis=0)
+        own = data.X[steps_of(data.lengths, np.array([number]))].mean(axis=0)
+        distances.append(((own - frames) ** 2).sum())
+    scores = dict(outcome.table.select("method", "log_likelihood").iter_rows())
+    assert scores[SHARED] == pytest.approx(-np.mean(distances))
+    assert scores[vowels.NEAREST] is None
+    assert "Nats a test utterance, by its speaker's model" in outcome.ours[1]
 
 
 def test_the_report_says_where_hmmlearn_was_not_run():
