@@ -118,17 +118,6 @@ def test_interrupted_empirical_bayes_has_the_first_iterations(press, tmp_path):
     assert kinfolk.load(tmp_path / "cut.kin", estimator=True).interrupted_ is True
 
 
-def test_an_interrupted_point_estimate_has_fewer_rounds(press):
-    model = kinfolk.LICAClassifier(2, inference="map", tol=1e-9, random_state=0)
-    whole, cut = clone(model).fit(X, Y, task=TASK), clone(model)
-    press(4)
-    with pytest.raises(KeyboardInterrupt):
-        cut.fit(X, Y, task=TASK)
-    assert cut.interrupted_
-    assert cut.n_iter_ == 3 < whole.n_iter_
-    np.testing.assert_array_equal(cut.objective_[:-1], whole.objective_[:3])
-
-
 @pytest.fixture
 def press_after(monkeypatch, press):
     """Press Ctrl-C in a fit when it has asked a share of all times that a whole one asks."""
@@ -151,6 +140,20 @@ def press_after(monkeypatch, press):
         return whole
 
     return at
+
+
+@pytest.mark.parametrize("share", [0.1, 0.7, 0.9])
+def test_an_interrupted_point_estimate_has_fewer_rounds(press_after, share):
+    model = kinfolk.LICAClassifier(2, inference="map", tol=1e-9, random_state=0)
+    whole, cut = press_after(share, lambda: clone(model).fit(X, Y, task=TASK)), clone(model)
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(X, Y, task=TASK)
+    assert (whole.interrupted_, cut.interrupted_) == (False, True)
+    assert 1 <= cut.n_iter_ < whole.n_iter_
+    assert np.isfinite(cut.predict_proba(X, task=TASK)).all()
+    if share > 0.5:  # before that, it was asked where to start from
+        assert cut.n_iter_ > 3
+        np.testing.assert_array_equal(cut.objective_[:-1], whole.objective_[: cut.n_iter_])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9])
