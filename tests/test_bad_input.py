@@ -202,6 +202,8 @@ REFUSED = {
     "NaN weight": ({"sample_weight": [1, NAN, 1, 1]}, "sample_weight, row 1", "nan"),
     "missing weight": ({"sample_weight": [1, None, 1, 1]}, "sample_weight, row 1"),
     "infinite weight": ({"sample_weight": [1, 1, 1, INF]}, "sample_weight, row 3", "inf"),
+    "a weight that no other counts beside": ({"sample_weight": [1, 1, 1e16, 1]}, "sample_weight, row 2", "1e+16"),
+    "complex weights": ({"sample_weight": np.array([1j, 1, 1, 1])}, "sample_weight", "complex"),
     "all weights zero": ({"sample_weight": [0, 0, 0, 0]}, "sample_weight is zero in every row"),
     "too few weights": ({"sample_weight": [1, 1]}, "sample_weight", "(2,)", "(4,)"),
     "weights in a table": ({"sample_weight": np.ones((4, 1))}, "weights", "1D", "2D"),

@@ -3,6 +3,7 @@
 Asked are the estimator, the predictor that is loaded from its archive, and the command line where it has the model.
 """
 
+import copy
 import functools
 import json
 import pickle
@@ -46,11 +47,13 @@ class Family:
         self.has_tasks = has_tasks
         self.command = command
 
+    def clone(self):
+        return type(self.estimator)(**self.estimator.get_params(deep=False))
+
     def fit(self, table=None, y=None):
         table = self.table if table is None else table
         y = self.y if y is None else y
-        model = type(self.estimator)(**self.estimator.get_params(deep=False))
-        return model.fit(table) if self.y is None else model.fit(table, y)
+        return self.clone().fit(table) if self.y is None else self.clone().fit(table, y)
 
 
 FAMILIES = [
@@ -307,22 +310,149 @@ def test_a_hostile_form_gets_one_answer_or_one_sentence(everybody, name):
     check_form(*everybody, name)
 
 
-TRAINING = {
-    "no rows": (lambda table: table[:0], "0 sample(s)"),
-    "no columns": (lambda table: table[[name for name in table if name == "who"]], "0 feature(s)"),
-    "a missing task": (row_1("who", None), "row 1"),
+# What is learnt from: the tables that are asked about, which may have another sentence here, and some more.
+TRAINING = {name: hostile for name, (hostile, _) in TABLES.items() if "column more" not in name} | {
+    "a column of missing values more": TABLES["a column of missing values more"][0],
+    "no columns": lambda table: table[[name for name in table if name == "who"]],
+    "a missing task": UNKNOWN_TASKS["a missing task"][0],
+    "a column twice": FORMS["a column twice"][0],
+    "a list of tables": FORMS["a list of tables"][0],
+    "a row": FORMS["a row"][0],
+    "nothing": FORMS["nothing"][0],
 }
+REFUSED = {
+    "no rows": "0 sample(s)",
+    "no columns": "0 feature(s)",
+    "a missing task": "row 1: a task is missing",
+    "dates": "column 'g' holds dates or times",
+    "lists": "column 'g' holds lists or arrays",
+    "a column twice": "column 'f' stands twice",
+    "nothing": "Expected 2D array",
+}
+
+
+def fitted(family, given):
+    """What a fit to some rows answers about them, or the words of the sentence that refuses them."""
+
+    def fit(rows):
+        y = given["y"]
+        if y is None and family.y is None:
+            model = family.clone().fit(rows)
+        else:
+            short = len(rows) if isinstance(rows, pd.DataFrame) and not len(rows) else None
+            model = family.clone().fit(rows, y[:short], **{k: v for k, v in given.items() if k not in ("X", "y")})
+        asked = {"task": given["task"]} if "task" in given else {}
+        return getattr(model, family.answer)(rows, **asked)
+
+    return outcome(fit, given["X"])
 
 
 @pytest.mark.parametrize("name", TRAINING)
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_training_is_refused_in_one_sentence_for_all(family, name):
-    hostile, expected = TRAINING[name]
+def test_rows_are_learnt_from_or_refused_in_one_sentence(family, name):
     if name == "a missing task" and not family.has_tasks:
         pytest.skip("one task")
-    table = hostile(family.table)
-    y = None if family.y is None else family.y[: len(table)]
-    expect(outcome(lambda table: family.fit(table, y), table), expected, None)
+    if name in ("a list of tables", "a row") and family.name == "NestedIHMM":
+        pytest.skip("both are sequences")
+    found = fitted(family, {"X": TRAINING[name](family.table), "y": family.y})
+    if name in REFUSED:
+        assert REFUSED[name] in found
+    if not isinstance(found, str):
+        assert np.isfinite(found).all()
+
+
+COMMANDS = {"ClusteredNB": ["--label", "label"], "BayesNets": ["--model", "bayesnets"]}
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINING if name not in FORMS])
+@pytest.mark.parametrize("model", COMMANDS)
+def test_the_command_line_says_the_same_about_rows_to_learn_from(model, name, tmp_path):
+    [family] = (one for one in FAMILIES if one.name == model)
+    table = TRAINING[name](family.table)
+    expected = fitted(family, {"X": table, "y": family.y})
+    labelled = table if family.y is None else table.assign(label=family.y[: len(table)])
+    labelled.to_parquet(tmp_path / "rows.parquet")
+    command = ["fit", str(tmp_path / "rows.parquet"), "-o", str(tmp_path / "model.kin"), "--task", "who"]
+    result = CliRunner().invoke(app, [*command, *COMMANDS[model]])
+    if not isinstance(expected, str):
+        assert result.exit_code == 0, result.stderr
+        answers = getattr(kinfolk.load(tmp_path / "model.kin"), family.answer)
+        np.testing.assert_allclose(outcome(answers, table), expected, rtol=1e-9)
+        return
+    assert result.exit_code == 2, result.exception
+    found = " ".join(result.stderr.removeprefix("kinfolk: ").split()).rstrip(".")
+    if name in ("no columns", "only a column more"):
+        # It names the file.
+        assert str(tmp_path / "rows.parquet") in found
+    else:
+        assert found == expected
+
+
+def with_row(i, value):
+    return lambda y: np.array([value if j == i else old for j, old in enumerate(y)], dtype=object)
+
+
+def weighing(value):
+    return lambda y: {"sample_weight": np.array([1.0, 1.0, value] + [1.0] * (N_ROWS - 3))}
+
+
+# What is given beside a table, each as a function of the labels.
+BESIDE = {
+    "no label at all": lambda y: {"y": [None] * N_ROWS},
+    "one label for all": lambda y: {"y": np.array([y[0]] * N_ROWS)},
+    "a missing label": lambda y: {"y": with_row(1, None)(y)},
+    "a label that is infinite": lambda y: {
+        "y": np.where(np.arange(N_ROWS) == 1, np.inf, 1.0 * (np.arange(N_ROWS) % 2))
+    },
+    "labels of fewer rows": lambda y: {"y": y[:-1]},
+    "labels in two columns": lambda y: {"y": np.stack([y, y], axis=1)},
+    "dates as labels": lambda y: {"y": np.array(["2026-01-01"] * N_ROWS, dtype="M8[D]")},
+    "complex labels": lambda y: {"y": np.arange(N_ROWS) * 1j},
+    "a negative weight": weighing(-2.0),
+    "a missing weight": weighing(np.nan),
+    "an infinite weight": weighing(np.inf),
+    "a weight of 10^16": weighing(1e16),
+    "a weight of 10^12": weighing(1e12),
+    "complex weights": lambda y: {"sample_weight": np.full(N_ROWS, 1j)},
+    "weights of text": lambda y: {"sample_weight": ["heavy"] * N_ROWS},
+    "weights of nothing": lambda y: {"sample_weight": np.zeros(N_ROWS)},
+    "weights of fewer rows": lambda y: {"sample_weight": [1.0, 2.0]},
+    "tasks of fewer rows": lambda y: {"task": WHO[:2]},
+    "one name for all tasks": lambda y: {"task": "who"},
+    "a missing task beside": lambda y: {"task": with_row(1, None)(WHO)},
+    "an infinite task": lambda y: {"task": np.where(np.arange(N_ROWS) == 1, np.inf, 1.0)},
+    "dates as tasks": lambda y: {"task": np.array(["2026-01-01"] * N_ROWS, dtype="M8[D]")},
+    "lists as tasks": lambda y: {"task": [[1]] * N_ROWS},
+    "a task for every row": lambda y: {"task": np.arange(N_ROWS)},
+}
+LEARNT = {"one label for all", "a missing label", "a weight of 10^12", "a task for every row"}
+
+
+def untold(family):
+    """The family with tasks given beside the table."""
+    other = copy.copy(family)
+    other.estimator = type(family.estimator)(**family.estimator.get_params(deep=False) | {"task_column": None})
+    return other
+
+
+def beside(family):
+    """What a family is given where tasks come beside the table."""
+    return {"X": family.table.drop(columns="who"), "y": family.y, "task": WHO}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize(
+    "family", [one for one in FAMILIES if one.has_tasks and one.y is not None], ids=lambda family: family.name
+)
+def test_what_is_given_beside_a_table_is_taken_or_refused_in_one_sentence(family, name):
+    y = np.asarray(family.y)
+    found = fitted(untold(family), beside(family) | BESIDE[name](y))
+    if name in LEARNT:
+        assert not isinstance(found, str), found
+        assert np.isfinite(found).all()
+    else:
+        assert isinstance(found, str), "this should be refused"
+        assert "\n" not in found
 
 
 def told(call, table):

@@ -1,4 +1,5 @@
-"""Counts to 2⁴⁰, priors from 1e−12 to 1e12, tasks of one and of ten million rows, 10,000 categories, 32-bit floats.
+"""Counts and weights to 2⁴⁰, priors from 1e−12 to 1e12, tasks of one and of ten million rows, 10,000 categories, 32-bit
+floats.
 
 Expected values are computed with 60 digits by mpmath, from the closed forms.
 """
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, LICAClassifier, NoSharingNB
+from kinfolk.linear.model.weights import Sites, weights_given_sites
 from tests.oracle import partitions
 
 PRIORS = [1e-12, 1e-3, 1.0, 37.5, 1e6, 1e12]
@@ -117,3 +120,74 @@ def test_32_bit_floats_are_the_numbers_that_they_are():
         answers = [model.fit(X, y, task=task).predict_proba(X, task=task) for X in (rows, rows.astype(np.float64))]
         np.testing.assert_array_equal(*answers)
         assert np.isfinite(answers[0]).all()
+
+
+WEIGHTS = {
+    "ten million rows": (lambda row, t: 1e7, 1e-9),
+    "a task of ten million rows beside small ones": (lambda row, t: np.where(t == 0, 1e7, 1.0), 1e-6),
+    "a row that weighs a million": (lambda row, t: np.where(row == 0, 1e6, 1.0), 1e-5),
+    "a task of 2 to the 40 rows": (lambda row, t: np.where(t == 0, 2.0**40, 1.0), 1e-2),
+}
+
+
+@pytest.mark.parametrize("case", WEIGHTS)
+def test_weights_of_linear_models_are_those_of_sixty_digits(case):
+    """Five tasks of two columns, both with weights of their own."""
+    weigh, within = WEIGHTS[case]
+    rng = np.random.default_rng(0)
+    spread, scale = np.array([0.5, 2.0]), np.array([3.0, 1.0])
+    precision, shift = np.zeros((5, 2, 2)), np.zeros((5, 2))
+    for t in range(5):
+        X, row_weight = rng.normal(size=(9, 2)), weigh(np.arange(9), t) * np.ones(9)
+        X[:, 0] = 1.0
+        precision[t], shift[t] = (X * row_weight[:, None]).T @ X, (X * row_weight[:, None]).T @ rng.normal(size=9)
+    found = weights_given_sites(Sites(precision, shift, precision.sum(axis=0), shift.sum(axis=0)), spread, scale)
+    # The common weights and those of every task as one Gaussian of twelve numbers.
+    whole, known = mp.zeros(12), mp.zeros(12, 1)
+    for i in range(2):
+        whole[i, i] += mpf(scale[i]) ** -2
+        for t in range(5):
+            own = 2 + 2 * t
+            whole[own + i, own + i] += mpf(spread[i]) ** -2
+            for a in (i, own + i):
+                known[a] += mpf(shift[t, i])
+                for j in range(2):
+                    for b in (j, own + j):
+                        whole[a, b] += mpf(precision[t, i, j])
+    mean = whole**-1 * known
+    expected = np.array([[float(mean[i] + mean[2 + 2 * t + i]) for i in range(2)] for t in range(5)])
+    np.testing.assert_allclose(found.means, expected, rtol=0, atol=within)
+
+
+LINEAR = [
+    kinfolk.HierarchicalClassifier(),
+    kinfolk.HierarchicalRegressor(),
+    kinfolk.ClusteredClassifier(n_chains=1, n_burn_in=1, n_draws=2, random_state=0),
+    kinfolk.LICAClassifier(1),
+    kinfolk.LICARegressor(1),
+    kinfolk.TransferClassifier(n_folds=2, random_state=0),
+    kinfolk.TransferRegressor(n_folds=2, random_state=0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:sample_weight lies between")
+@pytest.mark.parametrize("which", ["a row", "a task", "all rows"])
+@pytest.mark.parametrize("model", LINEAR, ids=lambda model: type(model).__name__)
+def test_rows_that_weigh_2_to_the_40_leave_answers_finite(model, which):
+    rng = np.random.default_rng(4)
+    task, X = np.arange(24) % 3, rng.normal(size=(24, 2))
+    y = (X[:, 0] + rng.normal(size=24) > 0).astype(int) if hasattr(model, "predict_proba") else X[:, 0] + task % 2
+    heavy = {"a row": np.arange(24) == 2, "a task": task == 0, "all rows": np.ones(24, dtype=bool)}[which]
+    model.fit(X, y, task=task, sample_weight=np.where(heavy, 2.0**40, 1.0))
+    answers = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+    assert np.isfinite(answers(X, task=task)).all()
+
+
+def test_a_row_that_drowns_others_is_told_of():
+    X, y, task = np.arange(24.0)[:, None] % 5, np.arange(24) % 2, np.arange(24) % 3
+    weights = np.where(np.arange(24) == 3, 2e6, 1.0)
+    with pytest.warns(
+        UserWarning, match=r"^sample_weight lies between 1 and 2e\+06: beside a row that weighs more than"
+    ):
+        kinfolk.HierarchicalClassifier().fit(X, y, task=task, sample_weight=weights)
+    kinfolk.HierarchicalClassifier().fit(X, y, task=task, sample_weight=weights.clip(0, 1e6))

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from scripts.fuzz.chance import fenced
-from scripts.fuzz.targets import SEEDS, TARGETS, ask, timed
+from scripts.fuzz.targets import SEEDS, TARGETS, check_seeds, timed
 
 EXECUTIONS = 20_000
 _BY_COVERAGE = ("load", "bif", "icalendar")
@@ -33,8 +33,7 @@ def by_coverage(target: str, n_executions: int) -> None:
     kept, findings = Path(".fuzz", target), Path(".fuzz", f"{target}-findings")
     for folder in (kept, findings):
         folder.mkdir(parents=True, exist_ok=True)
-    for seed in sorted((SEEDS / target).iterdir()):
-        ask(target, seed.read_bytes())  # what is imported or compiled at first is no fault of an input
+    check_seeds(target)  # what is imported or compiled at first is no fault of an input
     limits = [f"-runs={n_executions}", "-timeout=20", "-rss_limit_mb=1024", "-max_len=16384"]
     options = ["-print_final_stats=1", f"-artifact_prefix={findings}/", *limits, str(kept), str(SEEDS / target)]
     atheris.Setup([sys.argv[0], *options], lambda data: timed(target, data))

@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from scripts.fuzz.targets import SEEDS, ask, timed
+from scripts.fuzz.targets import check_seeds, timed
 
 _HEAD = struct.Struct("<QI")
 _ROOM = 1 << 20
@@ -27,6 +27,8 @@ _MOST_MEMORY = 1 << 30
 # Addresses, of which libraries take some gibibytes without ever using them.
 _MOST_ADDRESSES = 8 << 30
 _TOO_MUCH_MEMORY = 3
+# Of a child that an exception ended: inputs raise none that is not caught.
+_NEVER_BEGAN = 1
 # Inputs that were read, and are changed further.
 _MOST_KEPT, _LONGEST_KEPT = 256, 1 << 14
 
@@ -41,8 +43,10 @@ def fenced(target: str, n_executions: int) -> None:
         command = [sys.executable, "-m", "scripts.fuzz.chance", target, str(n_executions - n_done), str(time.time_ns())]
         # One thread is enough for inputs of some kilobytes.
         environment = os.environ | {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
-        told = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+        told = subprocess.run(command, capture_output=True, errors="replace", text=True, env=environment)
         print(told.stdout, end="", flush=True)
+        if told.returncode == _NEVER_BEGAN:
+            sys.exit(told.stderr)
         n_before, length = _HEAD.unpack(current.read_bytes()[: _HEAD.size])
         n_done += n_before
         if told.returncode:
@@ -80,10 +84,7 @@ def by_chance(target: str, n_executions: int, seed: int) -> None:
     with (findings / "current").open("r+b") as file:
         current = mmap.mmap(file.fileno(), _ROOM)
     _HEAD.pack_into(current, 0, 0, 0)
-    seeds = [path.read_bytes() for path in sorted((SEEDS / target).iterdir())]
-    for good in seeds:
-        if not ask(target, good):
-            sys.exit(f"a seed of {target} is refused")
+    seeds = check_seeds(target)
     pool = list(seeds)
     for n_before in range(n_executions):
         data = changed(rng, pool)[: _ROOM - _HEAD.size]

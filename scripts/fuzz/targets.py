@@ -106,6 +106,16 @@ def ask(target: str, data: bytes) -> bool:
     return True
 
 
+def check_seeds(target: str) -> list[bytes]:
+    """The seeds of a target; all are read, but those that were findings once and are called ``refused-…``."""
+    seeds = []
+    for path in sorted((SEEDS / target).iterdir()):
+        seeds.append(path.read_bytes())
+        if ask(target, seeds[-1]) == path.name.startswith("refused-"):
+            raise RuntimeError(f"{path.name} is {'read' if path.name.startswith('refused-') else 'refused'}")
+    return seeds
+
+
 def timed(target: str, data: bytes) -> bool:
     """Hand bytes to a target; to take long is a fault."""
     began = time.process_time()

@@ -129,6 +129,7 @@ def test_a_model_fitted_to_another_engines_counts_answers_as_one_fitted_here(hol
         ({"sky": pl.date(2020, 1, 1)}, {}, "^column 'sky' of the .* holds Date: turn it into text"),
         ({"weight": pl.lit(-1.0)}, {"weight": "weight"}, "^weight column 'weight': -1.0 is not a weight"),
         ({"weight": pl.lit(None, pl.Float64)}, {"weight": "weight"}, "^weight column 'weight': None is not a weight"),
+        ({"weight": pl.lit(1e16)}, {"weight": "weight"}, "^weight column 'weight': 1e\\+16 is too large a weight"),
         ({"weight": pl.lit(0.0)}, {"weight": "weight"}, "^weight column 'weight' is zero in every row with a label"),
     ],
 )

@@ -40,6 +40,8 @@ from kinfolk.tasks.table import (
 # What a column must have that repeats as groups do: so many values, and rows of each.
 _FEWEST_GROUPS = 3
 _ROWS_OF_A_GROUP = 5
+# Whole numbers up to here are themselves as floats.
+MOST_WEIGHT = 2**53
 
 
 class Columns(NamedTuple):
@@ -472,6 +474,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     what = f"weight column {name!r}" if isinstance(name, str) and name else "sample_weight"
     if np.isscalar(sample_weight):
         sample_weight = np.full(n_rows, sample_weight)
+    if np.iscomplexobj(sample_weight):
+        raise ValueError(f"Complex data not supported: {what} holds complex numbers")
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
@@ -487,13 +491,26 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
 
 
 def refuse_wrong_weights(weights: NDArray[np.float64], label: str, first_row: int = 0) -> None:
-    """Refuse weights that are missing, infinite or negative, with their place."""
-    wrong = ~np.isfinite(weights) | (weights < 0)
+    """Refuse weights that are missing, infinite or negative, or too large to add up, with their place."""
+    wrong = ~(weights <= MOST_WEIGHT) | (weights < 0)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(
-            f"{label}, row {first_row + row}: {weights[row]} is not a weight, it must be finite and not negative"
-        )
+        raise ValueError(f"{label}, row {first_row + row}: {wrong_weight(float(weights[row]))}")
+
+
+def wrong_weight(weight: float) -> str:
+    """What is wrong with a weight, in words.
+
+    Examples
+    --------
+    >>> wrong_weight(-1.0)
+    '-1.0 is not a weight, it must be finite and not negative'
+    >>> wrong_weight(1e20)
+    '1e+20 is too large a weight: beside more than 9,007,199,254,740,992 a row of weight 1 is lost to rounding'
+    """
+    if np.isfinite(weight) and weight > 0:
+        return f"{weight} is too large a weight: beside more than {MOST_WEIGHT:,} a row of weight 1 is lost to rounding"
+    return f"{weight} is not a weight, it must be finite and not negative"
 
 
 def receive_labelled(

@@ -80,7 +80,10 @@ def study(
         return [about | {"method": method} | _measure(network, tables, seed, **METHODS[method]) for method in METHODS]
 
     jobs = [(name, size, s, draw) for name in networks for size in sizes for s in strengths for draw in range(n_draws)]
-    scores = over_draws("Learning one structure from related tables", jobs, one)
+    with warnings.catch_warnings():
+        # Threads have these settings in common, so that none may change them.
+        warnings.filterwarnings("ignore", message="columns? .* same value in every row")
+        scores = over_draws("Learning one structure from related tables", jobs, one)
     setting = (
         f"{N_TASKS} tasks of {', '.join(f'{n:,}' for n in sizes)} rows each; {n_draws} draws; seed {seed}; ± are "
         "standard errors over draws; seconds of the processor, the first with compiling. Tables of a task are drawn "
@@ -119,11 +122,9 @@ def related_tables(network: Network, n_tasks: int, strength: float, rng: np.rand
 
 
 def _measure(network: Network, tables: dict[Any, pl.DataFrame], seed: int, **parameters: Any) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="columns? .* same value in every row")
-        begun = thread_time()
-        model = BayesNets(random_state=seed, n_jobs=1, **parameters).fit(tables)
-        seconds = thread_time() - begun
+    begun = thread_time()
+    model = BayesNets(random_state=seed, n_jobs=1, **parameters).fit(tables)
+    seconds = thread_time() - begun
     found = model.networks_[0].reordered(network.variables).adjacency()
     truth = network.adjacency()
     graph, true_graph = completed(found), completed(truth)

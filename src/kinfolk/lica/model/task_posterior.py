@@ -23,7 +23,7 @@ import numpy as np
 
 from kinfolk.lica.model.prior import TaskPosterior, TaskPrior
 from kinfolk.lica.model.row_products import row_products
-from kinfolk.maths.arrays import Floats
+from kinfolk.maths.arrays import Floats, one_plus
 
 _BLOCK = 4_096  # features, or new rows, gone through at once where a matrix of rows by them is needed
 _LEAF, _LEAF_OF_STACK = 32, 8  # size of a triangle that is inverted as any matrix: alone, and where there are many
@@ -223,8 +223,7 @@ def _in_prior_units(features: Any, noise: Floats, intercept_variance: float) -> 
 def factorise(matrix: Floats) -> tuple[Floats, Floats]:
     """The lower Cholesky factor L of I + matrix, and log|I + matrix|; the matrix is written over."""
     places = np.arange(matrix.shape[-1])
-    matrix[..., places, places] += 1.0
-    lower = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
+    lower = np.asarray(np.linalg.cholesky(one_plus(matrix)), dtype=np.float64)
     return lower, np.asarray(2.0 * np.sum(np.log(lower[..., places, places]), axis=-1))
 
 

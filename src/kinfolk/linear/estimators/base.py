@@ -20,9 +20,13 @@ from kinfolk.linear.model.values import Groups, Options
 from kinfolk.maths.arrays import Floats
 from kinfolk.parameters import check_whole
 from kinfolk.posterior import Archive, unplain
+from kinfolk.tasks.answering import tell
 from kinfolk.tasks.design import Design, learn_design
 from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.training import Arrival
+
+# With weights that differ by more, rounding takes more than the sixth digit of weights of columns.
+_FACTOR = 1_000_000
 
 
 class Prepared(NamedTuple):
@@ -71,6 +75,8 @@ class PartiallyPooled(TaskRouting, BaseEstimator):
             warnings.warn(f"{left_out:,} row{plural} left out, without a target", UserWarning, stacklevel=4)
         table = arrival.table.rows(kept)
         weights = None if arrival.weights is None else arrival.weights[kept]
+        if weights is not None:
+            _tell_of_unlike(weights[weights > 0])
         design = learn_design(table, weights, self.categorical_features, arrival.declared)
         matrix, place, n_tasks = design.encode(table), arrival.place[kept], len(arrival.known.tasks)
         # What one task has of its own is what all have in common.
@@ -214,3 +220,13 @@ class PartiallyPooled(TaskRouting, BaseEstimator):
 
 def _columns(design: Design) -> Any:
     return zip(design.feature.tolist(), design.kinds, strict=True)
+
+
+def _tell_of_unlike(weights: Floats) -> None:
+    """Warn of rows that weigh so much that what others say is lost to rounding."""
+    if weights.max(initial=0.0) > _FACTOR * weights.min(initial=np.inf):
+        tell(
+            f"sample_weight lies between {weights.min():g} and {weights.max():g}: beside a row that weighs more than "
+            f"{_FACTOR:,} times as much, partially pooled models lose digits of what other rows say",
+            UserWarning,
+        )

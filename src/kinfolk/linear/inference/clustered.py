@@ -92,6 +92,8 @@ def infer(
             _as_task_weights(mean[:, k], covariance[:, k], common[k], fits[k].weights.common_covariance)
             for k in range(len(rows))
         ]
+    if not np.isfinite([mean, covariance[..., 0]]).all():
+        raise ValueError("sample_weight is too large, or differs too much between rows, to find clusters by")
     draws = ClusterDraws(seats, concentrations, log_joint, base.scale, new_mean, new_covariance, own_share)
     return Clustered(tuple(weights), draws)
 

@@ -98,13 +98,16 @@ def _given(rows: LinearRows, groups: Groups, hyper: Hyper, sites: Sites) -> _Sta
 
 
 def _step(rows: LinearRows, groups: Groups, hyper: Hyper, state: _State, value: float) -> tuple[_State, float]:
-    """Go to the sites that are asked for, or part of the way, so that the bound does not fall."""
+    """Go to the sites that are asked for, or part of the way, so that the bound does not fall.
+
+    Where rounding leaves nothing finite even near, as under weights of very different sizes, the state stays.
+    """
     step = 1.0
     while True:
         found = _given(rows, groups, hyper, state.sites.towards(state.wanted, step))
         better = _bound(found, hyper, groups)
         if better >= value - 1e-9 * abs(value) or step < _SHORTEST:
-            return found, better
+            return (found, better) if np.isfinite(better) else (state, value)
         step *= 0.5
 
 

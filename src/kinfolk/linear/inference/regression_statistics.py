@@ -25,7 +25,7 @@ from kinfolk.linear.model.weights import (
     given_common,
     weights_given_sites,
 )
-from kinfolk.maths.arrays import Floats
+from kinfolk.maths.arrays import Floats, one_plus
 
 
 class Sums(NamedTuple):
@@ -103,7 +103,7 @@ class Rows(NamedTuple):
             half, of_all, shift_of_all = kind.of(block, block.of_tasks(precisions), spread)
             precision, shift = precision + of_all, shift + shift_of_all
             halves.append(half)
-        common, covariance = common_weights(precision, shift)
+        common, covariance = common_weights(precision, shift, scale)
         squares, known = np.zeros((self.rows.n_tasks, n_own)), np.zeros((self.rows.n_tasks, n_own))
         residual, log_det = np.zeros(self.rows.n_tasks), 0.0
         for block, half in zip(self.rows.blocks, halves, strict=True):
@@ -126,7 +126,7 @@ class _ByRows(NamedTuple):
         size = block.X.shape[-1]
         # A row of weight zero, which only fills up, has a root of zero, and M too.
         root = np.sqrt(block.weights * precisions[:, None])
-        inner = np.eye(block.y.shape[1]) + root[:, :, None] * _between_rows(block, spread) * root[:, None, :]
+        inner = one_plus(root[:, :, None] * _between_rows(block, spread) * root[:, None, :])
         middle = root[:, :, None] * np.linalg.inv(inner) * root[:, None, :]
         turned = middle @ block.X
         log_det = len(inner) * 2.0 * float(np.log(spread).sum()) - float(np.linalg.slogdet(inner)[1].sum())

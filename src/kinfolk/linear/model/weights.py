@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinfolk.linear.model.rows import lay_out_tasks
-from kinfolk.maths.arrays import Floats
+from kinfolk.maths.arrays import Floats, one_plus
 
 # Rows of a matrix product at once.
 _PART = 16_384
@@ -177,7 +177,7 @@ def weights_given_sites(sites: Sites, spread: Floats, scale: Floats) -> TaskWeig
     flat = sites.precision.reshape(-1, n_columns), gain.reshape(-1, n_columns)
     precision = np.diag(scale**-2.0) + sites.total_precision - flat[0].T @ flat[1]
     shift = sites.total_shift - flat[1].T @ sites.shift.ravel()
-    common, common_covariance = common_weights(precision, shift)
+    common, common_covariance = common_weights(precision, shift, scale)
     own = np.einsum("tab,tb->ta", covariance, sites.shift) - gain @ common
     return TaskWeights(common, common_covariance, own, covariance, gain, log_det)
 
@@ -185,16 +185,29 @@ def weights_given_sites(sites: Sites, spread: Floats, scale: Floats) -> TaskWeig
 def given_common(precision: Floats, spread: Floats) -> tuple[Floats, Floats, Floats]:
     """C_t, the gain C_t A_t and log |C_t| of tasks, from A_t in rows of own columns."""
     n_own = len(spread)
-    inner = np.eye(n_own) + spread[:, None] * precision[..., :n_own] * spread
+    inner = one_plus(spread[:, None] * precision[..., :n_own] * spread)
     covariance = spread[:, None] * np.linalg.inv(inner) * spread
     covariance = 0.5 * (covariance + covariance.transpose(0, 2, 1))
     log_det = 2.0 * np.log(spread).sum() - np.linalg.slogdet(inner)[1]
     return covariance, covariance @ precision, log_det
 
 
-def common_weights(precision: Floats, shift: Floats) -> tuple[Floats, Floats]:
-    """Mean and covariance of μ."""
-    covariance = np.linalg.inv(0.5 * (precision + precision.T))
+def common_weights(precision: Floats, shift: Floats, scale: Floats) -> tuple[Floats, Floats]:
+    """Mean and covariance of μ, of which rows can leave no variance above the prior's σ².
+
+    Where rows weigh so much that rounding has taken the prior from the precision, V would be anything: there it is put
+    together from eigenvalues, none of which may be below the prior's.
+    """
+    precision = 0.5 * (precision + precision.T)
+    try:
+        covariance = np.linalg.inv(precision)
+    except np.linalg.LinAlgError:
+        covariance = np.full_like(precision, np.nan)
+    variances = np.diag(covariance)
+    if not ((variances > 0.0) & (variances <= 1.01 * scale**2)).all():
+        values, vectors = np.linalg.eigh(scale[:, None] * precision * scale)
+        half = scale[:, None] * vectors / np.sqrt(np.maximum(values, 1.0))
+        covariance = half @ half.T
     covariance = 0.5 * (covariance + covariance.T)
     return covariance @ shift, covariance
 

@@ -21,8 +21,9 @@ class Columns(NamedTuple):
     """How an estimator wants tables read.
 
     ``model`` is the estimator's name, and ``called`` what messages call a task, which needs ``fewest_rows``. Columns
-    that are the same in every row are told of unless ``constant`` ones are expected. Tasks must have variables in
-    common where they are to share structures (``sharing``), and all of them where rows are pooled.
+    that are the same in every row are told of unless ``constant`` ones are expected; none may be without a value. Tasks
+    must have variables in common where they are to share structures (``sharing``), and all of them where rows are
+    pooled.
     """
 
     task_column: str | int | None = None
@@ -115,7 +116,7 @@ def _constant(codes: tuple[NDArray[np.int32], ...], schema: Schema, columns: Col
     low = np.min([its.view(np.uint32).min(axis=0) for its in codes], axis=0)
     high = np.max([its.max(axis=0) for its in codes], axis=0)
     empty = np.flatnonzero(high < 0)
-    if len(empty) and not columns.constant:
+    if len(empty):
         raise ValueError(f"column {schema.names[empty[0]]!r} has no value in any row: leave it out, it tells nothing")
     constant = np.asarray(high <= low.astype(np.int64))
     if constant.any() and not columns.constant:

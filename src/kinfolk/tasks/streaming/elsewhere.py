@@ -26,6 +26,7 @@ from kinfolk.tasks.streaming.growing import CodedBatch
 from kinfolk.tasks.streaming.quantiles import quantile_ranks
 from kinfolk.tasks.streaming.reading import NamedColumn, coded_rows, sample_columns
 from kinfolk.tasks.streaming.scanning import plain_types
+from kinfolk.tasks.training import MOST_WEIGHT, wrong_weight
 
 _ENGINES = {
     nw.Implementation.DUCKDB: "DuckDB relation",
@@ -84,15 +85,14 @@ class Elsewhere(NamedTuple):
         return self._typed(found.rename({"value": column}))[column]
 
     def check_weights(self, weight: str) -> None:
-        """Refuse weights that are missing, infinite or negative."""
+        """Refuse weights that are missing, infinite or negative, or too large to add up."""
         value = nw.col("weight")
-        wrong = value.is_null() | value.is_nan() | (value < 0) | (value == np.inf)
+        wrong = value.is_null() | value.is_nan() | (value < 0) | (value > MOST_WEIGHT)
         given = self.frame.select(nw.col(weight).cast(nw.Float64).alias("weight"))
         found = self._collect(given.filter(wrong).head(1))["weight"]
         if len(found):
-            raise ValueError(
-                f"weight column {weight!r}: {found[0]} is not a weight, it must be finite and not negative"
-            )
+            said = "None is not a weight" if found[0] is None else wrong_weight(found[0])
+            raise ValueError(f"weight column {weight!r}: {said}")
 
     def histogram(self, column: str, weight: str | None, bounds: tuple[float, float] | None) -> pl.DataFrame:
         """Cells of the values within bounds, in order: the least and the greatest value of each, and its weight."""
