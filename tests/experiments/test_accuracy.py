@@ -104,6 +104,62 @@ def test_without_a_budget_only_what_is_kept_is_shown(tmp_path, monkeypatch):
     assert "(2 draws)" in ours.details
 
 
+def test_what_an_earlier_run_published_is_not_made_again_but_for_what_was_kept_since(tmp_path, monkeypatch):
+    empty, truth = np.zeros((8, 8), dtype=bool), load_network("asia").adjacency()
+    few = {"networks": ("asia",), "sizes": (50, 100), "n_draws": 1, "limit": 9.0}
+
+    def answering(answer):
+        monkeypatch.setattr(accuracy, "learn_within", lambda peer, codes, *given: answer(peer, codes))
+
+    # One that answers with few rows alone, and one that never answers.
+    slow = {"slow": peers.Answer(empty, 2.0), "never": None}
+    answering(lambda peer, codes: slow[peer] if len(codes) == 50 else None)
+    published = study(peers=tuple(slow), **few)
+    csv = tmp_path / "networks-accuracy.csv"
+    csv.write_bytes(published.table.write_csv(float_precision=6).encode())
+    monkeypatch.setattr(accuracy, "_measure", None)
+    again = study(peers=tuple(slow), earlier=csv, **few)
+    for column in published.table.columns:
+        expected = published.table[column]
+        same = (
+            again.table[column] == expected.round(6)
+            if expected.dtype == pl.Float64
+            else again.table[column] == expected
+        )
+        assert same.all(), column
+    assert again.table["limit"].to_list() == published.table["limit"].to_list()
+    monkeypatch.undo()
+    # What was kept since counts, and what is new is kept alone.
+    kept = tmp_path / "kept.jsonl"
+    row = again.table.filter((pl.col("method") == "slow") & (pl.col("rows") == 50)).to_dicts()[0]
+    kept.write_text(json.dumps(row | {"shd": 3}) + "\n")
+    answering(lambda peer, codes: peers.Answer(truth, 1.0))
+    more = study(peers=("new",), earlier=csv, kept=kept, **few)
+    assert len(more.table) == len(published.table) + 2
+    assert more.table.filter((pl.col("method") == "slow") & (pl.col("rows") == 50))["shd"].to_list() == [3]
+    assert [json.loads(line)["method"] for line in kept.read_text().splitlines()] == ["slow", "new", "new"]
+
+
+def test_the_searches_are_judged_by_how_near_and_how_slow_they_are_on_the_same_draws():
+    def judged(*differences, seconds=2.0):
+        """With so much less or more of the default than of the plain climb, at 10 edits."""
+        rows = [
+            {"network": network, "rows": 100, "draw": draw, "method": method}
+            | {
+                "shd": 10 + (by + draw % 2 if method == DEFAULT else 0),
+                "seconds": seconds if method == DEFAULT else 1.0,
+            }
+            for network, by in enumerate(differences)
+            for draw in range(4)
+            for method in (DEFAULT, accuracy.CLIMB)
+        ]
+        return accuracy._judge(pl.DataFrame(rows))
+
+    assert judged(-8, -9, -7) == ("held", "held")
+    assert judged(-8, -9, -7, -8, 2) == ("partly", "held")
+    assert judged(3, 4, 5, seconds=0.5) == ("not held", "not held")
+
+
 def test_a_method_is_farther_where_the_mean_over_draws_is_by_two_standard_errors(monkeypatch):
     # An empty graph misses the eight edges of ASIA, and the true one none.
     truth = load_network("asia").adjacency()
