@@ -13,6 +13,7 @@ from kinfolk.experiments.networks import accuracy, peers
 from kinfolk.experiments.networks.accuracy import DEFAULT, OURS, extension, study
 from kinfolk.experiments.networks.peers import Peer
 from kinfolk.experiments.registry import find
+from kinfolk.networks.estimators.bayes_nets import BayesNets
 from kinfolk.networks.model.distances import shd
 from kinfolk.networks.model.equivalence import completed, same_class
 
@@ -29,6 +30,25 @@ def test_the_truth_is_at_distance_zero_and_other_graphs_where_the_distance_of_st
         assert measured["shd"] == (0 if truth else shd(network.adjacency(), other))
         assert measured["f1"] == 1 if truth else measured["f1"] < 1
         assert measured["seconds"] == 1.5
+
+
+def test_states_that_rows_lack_are_known_to_all_methods_of_ours_but_one(monkeypatch):
+    given = []
+
+    class Listening(BayesNets):
+        def fit(self, X, y=None, *, task=None):
+            given.append({name: X[name].dtype.categories.to_list() for name in X.columns})
+            return super().fit(X, y, task=task)
+
+    monkeypatch.setattr(accuracy, "BayesNets", Listening)
+    network = load_network("asia")
+    rows = network.sample(20, np.random.default_rng([0, 0, 20]))
+    seen = [sorted({str(x) for x in column}) for column in rows.T]
+    assert ["0"] in seen or ["1"] in seen
+    for method in OURS:
+        measured = accuracy._measure(network, 20, 0, method, 0, 1.0)
+        assert list(given[-1].values()) == (seen if method == accuracy.SEEN else [["0", "1"]] * 8)
+        assert math.isfinite(measured["log_likelihood"])
 
 
 def test_a_member_of_a_class_is_found_from_its_completed_graph():
