@@ -13,6 +13,7 @@ from kinfolk.experiments.networks import accuracy, peers
 from kinfolk.experiments.networks.accuracy import DEFAULT, OURS, extension, study
 from kinfolk.experiments.networks.peers import Peer
 from kinfolk.experiments.registry import find
+from kinfolk.networks.estimators.bayes_nets import BayesNets
 from kinfolk.networks.model.distances import shd
 from kinfolk.networks.model.equivalence import completed, same_class
 
@@ -29,6 +30,25 @@ def test_the_truth_is_at_distance_zero_and_other_graphs_where_the_distance_of_st
         assert measured["shd"] == (0 if truth else shd(network.adjacency(), other))
         assert measured["f1"] == 1 if truth else measured["f1"] < 1
         assert measured["seconds"] == 1.5
+
+
+def test_states_that_rows_lack_are_known_to_all_methods_of_ours_but_one(monkeypatch):
+    given = []
+
+    class Listening(BayesNets):
+        def fit(self, X, y=None, *, task=None):
+            given.append({name: X[name].dtype.categories.to_list() for name in X.columns})
+            return super().fit(X, y, task=task)
+
+    monkeypatch.setattr(accuracy, "BayesNets", Listening)
+    network = load_network("asia")
+    rows = network.sample(20, np.random.default_rng([0, 0, 20]))
+    seen = [sorted({str(x) for x in column}) for column in rows.T]
+    assert ["0"] in seen or ["1"] in seen
+    for method in OURS:
+        measured = accuracy._measure(network, 20, 0, method, 0, 1.0)
+        assert list(given[-1].values()) == (seen if method == accuracy.SEEN else [["0", "1"]] * 8)
+        assert math.isfinite(measured["log_likelihood"])
 
 
 def test_a_member_of_a_class_is_found_from_its_completed_graph():
@@ -102,6 +122,62 @@ def test_without_a_budget_only_what_is_kept_is_shown(tmp_path, monkeypatch):
     ours = study(kept=kept, budget=0.0, **SMALL | {"n_draws": 3})
     assert ours.table.equals(whole.table)
     assert "(2 draws)" in ours.details
+
+
+def test_what_an_earlier_run_published_is_not_made_again_but_for_what_was_kept_since(tmp_path, monkeypatch):
+    empty, truth = np.zeros((8, 8), dtype=bool), load_network("asia").adjacency()
+    few = {"networks": ("asia",), "sizes": (50, 100), "n_draws": 1, "limit": 9.0}
+
+    def answering(answer):
+        monkeypatch.setattr(accuracy, "learn_within", lambda peer, codes, *given: answer(peer, codes))
+
+    # One that answers with few rows alone, and one that never answers.
+    slow = {"slow": peers.Answer(empty, 2.0), "never": None}
+    answering(lambda peer, codes: slow[peer] if len(codes) == 50 else None)
+    published = study(peers=tuple(slow), **few)
+    csv = tmp_path / "networks-accuracy.csv"
+    csv.write_bytes(published.table.write_csv(float_precision=6).encode())
+    monkeypatch.setattr(accuracy, "_measure", None)
+    again = study(peers=tuple(slow), earlier=csv, **few)
+    for column in published.table.columns:
+        expected = published.table[column]
+        same = (
+            again.table[column] == expected.round(6)
+            if expected.dtype == pl.Float64
+            else again.table[column] == expected
+        )
+        assert same.all(), column
+    assert again.table["limit"].to_list() == published.table["limit"].to_list()
+    monkeypatch.undo()
+    # What was kept since counts, and what is new is kept alone.
+    kept = tmp_path / "kept.jsonl"
+    row = again.table.filter((pl.col("method") == "slow") & (pl.col("rows") == 50)).to_dicts()[0]
+    kept.write_text(json.dumps(row | {"shd": 3}) + "\n")
+    answering(lambda peer, codes: peers.Answer(truth, 1.0))
+    more = study(peers=("new",), earlier=csv, kept=kept, **few)
+    assert len(more.table) == len(published.table) + 2
+    assert more.table.filter((pl.col("method") == "slow") & (pl.col("rows") == 50))["shd"].to_list() == [3]
+    assert [json.loads(line)["method"] for line in kept.read_text().splitlines()] == ["slow", "new", "new"]
+
+
+def test_the_searches_are_judged_by_how_near_and_how_slow_they_are_on_the_same_draws():
+    def judged(*differences, seconds=2.0):
+        """With so much less or more of the default than of the plain climb, at 10 edits."""
+        rows = [
+            {"network": network, "rows": 100, "draw": draw, "method": method}
+            | {
+                "shd": 10 + (by + draw % 2 if method == DEFAULT else 0),
+                "seconds": seconds if method == DEFAULT else 1.0,
+            }
+            for network, by in enumerate(differences)
+            for draw in range(4)
+            for method in (DEFAULT, accuracy.CLIMB)
+        ]
+        return accuracy._judge(pl.DataFrame(rows))
+
+    assert judged(-8, -9, -7) == ("held", "held")
+    assert judged(-8, -9, -7, -8, 2) == ("partly", "held")
+    assert judged(3, 4, 5, seconds=0.5) == ("not held", "not held")
 
 
 def test_a_method_is_farther_where_the_mean_over_draws_is_by_two_standard_errors(monkeypatch):

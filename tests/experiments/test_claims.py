@@ -76,6 +76,19 @@ def test_another_run_is_run_again(tmp_path, changed):
     assert study.n_runs == 2
 
 
+def test_a_study_put_together_from_parts_is_called_so_and_does_not_count_as_the_whole(tmp_path):
+    study = Coin("alone")
+    claims.run_all(tmp_path, say=lambda _: None, studies=[study])
+    place = tmp_path / "alone.json"
+    record = json.loads(place.read_text(encoding="utf-8"))
+    record["with"]["part"] = True
+    assert "run in part" in claims_page([record])
+    place.write_text(json.dumps(record), encoding="utf-8")
+    text = claims.run_all(tmp_path, say=lambda _: None, studies=[study]).read_text(encoding="utf-8")
+    assert study.n_runs == 2
+    assert "run in part" not in text
+
+
 def test_a_run_with_fewer_repeats_is_called_so_and_does_not_count_as_the_whole(tmp_path):
     plain, repeated = Coin("plain"), Coin("repeated")
     repeated.repeated = "n_splits"

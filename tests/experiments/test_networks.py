@@ -27,7 +27,19 @@ from kinfolk.experiments.networks.birds import first_rows, mean_log_likelihood, 
 from kinfolk.experiments.networks.drawing import penalty_at
 from kinfolk.experiments.networks.figure_4 import paired_p_value
 from kinfolk.experiments.networks.figure_5 import data_ratio, estimate_ratios
-from kinfolk.experiments.networks.problems import Problem, draw_tasks, learn, measure, reductions
+from kinfolk.experiments.networks.penalties import judge_penalties
+from kinfolk.experiments.networks.problems import (
+    IDENTICAL,
+    LEARNT,
+    POOLED,
+    SEPARATE,
+    VALIDATED,
+    Problem,
+    draw_tasks,
+    learn,
+    measure,
+    reductions,
+)
 from kinfolk.experiments.networks.pruning import BOUNDS, EDIT, count_evaluated
 from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.registry import EXPERIMENTS, find
@@ -256,6 +268,106 @@ class TestBirds:
             )
             by_hand.append(network.log_probability(codes).mean())
         assert mean_log_likelihood(model, split.test) == pytest.approx(np.mean(by_hand))
+
+
+def penalty_curves(edit, kl, error=1.0):
+    """Reductions by share of arcs deleted and by exponent, as the study of penalties averages them."""
+    return pl.DataFrame(
+        [
+            {"p_delete": p, "exponent": e, "edit_distance": edit[p][i], "kl": kl[p][i]}
+            for p in edit
+            for i, e in enumerate((0.0, 2.0, math.inf))
+        ]
+    ).with_columns(edit_distance_error=pl.lit(error), kl_error=pl.lit(error))
+
+
+def scores_of(losses, keys, n_draws=4):
+    """Draws of each method close around given losses."""
+    rng = np.random.default_rng(0)
+    return pl.DataFrame(
+        [
+            dict(zip(keys, key, strict=True)) | {"draw": draw, "edit_distance": edit + noise, "kl": (kl + noise) / 10}
+            for key, (edit, kl) in losses.items()
+            for draw, noise in enumerate(rng.normal(scale=0.01, size=n_draws))
+        ]
+    )
+
+
+class TestVerdicts:
+    """Whether a finding of the paper held, on numbers of which it is plain."""
+
+    def test_branch_and_bound_saves_four_orders_of_magnitude_to_the_nearest_one(self):
+        for fraction, verdict in ((1e-4, "held"), (3e-4, "held"), (4e-4, "not held")):
+            counts = pl.DataFrame({"order": "any", "bound": list(BOUNDS), "penalty": 0.5, "draw": 0, "steps": 3})
+            assert figure_1._judge(counts.with_columns(fraction=pl.lit(fraction))) == verdict
+
+    def test_gains_rise_and_fall_by_the_penalty_and_shrink_as_tasks_differ(self):
+        # The best penalty is the highest where tasks are the same, and lower where they differ.
+        edit, kl = {0.0: (0, 30, 40), 0.1: (0, 20, -9)}, {0.0: (0, 7, 9), 0.1: (0, 6, -4)}
+        assert judge_penalties(penalty_curves(edit, kl)) == ("held",) * 4
+        # Where errors are large, nothing rises or falls for certain; trends and the two measures are of the means.
+        assert judge_penalties(penalty_curves(edit, kl, error=30.0))[0] == "not held"
+        # No fall where tasks differ; their best penalty is no lower; they gain more; and more so in divergence.
+        other = {0.0: (0, 30, 40), 0.1: (0, 20, 50)}, {0.0: (0, 40, 60), 0.1: (0, 70, 80)}
+        assert judge_penalties(penalty_curves(*other)) == ("partly", "held", "not held", "not held")
+        turned = {0.0: (0, 30, 20), 0.1: (0, 20, 25)}, {0.0: (0, 7, 5), 0.1: (0, 6, 6.5)}
+        assert judge_penalties(penalty_curves(*turned))[1] == "not held"
+
+    def test_joint_learning_is_held_against_the_others_problem_by_problem(self):
+        best = {SEPARATE: (8.0, 8.0), IDENTICAL: (9.0, 9.0), POOLED: (20.0, 20.0), VALIDATED: (5.0, 5.0)}
+        best[LEARNT] = (4.0, 4.0)
+        losses = {("INSURANCE", method): loss for method, loss in best.items()}
+        assert figure_4.judge_problems(scores_of(losses, ("problem", "method"))) == ("held",) * 5
+        worst = {SEPARATE: (1.0, 1.0), IDENTICAL: (1.0, 1.0), POOLED: (0.5, 0.5), LEARNT: (6.0, 6.0)}
+        losses = {("INSURANCE", method): loss for method, loss in (best | worst).items()}
+        assert figure_4.judge_problems(scores_of(losses, ("problem", "method"))) == ("not held",) * 5
+        # On ALARM pooled rows are no farther than identical structures, in edit distance.
+        for pooled, verdict in ((8.5, "held"), (20.0, "partly")):
+            losses = {("ALARM", method): loss for method, loss in (best | {POOLED: (pooled, 20.0)}).items()}
+            assert figure_4.judge_problems(scores_of(losses, ("problem", "method")))[3] == verdict
+
+    def test_what_joint_learning_saves_is_held_against_the_rows_that_separate_learning_needs(self):
+        sizes = (250, 500, 1000, 2000)
+
+        def judged(edit, kl):
+            """Verdicts where joint learning has the losses of so many times the rows."""
+            losses = {}
+            for n in sizes:
+                for method in (SEPARATE, VALIDATED, LEARNT):
+                    of_edit, of_kl = ((factor(n) if method != SEPARATE else 1) * n for factor in (edit, kl))
+                    losses[n, method] = (40 - 4 * math.log(of_edit), 40 - 4 * math.log(of_kl))
+            return figure_5.judge_sizes(scores_of(losses, ("rows", "method")))
+
+        assert judged(lambda n: 4 if n < 1000 else 1.5, lambda n: 1.2) == ("held", "partly", "held")
+        assert judged(lambda n: 2.2 if n < 2000 else 1.0, lambda n: 1.2) == ("held", "held", "held")
+        assert judged(lambda n: 1.1 if n < 2000 else 4.0, lambda n: 1.5) == ("not held", "not held", "not held")
+
+    def test_birds_are_likelier_up_to_a_peak_whatever_the_prior(self):
+        def curves(edit, paired, error=0.01):
+            gains = {"edit": edit, "paired": paired}
+            rows = [
+                {"prior": prior, "exponent": e, "gain": gain, "gain_error": error}
+                for prior, its in gains.items()
+                for e, gain in zip((0.0, 2.0, math.inf), its, strict=True)
+            ]
+            return pl.DataFrame(rows)
+
+        assert figure_7.judge_birds(curves((0, 0.3, 0.2), (0, 0.3, 0.2))) == ("held", "held", "held")
+        assert figure_7.judge_birds(curves((0, 0.3, 0.3), (0, 0.5, 0.5))) == ("partly", "not held", "held")
+        assert figure_7.judge_birds(curves((0, 0.01, -0.2), (0, 0.01, -0.2))) == ("partly", "held", "not held")
+
+    def test_birds_gain_most_from_kin_where_rows_are_few(self):
+        def curves(*gains):
+            rows = [
+                {"method": method, "rows": n, "gain": gain, "gain_error": 0.01}
+                for method in (VALIDATED, LEARNT)
+                for n, gain in zip((125, 500, 2000), gains, strict=True)
+            ]
+            return pl.DataFrame(rows)
+
+        assert figure_8.judge_birds(curves(0.5, 0.2, -0.1)) == ("held", "held")
+        assert figure_8.judge_birds(curves(0.5, 0.2, 0.0)) == ("held", "partly")
+        assert figure_8.judge_birds(curves(0.1, 0.2, 0.3)) == ("not held", "not held")
 
 
 def test_tables_of_related_tasks_spread_around_the_networks_own_as_a_dirichlet_of_so_many_rows():

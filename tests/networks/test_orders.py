@@ -153,7 +153,7 @@ def greedy_together(scorer, order):
     return structures, total
 
 
-@pytest.mark.parametrize("prior", ["edit", "paired"])
+@pytest.mark.parametrize("prior", ["edit", "paired", "paired by tasks"])
 def test_with_a_joint_prior_it_finds_the_best_of_all_orders_that_tasks_can_have_in_common(prior):
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -161,13 +161,18 @@ def test_with_a_joint_prior_it_finds_the_best_of_all_orders_that_tasks_can_have_
         tables = related_rows(rng, k, cards, 50)
         here = [(0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 3)] if seed == 2 else [(0, 1, 2, 3)] * k
         rules = no_rules(4)._replace(arcs=np.full((4, 4), odds))
-        penalty = edit_penalty(strength) if prior == "edit" else paired_penalty(strength, k)
-        exponent = 1 / (1 + (k - 1) * (1 - np.exp(-strength)))
+        between = (
+            np.full((k, k), strength) if prior != "paired by tasks" else np.array([[0, 3, 0.5], [3, 0, 1], [0.5, 1, 0]])
+        )
+        np.fill_diagonal(between, 0)
+        penalty = edit_penalty(strength) if prior == "edit" else paired_penalty(None, k, between=between)
+        exponent = 1 / (1 + (1 - np.exp(-between)).sum(axis=1))
         tasks = [Task(*own) for own in zip(tables, here, strict=True)]
-        scorer = Scorer(tasks, cards, rules, penalty=penalty, exponent=lambda t, i, j, e=exponent: e)
+        scorer = Scorer(tasks, cards, rules, penalty=penalty, exponent=lambda t, i, j, e=exponent: e[t])
         present = np.array([[v in its for v in range(4)] for its in here])
         problem = make_problem(lay_out(tables, cards, present), CRITERIA["bdeu"], 1.0, Constraints(*rules[:3]))
-        believed = joint_prior(prior, np.full((4, 4), strength), k, rules.arcs, {})
+        own = between if prior == "paired by tasks" else None
+        believed = joint_prior(prior.split()[0], np.full((4, 4), strength), k, rules.arcs, {}, own)
         found = search_orders(problem, believed, np.arange(k), np.zeros((k, 4, 4), dtype=bool), 30)
         assert scorer.total(found.adjacency) == pytest.approx(found.score, abs=1e-8)
         best = max(greedy_together(scorer, order)[1] for order in permutations(range(4)))

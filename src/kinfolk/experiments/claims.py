@@ -1,8 +1,9 @@
 """All studies one after another, and one page that sets what every paper found beside what came out here.
 
 A study that is done leaves a file ``NAME.json`` beside its numbers and its picture; it is not run again for the same
-seed, length and version of kinfolk: a run that was stopped goes on where it was. ``claims.toml`` lists every figure,
-table and claim of the papers; `claims_page` has all of them.
+seed, length and version of kinfolk: a run that was stopped goes on where it was. Where the numbers of a study were put
+together from runs of parts of it, its ``with`` says ``"part": true``, and it is run again as a whole. ``claims.toml``
+lists every figure, table and claim of the papers; `claims_page` has all of them.
 """
 
 from __future__ import annotations

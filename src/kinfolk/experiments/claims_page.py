@@ -126,6 +126,8 @@ def _paper(number: int, paper: str, claims: list[Claim], known: Mapping[str, Rec
 def _length(record: Record) -> str:
     if record["with"]["quick"]:
         return "run, quick"
+    if record["with"].get("part"):
+        return "run in part"
     repeats = record["with"].get("repeats")
     return "run in full" if repeats is None else f"run, with {repeats} repeats of everything"
 

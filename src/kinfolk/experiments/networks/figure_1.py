@@ -21,7 +21,7 @@ from kinfolk.experiments.networks.problems import (
     over_draws,
 )
 from kinfolk.experiments.networks.pruning import BOUNDS, EDIT, PAIRED, count_evaluated
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.networks.estimators.reading import receive_data
 from kinfolk.networks.model.data import lay_out
 from kinfolk.networks.model.priors import strength
@@ -87,7 +87,7 @@ def study(
         "In each step a bound has to exceed the best gain found so far; the paper does not say in which order pairs "
         "are visited, so there are two."
     )
-    return Study(counts, _draw(counts), _compare(counts), setting, _details(counts))
+    return Study(counts, _draw(counts), _compare(counts), setting, _details(counts), (_judge(counts),))
 
 
 def _means(counts: pl.DataFrame) -> pl.DataFrame:
@@ -128,6 +128,12 @@ def _compare(counts: pl.DataFrame) -> tuple[str]:
         f"Orders of magnitude, at the least and at the most: {orders}. Fraction evaluated, over penalties. "
         f"{'; '.join(parts)}.",
     )
+
+
+def _judge(counts: pl.DataFrame) -> Verdict:
+    """Whether it is four orders of magnitude, to the nearest one, with both priors, both orders and every penalty."""
+    fractions = _means(counts).filter(pl.col("bound").is_in((EDIT, PAIRED)))["fraction"].to_numpy()
+    return judge(*(fractions < 10**0.5 * CLAIMED).tolist())
 
 
 def _details(counts: pl.DataFrame) -> str:

@@ -34,7 +34,7 @@ from kinfolk.experiments.networks.problems import (
     plus_minus,
     reductions,
 )
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.plots import style
 
 P_DELETE = 0.05
@@ -88,7 +88,7 @@ def study(
         f"“{VALIDATED}” tries penalties with 5% of the rows held out and then learns from all of them again, where the "
         f"paper seems to have learnt from the rest. {SEARCH}"
     )
-    return Study(scores, _draw(scores), _compare(scores), setting, _details(scores))
+    return Study(scores, _draw(scores), _compare(scores), setting, _details(scores), judge_problems(scores))
 
 
 def _draw(scores: pl.DataFrame) -> Figure:
@@ -192,6 +192,31 @@ def _compare(scores: pl.DataFrame) -> tuple[str, str, str, str, str]:
         f"Here it is inferred too. Learnt minus validated (below "
         f"zero: better), edit distance: {_differences(scores, LEARNT, VALIDATED, edit, 1)}; KL: "
         f"{_differences(scores, LEARNT, VALIDATED, kl, 3)}.",
+    )
+
+
+def judge_problems(scores: pl.DataFrame) -> tuple[Verdict, ...]:
+    """Whether each finding holds on every problem: the direction, and that it is clear where it was for the paper."""
+    edit, kl = MEASURES
+    problems = scores["problem"].unique(maintain_order=True).to_list()
+
+    def less(problem: str, first: str, second: str, measured: str, clear: bool = True) -> bool:
+        one, other = (_of(scores, problem, method, measured) for method in (first, second))
+        return bool(one.mean() < other.mean() and (not clear or paired_p_value(one, other) < SIGNIFICANT))
+
+    independent = ("ALARM-IND", "INSURANCE-IND")
+    below_identical = [less(p, VALIDATED, IDENTICAL, edit, p != "ALARM-IND") for p in problems]
+    below_identical += [less(p, VALIDATED, IDENTICAL, kl) for p in problems]
+    # Much worse but on ALARM.
+    pooling = [less(p, IDENTICAL, POOLED, edit) != (p == "ALARM") for p in problems]
+    pooling += [less(p, IDENTICAL, POOLED, kl) for p in problems]
+    inferred = [not less(p, VALIDATED, LEARNT, measured) for p in problems for measured in MEASURES]
+    return (
+        judge(*(less(p, VALIDATED, SEPARATE, edit) for p in problems)),
+        judge(*(less(p, VALIDATED, SEPARATE, kl, p not in independent) for p in problems)),
+        judge(*below_identical),
+        judge(*pooling),
+        judge(*inferred),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from kinfolk.experiments.drawing import dress_examples_axis
 from kinfolk.experiments.measuring import mean_and_error
 from kinfolk.experiments.networks.drawing import draw_line, dress
 from kinfolk.experiments.networks.problems import (
+    CLEAR,
     LEARNT,
     MEASURES,
     METHODS,
@@ -31,7 +33,7 @@ from kinfolk.experiments.networks.problems import (
     plus_minus,
     reductions,
 )
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.plots import style
 from kinfolk.plots.style import write_key
 
@@ -82,7 +84,7 @@ def study(
         f"ALARM-COMP, five tasks, {', '.join(f'{size:,}' for size in sizes)} rows of each, small sets within larger "
         f"ones; {n_draws} draws of networks and rows; seed {seed}; ± and bars are standard errors over draws. {SEARCH}"
     )
-    return Study(scores, _draw(scores), _compare(scores), setting, _details(scores))
+    return Study(scores, _draw(scores), _compare(scores), setting, _details(scores), judge_sizes(scores))
 
 
 def _draw(scores: pl.DataFrame) -> Figure:
@@ -204,6 +206,29 @@ def _compare(scores: pl.DataFrame) -> tuple[str, str, str]:
         "the share hangs on small differences.",
         f"Share of rows needed for the same KL divergence. {_ratios_written(scores, 'kl')}.",
     )
+
+
+def judge_sizes(scores: pl.DataFrame) -> tuple[Verdict, Verdict, Verdict]:
+    """Whether each finding holds for both ways to find the penalty; open where draws cannot tell the first."""
+    sizes = sorted(scores["rows"].unique().to_list())
+    percent = reductions(scores, ("rows", "draw")).sort("draw")
+    shrinks: list[bool | None] = []
+    halves: list[bool] = []
+    less: list[bool] = []
+    for method in (VALIDATED, LEARNT):
+        its = percent.filter(pl.col("method") == method)
+        few, many = (its.filter(pl.col("rows") == size)["edit_distance"].to_numpy() for size in (sizes[0], sizes[-1]))
+        difference = few - many
+        error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else math.inf
+        clear = abs(difference.mean()) > CLEAR * error
+        shrinks.append(bool(difference.mean() > 0) if clear else None)
+        edit, kl = (estimate_ratios(scores, method, measured) for measured in MEASURES)
+        small = np.array(sizes) < SMALL
+        # "About half" is taken to hold where a half is within the range of two of three resamples, or above it.
+        halves += (edit.low <= 0.5)[small & np.isfinite(edit.low)].tolist()
+        both = small & np.isfinite(edit.estimate) & np.isfinite(kl.estimate)
+        less += (kl.estimate > edit.estimate)[both].tolist()
+    return judge(*shrinks), judge(*halves) if halves else "open", judge(*less) if less else "open"
 
 
 def _details(scores: pl.DataFrame) -> str:

@@ -13,8 +13,8 @@ from kinfolk.datasets.feederwatch import load_feederwatch
 from kinfolk.experiments.measuring import mean_and_error
 from kinfolk.experiments.networks.birds import FEEDERS, first_rows, mean_log_likelihood, split_by_site
 from kinfolk.experiments.networks.drawing import draw_line, dress, dress_penalty_axis, penalty_at, penalty_places
-from kinfolk.experiments.networks.problems import PAPER, SEARCH, learn, over_draws, plus_minus
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.networks.problems import CLEAR, PAPER, SEARCH, learn, over_draws, plus_minus
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.plots import style
 from kinfolk.plots.style import write_key
 
@@ -70,7 +70,7 @@ def study(
     )
     curves = scores.group_by("prior", "exponent", maintain_order=True).agg(*mean_and_error(("log_likelihood", "gain")))
     table = scores.select("prior", "one_minus_delta", "split", "log_likelihood", "gain")
-    return Study(table, _draw(curves), _compare(curves), setting, _details(curves))
+    return Study(table, _draw(curves), _compare(curves), setting, _details(curves), judge_birds(curves))
 
 
 def _draw(curves: pl.DataFrame) -> Figure:
@@ -106,6 +106,24 @@ def _compare(curves: pl.DataFrame) -> tuple[str, str, str]:
         f"{np.abs(edit - paired).max():.3f}.",
         f"Gain over separate learning with identical structures, {'; '.join(ends)} nats a row.",
     )
+
+
+def judge_birds(curves: pl.DataFrame) -> tuple[Verdict, Verdict, Verdict]:
+    """Whether each finding holds, by two standard errors of the gain over separate learning."""
+    turns, tops, ends = [], [], []
+    for _, its in curves.group_by("prior", maintain_order=True):
+        rows = its.sort("exponent").to_dicts()
+        top, end = max(rows, key=lambda row: row["gain"]), rows[-1]
+        turns += [
+            top["gain"] > CLEAR * top["gain_error"],
+            top["gain"] - end["gain"] > CLEAR * math.hypot(top["gain_error"], end["gain_error"]),
+        ]
+        tops.append(top)
+        # Reasonably well: no worse than every task by itself.
+        ends.append(end["gain"] > -CLEAR * end["gain_error"])
+    apart = abs(tops[0]["gain"] - tops[-1]["gain"])
+    same = apart <= CLEAR * math.hypot(tops[0]["gain_error"], tops[-1]["gain_error"])
+    return judge(*turns), judge(same), judge(*ends)
 
 
 def _details(curves: pl.DataFrame) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
@@ -13,6 +14,7 @@ from kinfolk.experiments.measuring import mean_and_error
 from kinfolk.experiments.networks.birds import FEEDERS, first_rows, mean_log_likelihood, split_by_site
 from kinfolk.experiments.networks.drawing import draw_line, dress
 from kinfolk.experiments.networks.problems import (
+    CLEAR,
     LEARNT,
     METHODS,
     PAPER,
@@ -23,7 +25,7 @@ from kinfolk.experiments.networks.problems import (
     over_draws,
     plus_minus,
 )
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.plots import style
 from kinfolk.plots.style import write_key
 
@@ -80,7 +82,7 @@ def study(
         "are standard errors over splits of the gain over separate learning on the same split. Rows held out to choose "
         f"the penalty are of the same sites as those learnt from. {SEARCH}"
     )
-    return Study(scores, _draw(curves), _compare(curves), setting)
+    return Study(scores, _draw(curves), _compare(curves), setting, held=judge_birds(curves))
 
 
 def _draw(curves: pl.DataFrame) -> Figure:
@@ -105,8 +107,8 @@ def _compare(curves: pl.DataFrame) -> tuple[str, str]:
         gains.append(f"{method}: {along}")
     most = int(curves["rows"].max())  # type: ignore[arg-type]
     last = curves.filter((pl.col("rows") == most) & (pl.col("method") != SEPARATE))
-    behind = [row["method"] for row in last.iter_rows(named=True) if row["gain"] < -2 * row["gain_error"]]
-    ahead = [row["method"] for row in last.iter_rows(named=True) if row["gain"] > 2 * row["gain_error"]]
+    behind = [row["method"] for row in last.iter_rows(named=True) if row["gain"] < -CLEAR * row["gain_error"]]
+    ahead = [row["method"] for row in last.iter_rows(named=True) if row["gain"] > CLEAR * row["gain_error"]]
     verdict = "; ".join(
         f"{method} is {'behind' if method in behind else 'still ahead' if method in ahead else 'level'}"
         for method in last["method"]
@@ -115,3 +117,16 @@ def _compare(curves: pl.DataFrame) -> tuple[str, str]:
         f"Gain over separate learning in nats a row (rows). {'; '.join(gains)}.",
         f"With {most:,} rows, by two standard errors: {verdict}.",
     )
+
+
+def judge_birds(curves: pl.DataFrame) -> tuple[Verdict, Verdict]:
+    """Whether each finding holds for both ways to find the penalty, by two standard errors."""
+    largest, overtaken = [], []
+    for method in (VALIDATED, LEARNT):
+        rows = curves.filter(pl.col("method") == method).sort("rows").to_dicts()
+        few, many = rows[0], rows[-1]
+        apart = CLEAR * math.hypot(few["gain_error"], many["gain_error"])
+        largest += [few["gain"] == max(row["gain"] for row in rows), few["gain"] - many["gain"] > apart]
+        # Separate learning catches up, and is ahead in the end.
+        overtaken += [many["gain"] <= CLEAR * many["gain_error"], many["gain"] < -CLEAR * many["gain_error"]]
+    return judge(*largest), judge(*overtaken)

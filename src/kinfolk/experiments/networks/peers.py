@@ -4,7 +4,8 @@ None of them is a dependency: one that is not installed is left out by name. All
 and all that take a score get BDeu with an equivalent sample size of one, or BIC where the name says so.
 
 causal-learn's BDeu has a prior over structures, by which an arc has the probability 1 / (n - 1) of n variables: next to
-the estimator's own by default. Its BIC is that of linear Gaussian models, with four times the usual penalty, of the
+the estimator's own by default. It takes the states of a variable to be those that its rows have, where the others are
+told all that the network has. Its BIC is that of linear Gaussian models, with four times the usual penalty, of the
 codes as numbers; it has no other.
 """
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from kinfolk.experiments.measuring import mean_and_error
 from kinfolk.experiments.networks.drawing import draw_line, dress, dress_penalty_axis, penalty_at, penalty_places
 from kinfolk.experiments.networks.problems import (
+    CLEAR,
     MEASURES,
     PAPER,
     PERTURBED,
@@ -25,7 +26,7 @@ from kinfolk.experiments.networks.problems import (
     plus_minus,
     reductions,
 )
-from kinfolk.experiments.publishing import About, Study
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.plots import style
 from kinfolk.plots.style import write_key
 
@@ -97,7 +98,7 @@ def study_penalties(
         "draws",
         *(pl.col(column).name.suffix("_reduction_percent") for m in MEASURES for column in (m, f"{m}_error")),
     )
-    return Study(table, _draw(name, curves), _compare(curves), setting, _details(curves))
+    return Study(table, _draw(name, curves), _compare(curves), setting, _details(curves), judge_penalties(curves))
 
 
 def _draw(name: str, curves: pl.DataFrame) -> Figure:
@@ -141,6 +142,25 @@ def _compare(curves: pl.DataFrame) -> tuple[str, str, str, str]:
         f"Best mean reductions (share of arcs deleted). {'; '.join(gains)}.",
         f"At the best penalties it is so for {int((edit > kl).sum())} of {len(edit)} shares of arcs deleted.",
     )
+
+
+def judge_penalties(curves: pl.DataFrame) -> tuple[Verdict, Verdict, Verdict, Verdict]:
+    """Whether each finding holds: a rise and, where tasks differ, a fall by two standard errors; trends from each share
+    of arcs deleted to the next; and which of the two measures gains more.
+    """
+    turns, penalties, gains, tops = [], [], [], []
+    for measured in MEASURES:
+        peaks = _peaks(curves, measured)
+        ends = curves.filter(pl.col("exponent").is_infinite()).sort("p_delete")
+        top, exponent = peaks[measured].to_numpy(), peaks["exponent"].to_numpy()
+        error, at_the_end = peaks[f"{measured}_error"].to_numpy(), ends[f"{measured}_error"].to_numpy()
+        fall = top - ends[measured].to_numpy() > CLEAR * np.hypot(error, at_the_end)
+        # No penalty is too high for tasks that are the same.
+        turns += [*(top > CLEAR * error), *fall[peaks["p_delete"].to_numpy() > 0]]
+        penalties += (exponent[:-1] >= exponent[1:]).tolist()
+        gains += (top[:-1] >= top[1:]).tolist()
+        tops.append(top)
+    return judge(*turns), judge(*penalties), judge(*gains), judge(*(tops[0] > tops[1]))
 
 
 def _percent(row: dict[str, Any], measured: str) -> str:

@@ -33,6 +33,8 @@ SEARCH = (
 N_TASKS = 5
 N_THREADS = 2
 MEASURES = ("edit_distance", "kl")
+# Standard errors by which a difference is clear.
+CLEAR = 2.0
 
 SEPARATE, IDENTICAL, POOLED = "separate", "identical", "pooled"
 VALIDATED, LEARNT = "joint, validated", "joint, learnt"

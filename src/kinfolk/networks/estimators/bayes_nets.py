@@ -101,11 +101,12 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         What is believed of one structure before any rows. ``"sparse"``: every arc has probability 1 / n_variables,
         which expects about one arc a variable and keeps small tables from superfluous ones; a number is such a
         probability, and ``"learn"`` infers it with the structures (their joint posterior mode). ``"uniform"`` or None
-        is the paper's: all structures are as likely. Or probabilities of single arcs; or a graph believed to be near
-        the true one and the factor, at most 1, by which each difference from it makes a structure less likely. In a
-        joint search of k tasks the paper's exponent weakens all of these: log odds are divided by 1 + (k − 1) δ, so
-        that an arc of all tasks is paid for about once. An arc of odds o has in each task the effective odds
-        o^(1 / (1 + (k − 1) δ)): with 40 variables, 5 tasks and δ = 0.99 a probability of 0.32 in place of 0.025.
+        is the paper's: all structures are as likely. Or probabilities of single arcs, all others being as likely as
+        not; or a graph believed to be near the true one and the factor, at most 1, by which each difference from it
+        makes a structure less likely. In a joint search of k tasks the paper's exponent weakens all of these: log odds
+        are divided by 1 + (k − 1) δ, so that an arc of all tasks is paid for about once. An arc of odds o has in each
+        task the effective odds o^(1 / (1 + (k − 1) δ)): with 40 variables, 5 tasks and δ = 0.99 a probability of 0.32
+        in place of 0.025.
     costs : mapping, optional
         Costs of kinds of edits: "add", "remove" and "reverse" with the Edit prior, 1 each by default; "arc" and
         "reverse" with the Paired prior, 1 and 2 by default.
