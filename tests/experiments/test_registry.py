@@ -83,6 +83,11 @@ def test_repeats_are_handed_on_under_the_studys_own_name_of_them_and_refused_whe
     assert coin.run(tmp_path, shown=False).csv.read_text() == "splits\n20\n"
 
 
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name.startswith("sequences-")])
+def test_every_study_of_sequences_can_be_run_with_fewer_repeats_of_everything(name):
+    assert find(name).repeated is not None
+
+
 def test_running_prints_the_report_and_where_the_files_are_unless_told_not_to(coin, tmp_path, capsys):
     outcome = coin.run(tmp_path)
     printed = capsys.readouterr().out

@@ -93,7 +93,7 @@ def test_the_mean_of_particles_is_the_probability_with_rows_and_shares_integrate
 
 def test_particles_that_forget_what_they_saw_are_found_out():
     """The broken twin: pseudo-counts that stay as they were."""
-    start = keep([a_draw(np.random.default_rng(0))]).particles(2)
+    start = keep([a_draw(np.random.default_rng(0))]).particles(2)[0]
     (steps,) = start.steps((np.array(SEQUENCE),))
     exact = enumerated(SEQUENCE, start.crowd.rows[0], start.crowd.codes[0])
 
@@ -183,6 +183,33 @@ def test_draws_count_as_they_are_weighed():
     assert np.exp(found) == pytest.approx(0.9 * each[0] + 0.1 * each[1], rel=1e-6)
 
 
+def of_two_models():
+    """A draw of a model that expects the first code and never the last, and three of one that expects the others."""
+    draw = a_draw(np.random.default_rng(0))
+    counts = np.float32([[1e7, 1.0, 1e-30], [10.0, 5e6, 5e6]])
+    one, other = (draw._replace(code_counts=np.broadcast_to(own, draw.code_counts.shape)) for own in counts)
+    draws = one, other, other, other
+    return keep(draws, weights=np.array([0.4, 0.2, 0.2, 0.2]))._replace(rooms=(1, 2, 2, 2))
+
+
+@pytest.mark.parametrize("group", [0, 1])
+def test_draws_of_several_models_are_as_probable_as_the_models_on_average(group):
+    """A model that explains the first step best does not drive out the one that explains all of them."""
+    kept = of_two_models()
+    sequence, by_model = one_sequence([0, 2, 2, 2, 2], group=group), []
+    for places in (slice(0, 1), slice(1, 4)):
+        alone = kept._replace(draws=kept.draws[places], weights=None, rooms=None, n_clusters=kept.rooms[places][0])
+        alone = alone._replace(empty=type(kept.empty)(*(part[places] for part in kept.empty)))
+        by_model.append(log_predictive(alone, sequence)[0])
+    assert by_model[0] < by_model[1] - 10.0
+    assert log_predictive(kept, sequence)[0] == pytest.approx(logsumexp(by_model, b=[0.4, 0.6]), rel=1e-9)
+
+
+def test_a_forecast_goes_on_from_the_model_that_has_been_right():
+    outlook = look_ahead(of_two_models(), one_sequence([0, 2, 2, 2, 2]), 1, 1, np.random.default_rng(0))
+    np.testing.assert_allclose(outlook.moments[0].mean[0, 0], [0.0, 0.5, 0.5], atol=1e-4)
+
+
 def test_a_forecast_of_particles_is_a_ratio_of_predictive_likelihoods():
     rng = np.random.default_rng(6)
     kept = keep([a_draw(rng) for _ in range(3)])
@@ -206,7 +233,7 @@ def test_places_go_to_particles_in_the_proportion_of_their_weights():
 
 
 def test_particles_are_values():
-    start = keep([a_draw(np.random.default_rng(0))]).particles(1)
+    start = keep([a_draw(np.random.default_rng(0))]).particles(1)[0]
     before = Crowd(*(field.copy() for field in start.crowd))
     for filters in (CompiledFilters(CODES), PlainFilters(CODES)):
         for steps in start.steps((np.array(SEQUENCE),)):

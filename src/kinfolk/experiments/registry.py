@@ -41,7 +41,7 @@ class Experiment:
     def repeated(self) -> str | None:
         """The study's own parameter that says how often everything is drawn; None where it repeats nothing."""
         known = signature(self._module().study).parameters
-        return next((name for name in ("n_repeats", "n_splits", "n_draws") if name in known), None)
+        return next((name for name in ("n_repeats", "n_splits", "n_draws", "n_sets") if name in known), None)
 
     def run(
         self, output: Path, quick: bool = False, seed: int = 0, *, repeats: int | None = None, shown: bool = True

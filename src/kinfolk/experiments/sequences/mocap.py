@@ -206,7 +206,7 @@ def _compare(table: pl.DataFrame) -> str:
 
 
 def _judge(table: pl.DataFrame) -> Verdict:
-    """Whether the model of features is better than the peer in every run."""
+    """Whether the model of features is better than the peer, on average over runs."""
     own = table.filter(pl.col("method") == FEATURE)["wrong"].to_numpy()
     peer = table.filter(pl.col("method") == HMMLEARN)["wrong"].to_numpy()
     return judge(None if not len(peer) or not len(own) else bool(own.mean() < peer.mean()))

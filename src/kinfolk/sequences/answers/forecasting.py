@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.answers.new_tasks import Empty, base_of_a_new_task, draw_rows, joining_weights, pseudo_counts
-from kinfolk.sequences.answers.particles import Crowd, Start
+from kinfolk.sequences.answers.particles import Crowd
 from kinfolk.sequences.answers.prediction import Kept, groups_of
 from kinfolk.sequences.model.draw import Draw
 from kinfolk.sequences.model.emissions.emission import Emission, Past
@@ -131,13 +131,14 @@ def _ways_of_group(kept: Kept, group: int, sequences: Sequences) -> Iterator[tup
     if not kept.sums_out or not sequences.n_sequences:
         yield sequences, _ways(kept, group, sequences)
         return
-    start, each = kept.particles(group), sequences.one_by_one()
-    ends = kept.filters.each(lambda i: kept.follow(start, each[i].observations), range(len(each)))
+    starts, each = kept.particles(group), sequences.one_by_one()
+    parameters = np.concatenate([start.parameters for start in starts])
+    ends = kept.filters.each(lambda i: kept.follow(starts, each[i].observations), range(len(each)))
     for one, crowd in zip(each, ends, strict=True):
-        yield one, _ways_of_particles(kept.emission, start, crowd)
+        yield one, _ways_of_particles(kept.emission, parameters, crowd)
 
 
-def _ways_of_particles(emission: Emission, start: Start, crowd: Crowd) -> list[_Ahead]:
+def _ways_of_particles(emission: Emission, parameters: Floats, crowd: Crowd) -> list[_Ahead]:
     """What particles at the end of a sequence expect, each by the rows and the shares of codes that it has come to.
 
     Further ahead than a step, these are held as they are.
@@ -153,7 +154,7 @@ def _ways_of_particles(emission: Emission, start: Start, crowd: Crowd) -> list[_
         rows = crowd.rows[place] / crowd.rows[place].sum(axis=1, keepdims=True)
         states = np.zeros((1, n_states))
         states[0, crowd.row[place] - 1] = 1.0
-        theta = emission.with_shares(start.parameters[crowd.origin[place]], crowd.codes[place])
+        theta = emission.with_shares(parameters[crowd.origin[place]], crowd.codes[place])
         ways.append(_Ahead(np.array([log_weight]), states, rows, theta))
     return ways
 

@@ -161,13 +161,13 @@ def particles_of_new_task(
     draws: Sequence[Draw],
     weights: Floats,
     empty: Empty,
-    rooms: Sequence[int | None],
+    room: int | None,
     emission: Emission,
     seed: int,
 ) -> Start:
     """Particles of a task that nothing is known of: a cluster of a draw each, or one that is empty.
 
-    ``rooms`` say how many clusters there is room for in each draw, None where tasks never share.
+    ``room`` says how many clusters there is room for, None where tasks never share.
     """
     n_ways = sum(len(draw.base_weights) + 1 for draw in draws)
     chosen = _affordable(draws, max(1, len(draws) * _MOST_OF_NEW // n_ways))
@@ -176,7 +176,7 @@ def particles_of_new_task(
     for place in chosen.tolist():
         draw = draws[place]
         assert draw.code_counts is not None
-        joins, alone = joining_weights(draw, rooms[place])
+        joins, alone = joining_weights(draw, room)
         ways = list(zip(joins.tolist(), draw.base_weights, draw.code_counts, draw.parameters, strict=True))
         nothing = np.full(draw.code_counts.shape[1:], draw.hyper.strength)
         ways.append((alone, empty.base_weights[place], nothing, empty.parameters[place]))

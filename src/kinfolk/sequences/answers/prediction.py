@@ -90,19 +90,43 @@ class Kept(NamedTuple):
         """Whether draws say what their transitions and shares of codes were drawn given."""
         return self.draws[0].row_counts is not None
 
-    def particles(self, group: int) -> Start:
-        """Particles that go along a sequence of a group."""
-        if group == 0:
-            rooms = [self.room(place) for place in range(len(self.draws))]
-            return particles_of_new_task(self.draws, self.shares, self.empty, rooms, self.emission, self.seed)
-        return particles_of_task(self.draws, self.shares, group - 1, self.emission, self.seed)
+    def particles(self, group: int) -> tuple[Start, ...]:
+        """Particles that go along a sequence of a group, those of each model by themselves.
 
-    def follow(self, start: Start, observations: Observations) -> Crowd:
-        """Particles after a whole sequence."""
-        crowd, rng = start.crowd, start.uniforms()
-        for steps in start.steps(observations):
-            crowd = self.filters.advance(crowd, steps, rng.random((len(steps.codes), len(crowd.row) + 1)))
-        return crowd
+        Among themselves, particles take each other's places by what a sequence has shown so far. Were models together
+        there, one that soon turns out wrong could have driven out the one that is right in the end.
+        """
+        of_model: dict[int | None, list[int]] = {}
+        for place in range(len(self.draws)):
+            of_model.setdefault(self.room(place), []).append(place)
+        return tuple(
+            self._particles_of_model(room, places, group)
+            for room, places in of_model.items()
+            if self.shares[places].any()
+        )
+
+    def _particles_of_model(self, room: int | None, places: list[int], group: int) -> Start:
+        """Particles of some draws, whose weights add up to what these draws count."""
+        draws, shares = [self.draws[place] for place in places], self.shares[places]
+        if group == 0:
+            empty = Empty(*(part[places] for part in self.empty))
+            start = particles_of_new_task(draws, shares, empty, room, self.emission, self.seed)
+        else:
+            start = particles_of_task(draws, shares, group - 1, self.emission, self.seed)
+        if self.rooms is None:
+            return start
+        return start._replace(crowd=start.crowd._replace(log_weights=start.crowd.log_weights + np.log(shares.sum())))
+
+    def follow(self, starts: Sequence[Start], observations: Observations) -> Crowd:
+        """Particles after a whole sequence, of all models; origins count through the models' θ, one after the other."""
+        ends, n_thetas = [], 0
+        for start in starts:
+            crowd, rng = start.crowd, start.uniforms()
+            for steps in start.steps(observations):
+                crowd = self.filters.advance(crowd, steps, rng.random((len(steps.codes), len(crowd.row) + 1)))
+            ends.append(crowd._replace(origin=crowd.origin + n_thetas))
+            n_thetas += len(start.parameters)
+        return ends[0] if len(ends) == 1 else Crowd(*(np.concatenate(parts) for parts in zip(*ends, strict=True)))
 
     def ways(self, place: int) -> list[Way]:
         """Ways in which a new task may be according to the draw at a place."""
@@ -148,9 +172,9 @@ def _averaged(kept: Kept, by_draw: list[Floats]) -> Floats:
 
 def _of_group(kept: Kept, group: int, sequences: Sequences) -> Floats:
     """Log predictive likelihood of each of some sequences, if they were of a group."""
-    start, each = kept.particles(group), sequences.one_by_one()
+    starts, each = kept.particles(group), sequences.one_by_one()
     return np.array(
-        kept.filters.each(lambda i: kept.follow(start, each[i].observations).log_likelihood(), range(len(each))),
+        kept.filters.each(lambda i: kept.follow(starts, each[i].observations).log_likelihood(), range(len(each))),
         dtype=np.float64,
     )
 

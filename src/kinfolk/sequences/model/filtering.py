@@ -22,15 +22,8 @@ import numpy as np
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.model.emissions.emission import Codes, Densities, LogDensities
-from kinfolk.sequences.model.lanes import (
-    ANY_ORDER,
-    FEW,
-    SMALL,
-    draw_in_lanes,
-    order_of_run,
-    side_by_side,
-    smooth_in_lanes,
-)
+from kinfolk.sequences.model.lane_draws import draw_in_lanes
+from kinfolk.sequences.model.lanes import ANY_ORDER, FEW, SMALL, order_of_run, side_by_side, smooth_in_lanes
 from kinfolk.sequences.model.sequences import Layout
 
 reordered: Any = partial(compiled, fastmath=ANY_ORDER)

@@ -1,4 +1,4 @@
-"""Smoothing and sampling of sequences side by side, compiled: vectors run along the sequences, not along their states.
+"""Sequences side by side, compiled: vectors run along the sequences, not along their states; smoothing of such.
 
 A step waits for the step before it, and few states do not fill the processor's vectors. So sequences of about the same
 length go side by side, each in a lane of its own. What is held of a step is (n_states, lanes), and what is held of all
@@ -23,15 +23,13 @@ FEW, _MOST_NUMBERS = LANES // 2, 1 << 17
 ANY_ORDER = {"reassoc", "contract"}
 # A product of likelihoods goes into its logarithm when it gets smaller than this: one logarithm for many steps.
 SMALL = 1e-150
-# Paths are drawn by weights that may add up to anything; above this, those of single states keep their digits.
-_LEAST_SUM = 1e-50
 
 # A division that first asks whether its divisor is zero is not done in vectors.
-_in_lanes: Any = partial(compiled, fastmath=ANY_ORDER, error_model="numpy")
+in_lanes: Any = partial(compiled, fastmath=ANY_ORDER, error_model="numpy")
 
 
-@_in_lanes
-def _times(matrix, lanes, out):  # type: ignore[no-untyped-def]
+@in_lanes
+def times(matrix, lanes, out):  # type: ignore[no-untyped-def]
     """Set ``out[s]`` to Σ_r ``matrix[r, s]`` × ``lanes[r]``; four sums and four rows at a time: fewer loads."""
     n = len(matrix)
     in_fours = n - n % 4
@@ -65,8 +63,8 @@ def _times(matrix, lanes, out):  # type: ignore[no-untyped-def]
                 out[s, lane] += a * lanes[r, lane]
 
 
-@_in_lanes
-def _normalise(weights, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
+@in_lanes
+def normalise(weights, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
     """Divide the first lanes by their ``sums``; lanes of zeros stay."""
     n = weights.shape[0]
     for lane in range(LANES):
@@ -90,7 +88,7 @@ def _normalise(weights, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
             weights[s, lane] *= scale[lane]
 
 
-@_in_lanes
+@in_lanes
 def _add_products(filtered, ahead, n_numbers, sums):  # type: ignore[no-untyped-def]
     """Add to ``sums[r, s]`` the products of r's numbers and s's of the step after, two by two: a load a product."""
     for r in range(0, len(sums), 2):
@@ -107,22 +105,16 @@ def _add_products(filtered, ahead, n_numbers, sums):  # type: ignore[no-untyped-
             sums[r + 1, s + 1] += d
 
 
-@_in_lanes
-def filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, given, totals, least):  # type: ignore[no-untyped-def]
-    """Filter sequences side by side, longest first; ``given`` gets the likelihoods of their steps.
-
-    Probabilities of a step add up to one, or to no less than ``least`` if that is below one: few steps then need to be
-    divided by anything.
-    """
+@in_lanes
+def filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, given, totals):  # type: ignore[no-untyped-def]
+    """Filter sequences side by side, longest first; ``given`` gets the likelihoods of their steps."""
     n_states, n_even = likelihood.shape[1], len(rows)
     come, now = np.zeros((n_even, LANES)), np.zeros((n_even, LANES))
-    sums, scale, product = np.ones(LANES), np.empty(LANES), np.ones(LANES)
+    sums, scale, product = np.empty(LANES), np.empty(LANES), np.ones(LANES)
     n_lanes = len(group)
     for t in range(bounds[group[0] + 1] - bounds[group[0]]):
         while bounds[group[n_lanes - 1] + 1] - bounds[group[n_lanes - 1]] <= t:
             n_lanes -= 1
-            if least < 1.0 and sums[n_lanes] != 1.0:
-                totals[group[n_lanes]] += log(sums[n_lanes])
         here = t * LANES
         for lane in range(n_lanes):
             at = row[bounds[group[lane]] + t]
@@ -130,7 +122,7 @@ def filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtere
             for s in range(n_states):
                 given[s, here + lane] = likelihood[at, s]
         if t > 0:
-            _times(rows, now, come)
+            times(rows, now, come)
         else:
             for s in range(n_even):
                 for lane in range(LANES):
@@ -138,23 +130,10 @@ def filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtere
         for s in range(n_even):
             for lane in range(LANES):
                 now[s, lane] = come[s, lane] * given[s, here + lane]
-        n_low = n_lanes
-        if least < 1.0:
-            n_low = 0
-            for lane in range(LANES):
-                sums[lane] = 0.0
-            for s in range(n_even):
-                for lane in range(LANES):
-                    sums[lane] += now[s, lane]
-            for lane in range(n_lanes):
-                n_low += sums[lane] < least
-        if n_low > 0:
-            _normalise(now, n_lanes, sums, scale)
+        normalise(now, n_lanes, sums, scale)
         for s in range(n_even):
             for lane in range(LANES):
                 filtered[s, here + lane] = now[s, lane]
-        if n_low == 0:
-            continue
         n_small = 0
         for lane in range(n_lanes):
             product[lane] *= sums[lane] if sums[lane] > SMALL else 1.0
@@ -166,17 +145,11 @@ def filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtere
                 if product[lane] <= SMALL:
                     totals[group[lane]] += log(product[lane])
                     product[lane] = 1.0
-        if least < 1.0:
-            for lane in range(n_lanes):
-                sums[lane] = 1.0
     for lane in range(len(group)):
         totals[group[lane]] += log(product[lane])
-    if least < 1.0:
-        for lane in range(n_lanes):
-            totals[group[lane]] += log(sums[lane])
 
 
-@_in_lanes
+@in_lanes
 def smooth_group(bounds, columns, group, totals, filtered, ahead, pairs, posteriors):  # type: ignore[no-untyped-def]
     """Smooth what `filter_group` has left."""
     n_states, n_even, n_group = posteriors.shape[1], len(columns), len(group)
@@ -198,11 +171,11 @@ def smooth_group(bounds, columns, group, totals, filtered, ahead, pairs, posteri
             for s in range(n_even):
                 for lane in range(LANES):
                     said[s, lane] = ahead[s, after + lane] * later[s, lane]
-            _normalise(said, n_going_on, sums, scale)
+            normalise(said, n_going_on, sums, scale)
             for s in range(n_even):
                 for lane in range(LANES):
                     ahead[s, after + lane] = said[s, lane]
-            _times(columns, said, later)
+            times(columns, said, later)
             for s in range(n_even):
                 for lane in range(n_going_on, LANES):
                     later[s, lane] = 1.0
@@ -227,7 +200,7 @@ def smooth_group(bounds, columns, group, totals, filtered, ahead, pairs, posteri
     _add_products(filtered, ahead, (n_steps - 1) * LANES, pairs)
 
 
-@_in_lanes
+@in_lanes
 def side_by_side(bounds, order, begin, last, n_states):  # type: ignore[no-untyped-def]
     """Which sequences of ``order[begin:last]``, longest first, go side by side: from a place to a place."""
     while begin < last:
@@ -239,40 +212,7 @@ def side_by_side(bounds, order, begin, last, n_states):  # type: ignore[no-untyp
     return begin, min(begin + max(n_groups, 0) * LANES, last)
 
 
-@_in_lanes
-def draw_group(bounds, columns, group, totals, filtered, uniforms, states_out):  # type: ignore[no-untyped-def]
-    """Draw paths backwards from what `filter_group` has left; ``columns[s, r]`` is p(s after r), its last row ones."""
-    n_states, n_group = columns.shape[1], len(group)
-    after = np.full(LANES, n_states, dtype=np.int64)
-    weights, reached = np.empty((n_states, LANES)), np.empty(LANES)
-    drawn, most = np.empty(LANES, dtype=np.int64), np.empty(LANES, dtype=np.int64)
-    n_lanes = 0
-    for t in range(bounds[group[0] + 1] - bounds[group[0]] - 1, -1, -1):
-        while n_lanes < n_group and bounds[group[n_lanes] + 1] - bounds[group[n_lanes]] > t:
-            n_lanes += 1
-        here = t * LANES
-        for lane in range(LANES):
-            reached[lane] = 0.0
-            drawn[lane] = most[lane] = 0
-        for s in range(n_states):
-            for lane in range(LANES):
-                weights[s, lane] = filtered[s, here + lane] * columns[after[lane], s]
-                reached[lane] += weights[s, lane]
-        for lane in range(n_lanes):
-            reached[lane] *= uniforms[bounds[group[lane]] + t]
-        # The first state at which the sum is above; where rounding has it above nowhere, the last that can be.
-        for s in range(n_states):
-            for lane in range(LANES):
-                reached[lane] -= weights[s, lane]
-                drawn[lane] += reached[lane] >= 0.0
-                most[lane] = s if weights[s, lane] > 0.0 else most[lane]
-        for lane in range(n_lanes):
-            after[lane] = min(drawn[lane], most[lane])
-            if totals[group[lane]] > -inf:
-                states_out[bounds[group[lane]] + t] = after[lane]
-
-
-@_in_lanes
+@in_lanes
 def order_of_run(layout, task, run):  # type: ignore[no-untyped-def]
     """The sequences of a task that are in a run of all sequences, the longest first."""
     order, n = np.empty(layout.task_bounds[task + 1] - layout.task_bounds[task], dtype=np.int64), 0
@@ -284,31 +224,7 @@ def order_of_run(layout, task, run):  # type: ignore[no-untyped-def]
     return order[:n]
 
 
-@_in_lanes
-def draw_in_lanes(densities, layout, slots, transitions, uniforms, states_out, run, totals):  # type: ignore[no-untyped-def]
-    """Draw the states of the sequences of each task that go side by side; see `filtering.draw_states`."""
-    row, bounds, n_tasks, n_states = densities.row, layout.bounds, len(transitions), transitions.shape[2]
-    n_even = n_states + n_states % 2
-    begin, rows, columns = np.zeros(n_even), np.zeros((n_even, n_even)), np.ones((n_states + 1, n_states))
-    for j in range(n_tasks):
-        order = order_of_run(layout, j, run)
-        first, last = side_by_side(bounds, order, np.int64(0), len(order), n_states)
-        if first == last:
-            continue
-        likelihood, log_scale = densities.likelihood[slots[j]], densities.log_scale[slots[j]]
-        for s in range(n_states):
-            begin[s] = transitions[j, 0, s]
-            for r in range(n_states):
-                rows[r, s] = columns[s, r] = transitions[j, r + 1, s]
-        n_numbers = max(bounds[order[first] + 1] - bounds[order[first]], 1) * LANES
-        filtered, given = np.zeros((n_even, n_numbers)), np.zeros((n_even, n_numbers))
-        for place in range(first, last, LANES):
-            group = order[place : min(place + LANES, last)]
-            filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, given, totals, _LEAST_SUM)
-            draw_group(bounds, columns, group, totals, filtered, uniforms, states_out)
-
-
-@_in_lanes
+@in_lanes
 def smooth_in_lanes(densities, layout, transitions, totals, pairs, posteriors):  # type: ignore[no-untyped-def]
     """Smooth the sequences of each task that go side by side; ``pairs`` has an even number of rows and columns."""
     likelihood, log_scale, row, bounds = densities.likelihood, densities.log_scale, densities.row, layout.bounds
@@ -329,5 +245,5 @@ def smooth_in_lanes(densities, layout, transitions, totals, pairs, posteriors): 
         filtered, ahead = np.zeros((n_even, n_numbers)), np.zeros((n_even, n_numbers))
         for place in range(first, last, LANES):
             group = layout.longest_first[place : min(place + LANES, last)]
-            filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, ahead, totals, 1.0)
+            filter_group(likelihood, log_scale, row, bounds, begin, rows, group, filtered, ahead, totals)
             smooth_group(bounds, columns, group, totals, filtered, ahead, pairs[j], posteriors)
