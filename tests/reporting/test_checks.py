@@ -52,6 +52,16 @@ def test_chains_that_disagree_are_told_of():
     assert codes(look(Seen(findings(convergence=agree)))) == []
 
 
+def test_chains_that_agree_and_are_too_short_are_not_said_to_disagree():
+    short = Convergence({"log joint": 1.0}, {"log joint": 60.0})
+    (alert,) = look(Seen(findings(convergence=short)))
+    assert (alert.code, alert.title) == ("KF002", "Chains have not converged")
+    assert alert.seen.startswith("the chains are too short to estimate the log joint (60 effective draws")
+    assert "disagree" not in f"{alert.title} {alert.seen} {alert.why}"
+    (worse,) = look(Seen(findings(convergence=Convergence({"log joint": 1.5}, {"log joint": 400.0}))))
+    assert (alert.severity, worse.severity) == (2, 3)
+
+
 def test_tasks_without_kin_are_named_unless_nobody_has_any():
     (alert,) = look(Seen(findings(partition=np.array([0, 0, 1]))))
     assert (alert.code, alert.seen) == ("KF003", "no kin: 'c'")

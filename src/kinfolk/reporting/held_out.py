@@ -167,7 +167,7 @@ def hold_out(findings: Findings, given: Given, n_folds: int, seed: int) -> HeldO
     own = findings.model
     unlabelled = getattr(estimator, "unlabelled", None)
     numbers = findings.labels is None
-    if findings.family == "linear":
+    if numbers or findings.family in ("linear", "partially pooled"):
         kind = "ridge" if numbers else "logistic"
         models = [f"{kind}-alone", f"{kind}-pooled", f"{kind}-task-feature"]
     else:
