@@ -222,7 +222,11 @@ def test_damaged_metadata_of_other_packages_costs_one_sentence(run: Run, monkeyp
 def studies(run: Run, monkeypatch: pytest.MonkeyPatch) -> list:
     """Experiments that only write down how they were called."""
     calls: list = []
-    one = SimpleNamespace(name="figure-1", title="What figure 1 shows", run=lambda *given: calls.append(given))
+
+    def one_run(*given: object, repeats: int | None) -> None:
+        calls.append((*given, repeats))
+
+    one = SimpleNamespace(name="figure-1", title="What figure 1 shows", run=one_run)
     monkeypatch.setattr("kinfolk.experiments.registry.EXPERIMENTS", {"figure-1": one})
     team = SimpleNamespace(run_demo=lambda *given: calls.append(given))
     monkeypatch.setitem(sys.modules, "kinfolk.experiments.clustered_naive_bayes.team", team)
@@ -233,12 +237,12 @@ def test_demo_and_reproduce_hand_over_folder_speed_and_seed(run: Run, studies: l
     assert run("demo").exit_code == 0
     assert run("demo", "--quick", "-o", "a/b", "--seed", 4).exit_code == 0
     assert run("reproduce", "figure-1", "--quick").exit_code == 0
-    assert run("reproduce", "figure-1", "-o", "here", "--seed", 5).exit_code == 0
+    assert run("reproduce", "figure-1", "-o", "here", "--seed", 5, "--repeats", 3).exit_code == 0
     assert studies == [
         (Path("kinfolk-demo"), False, 0),
         (Path("a/b"), True, 4),
-        (Path("kinfolk-reproduce/figure-1"), True, 0),
-        (Path("here"), False, 5),
+        (Path("kinfolk-reproduce/figure-1"), True, 0, None),
+        (Path("here"), False, 5, 3),
     ]
     assert all(folder.is_dir() for folder, *_ in studies)
 

@@ -137,7 +137,7 @@ def checks(
     n_folds: int = 5,
     random_state: int = 0,
 ) -> Any:
-    """What the numbered checks find, as a table: code, title, severity, where, seen, why, advice.
+    """Findings of the numbered checks as a table: code, title, severity, where, seen, why, advice.
 
     Parameters
     ----------

@@ -147,11 +147,11 @@ def evaluate(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Comparison:
-    """Compare models on rows or tasks held out: which to take, and whether sharing between tasks helps.
+    """Compare models on held-out rows or tasks: which to take, and whether sharing between tasks helps.
 
-    Labels are predicted by naive Bayes and by linear models that share (among kin, with a prototype, averaged, by
-    latent sources), and by the same kinds of model in the three ways without: every task alone, all rows pooled, and
-    pooled with the task as one feature more. Numbers are predicted by linear models.
+    Labels are predicted by naive Bayes and linear models that share (among kin, with a prototype, averaged, by latent
+    sources), and by the same kinds of models in three ways without sharing: every task alone, all rows pooled, and all
+    rows pooled with the task as one more feature. Numbers are predicted by linear models.
 
     Parameters
     ----------
