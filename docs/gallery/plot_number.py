@@ -17,7 +17,7 @@ people = kinfolk.ClusteredNB(inference="gibbs", n_chains=3, random_state=0).fit(
 rng = np.random.default_rng(0)
 parts = [(0, 20), (5, 15), (0, 10)]
 X = [np.concatenate([rng.normal(level, 1, (n + rng.integers(5), 1)) for level, n in parts]) for _ in range(6)]
-sequences = kinfolk.SharedIHMM(n_chains=2, n_burn_in=40, n_draws=100, random_state=0).fit(X, task=list("abcdef"))
+sequences = kinfolk.SharedIHMM(n_chains=2, n_burn_in=40, n_draws=40, random_state=0).fit(X, task=list("abcdef"))
 
 figure, (above, below) = plt.subplots(2, 1, figsize=(7, 6), layout="constrained")
 kinfolk.plots.number_of(people, ax=above)
