@@ -16,8 +16,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import polars as pl
-
 from kinfolk.experiments.claims_page import claims_page
 from kinfolk.experiments.publishing import write_whole
 from kinfolk.experiments.registry import EXPERIMENTS, Experiment
@@ -79,19 +77,11 @@ def page_of(folder: Path) -> str:
     for study in EXPERIMENTS.values():
         path = folder / f"{study.name}.json"
         if path.is_file():
-            records.append(_judged(json.loads(path.read_text(encoding="utf-8")), study, folder))
+            records.append(json.loads(path.read_text(encoding="utf-8")))
         else:
             missing = {"not_run": "no results of it are kept here", "with": _setting(False, 0)}
             records.append(_described(study) | missing)
     return claims_page(records)
-
-
-def _judged(record: dict[str, Any], study: Experiment, folder: Path) -> dict[str, Any]:
-    """A record with its verdicts, which are read off its numbers where an earlier version did not write them down."""
-    if record["not_run"] is None and not record.get("held"):
-        table = pl.read_csv(folder / f"{study.name}.csv", infer_schema_length=None)
-        record["held"] = list(study.verdicts(table))
-    return record
 
 
 def _setting(quick: bool, seed: int) -> dict[str, Any]:

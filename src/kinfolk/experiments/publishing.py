@@ -142,17 +142,6 @@ def judge(*whole: bool | None, most: bool = False) -> Verdict:
     return "partly" if true else "not held"
 
 
-def clearly_above_zero(mean: float, error: float) -> bool | None:
-    """Whether a mean is above zero by two standard errors, or below it by as much; None between.
-
-    Examples
-    --------
-    >>> clearly_above_zero(3.0, 1.0), clearly_above_zero(-3.0, 1.0), clearly_above_zero(1.0, 1.0)
-    (True, False, None)
-    """
-    return None if abs(mean) <= 2 * error else mean > 0
-
-
 def as_png(figure: Figure) -> bytes:
     """Draw a figure into the bytes of a PNG file."""
     stream = BytesIO()

@@ -37,21 +37,6 @@ class Experiment:
         about: About = self._module().ABOUT
         return about
 
-    def verdicts(self, table: Any) -> tuple[str, ...]:
-        """Whether the paper's findings hold of published numbers; empty where the numbers alone do not say.
-
-        Parameters
-        ----------
-        table : polars.DataFrame
-            The numbers, as they were published.
-
-        Returns
-        -------
-        tuple of str
-        """
-        found = getattr(self._module(), "verdicts", None)
-        return () if found is None else tuple(found(table))
-
     @property
     def repeated(self) -> str | None:
         """The study's own parameter that says how often everything is drawn; None where it repeats nothing."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kinfolk.experiments.networks.penalties import about, study_penalties, verdicts
+from kinfolk.experiments.networks.penalties import about, study_penalties
 from kinfolk.experiments.networks.problems import PROBLEMS, Problem
 from kinfolk.experiments.publishing import Study
-
-__all__ = ["ABOUT", "study", "verdicts"]
 
 NAME = "INSURANCE-IND"
 ABOUT = about(NAME)

@@ -34,7 +34,7 @@ from kinfolk.experiments.networks.problems import (
     plus_minus,
     reductions,
 )
-from kinfolk.experiments.publishing import About, Study, Verdict, judge
+from kinfolk.experiments.publishing import About, Study
 from kinfolk.plots import style
 
 P_DELETE = 0.05
@@ -88,39 +88,7 @@ def study(
         f"“{VALIDATED}” tries penalties with 5% of the rows held out and then learns from all of them again, where the "
         f"paper seems to have learnt from the rest. {SEARCH}"
     )
-    return Study(scores, _draw(scores), _compare(scores), setting, _details(scores), verdicts(scores))
-
-
-def verdicts(scores: pl.DataFrame) -> tuple[Verdict, ...]:
-    """Whether the paper's findings hold, problem by problem, for the validated penalty, which is the paper's own.
-
-    Where the paper calls a difference significant it has to be so here (paired t-test); where it does not, less on
-    average is enough. The last finding is a wish: it holds if the learnt penalty is significantly worse nowhere.
-    """
-    edit, kl = MEASURES
-    problems = scores["problem"].unique(maintain_order=True).to_list()
-
-    def less(one: str, other: str, measured: str, problem: str, significant: bool = True) -> bool:
-        pair = [_of(scores, problem, method, measured) for method in (one, other)]
-        return bool(pair[0].mean() < pair[1].mean()) and (not significant or paired_p_value(*pair) < SIGNIFICANT)
-
-    def independent(problem: str) -> bool:
-        return problem.endswith("-IND")
-
-    pooled = [less(IDENTICAL, POOLED, kl, problem) for problem in problems]
-    for problem in problems:
-        worse = less(IDENTICAL, POOLED, edit, problem)
-        pooled.append(not worse if problem == "ALARM" else worse)
-    return (
-        judge(*[less(VALIDATED, SEPARATE, edit, problem) for problem in problems]),
-        judge(*[less(VALIDATED, SEPARATE, kl, problem, not independent(problem)) for problem in problems]),
-        judge(
-            *[less(VALIDATED, IDENTICAL, edit, problem, problem != "ALARM-IND") for problem in problems],
-            *[less(VALIDATED, IDENTICAL, kl, problem) for problem in problems],
-        ),
-        judge(*pooled),
-        judge(not any(less(VALIDATED, LEARNT, measured, problem) for measured in MEASURES for problem in problems)),
-    )
+    return Study(scores, _draw(scores), _compare(scores), setting, _details(scores))
 
 
 def _draw(scores: pl.DataFrame) -> Figure:

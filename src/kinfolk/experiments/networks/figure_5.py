@@ -31,7 +31,7 @@ from kinfolk.experiments.networks.problems import (
     plus_minus,
     reductions,
 )
-from kinfolk.experiments.publishing import About, Study, Verdict, clearly_above_zero, judge
+from kinfolk.experiments.publishing import About, Study
 from kinfolk.plots import style
 from kinfolk.plots.style import write_key
 
@@ -82,38 +82,7 @@ def study(
         f"ALARM-COMP, five tasks, {', '.join(f'{size:,}' for size in sizes)} rows of each, small sets within larger "
         f"ones; {n_draws} draws of networks and rows; seed {seed}; ± and bars are standard errors over draws. {SEARCH}"
     )
-    return Study(scores, _draw(scores), _compare(scores), setting, _details(scores), verdicts(scores))
-
-
-def verdicts(scores: pl.DataFrame) -> tuple[Verdict, Verdict, Verdict]:
-    """Whether the paper's findings hold, for the validated penalty, which is the paper's own.
-
-    1. With the fewer rows the mean reduction in edit distance is above zero, and above that with more rows,
-       both by two standard errors over draws; within these, the numbers cannot tell.
-    2. At each small size that has a ratio of data, it is between a third and three quarters.
-    3. Where both measures have a ratio, that of KL divergence is nearer one.
-    """
-    percent = reductions(scores, ("rows", "draw")).filter(pl.col("method") == VALIDATED)
-    middle = float(scores["rows"].unique().median())  # type: ignore[arg-type]
-    by_draw = percent.with_columns(small=pl.col("rows") <= middle).group_by("draw", "small").agg(pl.mean(MEASURES[0]))
-    small, large = (
-        by_draw.filter(pl.col("small") == which).sort("draw")[MEASURES[0]].to_numpy() for which in (True, False)
-    )
-    sizes = np.array(sorted(scores["rows"].unique().to_list()))
-    edit, kl = (estimate_ratios(scores, VALIDATED, measured).estimate for measured in MEASURES)
-    few = edit[(sizes <= SMALL) & np.isfinite(edit)]
-    both = np.isfinite(edit) & np.isfinite(kl) & (sizes <= SMALL)
-    return (
-        judge(*[_clearly(values) for values in (small, small - large)]),
-        judge(*([bool(1 / 3 <= ratio <= 3 / 4) for ratio in few] if len(few) else [None])),
-        judge(*([bool(k > e) for e, k in zip(edit[both], kl[both], strict=True)] if both.any() else [None])),
-    )
-
-
-def _clearly(values: NDArray[np.float64]) -> bool | None:
-    if len(values) < 2:
-        return None
-    return clearly_above_zero(float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5)
+    return Study(scores, _draw(scores), _compare(scores), setting, _details(scores))
 
 
 def _draw(scores: pl.DataFrame) -> Figure:

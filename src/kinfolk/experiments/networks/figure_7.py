@@ -14,7 +14,7 @@ from kinfolk.experiments.measuring import mean_and_error
 from kinfolk.experiments.networks.birds import FEEDERS, first_rows, mean_log_likelihood, split_by_site
 from kinfolk.experiments.networks.drawing import draw_line, dress, dress_penalty_axis, penalty_at, penalty_places
 from kinfolk.experiments.networks.problems import PAPER, SEARCH, learn, over_draws, plus_minus
-from kinfolk.experiments.publishing import About, Study, Verdict, judge
+from kinfolk.experiments.publishing import About, Study
 from kinfolk.plots import style
 from kinfolk.plots.style import write_key
 
@@ -70,30 +70,7 @@ def study(
     )
     curves = scores.group_by("prior", "exponent", maintain_order=True).agg(*mean_and_error(("log_likelihood", "gain")))
     table = scores.select("prior", "one_minus_delta", "split", "log_likelihood", "gain")
-    return Study(table, _draw(curves), _compare(curves), setting, _details(curves), verdicts(table))
-
-
-def verdicts(table: pl.DataFrame) -> tuple[Verdict, Verdict, Verdict]:
-    """Whether the paper's findings hold.
-
-    1. With either prior the highest gain over separate learning is above zero by two standard errors, and identical
-       structures have less.
-    2. At no penalty do the priors differ by more than two standard errors of the difference.
-    3. With either prior identical structures are no worse than separate ones, by two standard errors.
-    """
-    # Penalties are told by their place, from none to infinite: written with six decimals the highest are all alike.
-    table = table.with_columns(place=pl.int_range(pl.len()).over("prior", "split"))
-    curves = table.group_by("prior", "place", maintain_order=True).agg(*mean_and_error(("gain",)))
-    rises, reasonable = [], []
-    for _, own in curves.group_by("prior", maintain_order=True):
-        best, identical = own.sort("gain").row(-1, named=True), own.sort("place").row(-1, named=True)
-        rises.append(bool(best["gain"] > 2 * best["gain_error"] and identical["gain"] < best["gain"]))
-        reasonable.append(bool(identical["gain"] > -2 * identical["gain_error"]))
-    one, other = (table.filter(pl.col("prior") == prior) for prior in PRIORS)
-    pairs = one.join(other, on=["place", "split"]).with_columns(gap=pl.col("gain") - pl.col("gain_right"))
-    gaps = pairs.group_by("place").agg(*mean_and_error(("gap",)))
-    alike = [bool(abs(gap) <= 2 * error + 1e-9) for gap, error in gaps.select("gap", "gap_error").iter_rows()]
-    return judge(*rises), judge(*alike), judge(*reasonable)
+    return Study(table, _draw(curves), _compare(curves), setting, _details(curves))
 
 
 def _draw(curves: pl.DataFrame) -> Figure:

@@ -23,7 +23,7 @@ from kinfolk.experiments.networks.problems import (
     over_draws,
     plus_minus,
 )
-from kinfolk.experiments.publishing import About, Study, Verdict, clearly_above_zero, judge
+from kinfolk.experiments.publishing import About, Study
 from kinfolk.plots import style
 from kinfolk.plots.style import write_key
 
@@ -80,24 +80,7 @@ def study(
         "are standard errors over splits of the gain over separate learning on the same split. Rows held out to choose "
         f"the penalty are of the same sites as those learnt from. {SEARCH}"
     )
-    return Study(scores, _draw(curves), _compare(curves), setting, held=verdicts(scores))
-
-
-def verdicts(scores: pl.DataFrame) -> tuple[Verdict, Verdict]:
-    """Whether the paper's findings hold, for the validated penalty, which is the paper's own.
-
-    1. The gain over separate learning is largest with the fewest rows, and above zero by two standard errors; within
-       these, the numbers cannot tell.
-    2. With the most rows it is no longer above zero by two standard errors; and it is below zero by as much.
-    """
-    own = scores.filter(pl.col("method") == VALIDATED)
-    curve = own.group_by("rows").agg(*mean_and_error(("gain",))).sort("rows")
-    first, last = curve.row(0, named=True), curve.row(-1, named=True)
-    best = float(curve["gain"].max())  # type: ignore[arg-type]
-    return (
-        judge(first["gain"] >= best, clearly_above_zero(first["gain"], first["gain_error"])),
-        judge(last["gain"] <= 2 * last["gain_error"], last["gain"] < -2 * last["gain_error"]),
-    )
+    return Study(scores, _draw(curves), _compare(curves), setting)
 
 
 def _draw(curves: pl.DataFrame) -> Figure:

@@ -25,7 +25,7 @@ from kinfolk.experiments.networks.problems import (
     plus_minus,
     reductions,
 )
-from kinfolk.experiments.publishing import About, Study, Verdict, clearly_above_zero, judge
+from kinfolk.experiments.publishing import About, Study
 from kinfolk.plots import style
 from kinfolk.plots.style import write_key
 
@@ -97,37 +97,7 @@ def study_penalties(
         "draws",
         *(pl.col(column).name.suffix("_reduction_percent") for m in MEASURES for column in (m, f"{m}_error")),
     )
-    return Study(table, _draw(name, curves), _compare(curves), setting, _details(curves), verdicts(table))
-
-
-def verdicts(table: pl.DataFrame) -> tuple[Verdict, Verdict, Verdict, Verdict]:
-    """Whether the paper's findings hold of the published numbers, in edit distance unless the other measure is named.
-
-    1. For each share of deleted arcs, the best reduction is above zero, and, where arcs were deleted, identical
-       structures have less.
-    2. The best penalty never becomes higher as tasks become less similar, and becomes lower from the most to the least
-       similar tasks. Penalties are told by their place, from none to infinite: written with six decimals the highest
-       are all alike.
-    3. The best reduction is larger with the most than with the least similar tasks, by two standard errors; within
-       these, the numbers cannot tell.
-    4. At the best penalties the reduction is larger than that of KL divergence, for each share of deleted arcs.
-    """
-    edit, its_error, kl = (f"{name}_reduction_percent" for name in ("edit_distance", "edit_distance_error", "kl"))
-    rises, penalties, gains, larger = [], [], [], []
-    for (p,), own in table.sort("p_delete", maintain_order=True).group_by("p_delete", maintain_order=True):
-        at = int(own[edit].arg_max())  # type: ignore[arg-type]
-        best, identical = own.row(at, named=True), own.row(-1, named=True)
-        drops = p == 0 or identical[edit] < best[edit]
-        rises.append(bool(best[edit] > 0 and drops))
-        penalties.append(at)
-        gains.append((best[edit], best[its_error]))
-        larger.append(bool(best[edit] > own[kl].max()))
-    return (
-        judge(*rises),
-        judge(bool(np.all(np.diff(penalties) <= 0)), penalties[-1] < penalties[0]),
-        judge(clearly_above_zero(gains[0][0] - gains[-1][0], math.hypot(gains[0][1], gains[-1][1]))),
-        judge(*larger),
-    )
+    return Study(table, _draw(name, curves), _compare(curves), setting, _details(curves))
 
 
 def _draw(name: str, curves: pl.DataFrame) -> Figure:
