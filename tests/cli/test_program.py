@@ -222,11 +222,9 @@ def test_damaged_metadata_of_other_packages_costs_one_sentence(run: Run, monkeyp
 def studies(run: Run, monkeypatch: pytest.MonkeyPatch) -> list:
     """Experiments that only write down how they were called."""
     calls: list = []
-
-    def one_run(*given: object, repeats: int | None) -> None:
-        calls.append((*given, repeats))
-
-    one = SimpleNamespace(name="figure-1", title="What figure 1 shows", run=one_run)
+    one = SimpleNamespace(
+        name="figure-1", title="What figure 1 shows", run=lambda *given, repeats: calls.append((*given, repeats))
+    )
     monkeypatch.setattr("kinfolk.experiments.registry.EXPERIMENTS", {"figure-1": one})
     team = SimpleNamespace(run_demo=lambda *given: calls.append(given))
     monkeypatch.setitem(sys.modules, "kinfolk.experiments.clustered_naive_bayes.team", team)

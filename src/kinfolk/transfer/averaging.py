@@ -252,7 +252,7 @@ class ModelAverage(BaseEstimator):
         found = {name: member.similarity(tasks) for name, member in self._average.members.items()}
         known = {name: self.weights_[name] for name, each in found.items() if each is not None}
         if not known:
-            raise AttributeError("no member with a weight has a probability that two tasks share")
+            raise AttributeError("no believed member has a probability that two tasks share")
         total = sum(known.values())
         return np.asarray(np.sum([weight / total * np.asarray(found[name]) for name, weight in known.items()], axis=0))
 
@@ -263,7 +263,7 @@ class ModelAverage(BaseEstimator):
         found = {name: member.partition() for name, member in self._average.members.items()}
         partitions = {name: each for name, each in found.items() if each is not None}
         if not partitions:
-            raise AttributeError("no member with a weight has clusters of tasks")
+            raise AttributeError("no believed member has clusters of tasks")
         if len(self.tasks_) > MAX_SIMILARITY_TASKS:
             return np.asarray(partitions[max(partitions, key=lambda name: self.weights_[name])])
         similarity = self.similarity_
