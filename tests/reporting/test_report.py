@@ -101,8 +101,8 @@ def test_a_card_says_how_many_times_as_frequent_a_value_is():
     rates = model.feature_rates(by="task").set_index(["task", "label", "feature", "value"])["probability"]
     for cluster, name in zip(model.partition_, model.tasks_, strict=True):
         html = model.report().html.partition(f'id="cluster-{cluster}"')[2].partition("</div>")[0]
-        said = re.search(r"<li>(\w) = (\w+): <b>(\w+) × ([\d.]+)</b> against (\w+)</li>", html)
-        feature, value, label, times, other = said.groups()
+        said = re.search(r"<li>(\w) = (\w+): ([\d.]+) times as frequent with <b>(\w+)</b> as with (\w+)</li>", html)
+        feature, value, times, label, other = said.groups()
         ratio = rates[name, label, feature, value] / rates[name, other, feature, value]
         assert float(times) == pytest.approx(ratio, abs=0.051)
         assert ratio > 1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from kinfolk.parameters import check_choice
 from kinfolk.reporting.findings import Findings
@@ -105,8 +105,9 @@ def _sharing_hurts(seen: Seen) -> Iterator[Finding]:
     tasks = seen.findings.tasks
     _, _, gain, error = seen.held_out.by_task(len(tasks))
     tested = np.isfinite(gain) & (error > 0)
-    # Of many tasks some look harmed by chance: the level is divided among them.
-    bound = float(norm.isf(_LEVEL / max(int(tested.sum()), 1)))
+    # Of many tasks some look harmed by chance: the level is divided among them. A few rows know their error badly.
+    n = seen.held_out.n_compared(len(tasks))
+    bound = student.isf(_LEVEL / max(int(tested.sum()), 1), np.maximum(n - 1, 1))
     for place in np.flatnonzero(tested & (gain < -bound * np.where(tested, error, 1.0))):
         said = f"its loss is larger by {-gain[place]:.3f} ± {error[place]:.3f} than that of a model of the task alone"
         yield Finding(f"task {tasks[place]}", said, tasks[place])

@@ -181,8 +181,7 @@ def _clusters(account: Account) -> Section | None:
     if beliefs:
         said = element(
             "p",
-            "The values that tell labels apart best in each cluster: how many times as frequent a value is among rows "
-            "of the one label as among rows of the other.",
+            "The values that tell labels apart best in each cluster.",
             class_="small",
         )
     return Section("clusters", "Clusters", joined(said, element("div", *cards, class_="cards"), rest))
@@ -195,13 +194,13 @@ def _belief_list(beliefs: Sequence[dict[str, Any]]) -> Html | None:
     return element("ul", *items, class_="small")
 
 
-def _speaks_for(entry: dict[str, Any]) -> tuple[Html, str]:
-    """How many times as frequent a value is under the label that it speaks for as under the other."""
+def _speaks_for(entry: dict[str, Any]) -> tuple[str, Html, str]:
+    """How many times as frequent a value is with the label that it speaks for as with the other."""
     label, other = entry["label"], entry["against"]
     if entry["log_ratio"] < 0:
         label, other = other, label
     times = exp(abs(entry["log_ratio"]))
-    return element("b", f"{label} × {times:.{0 if times >= 10 else 1}f}"), f" against {other}"
+    return f"{times:.{0 if times >= 10 else 1}f} times as frequent with ", element("b", label), f" as with {other}"
 
 
 def _examples(account: Account, own: Any) -> Html | None:
