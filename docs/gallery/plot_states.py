@@ -12,5 +12,5 @@ import kinfolk
 rng = np.random.default_rng(0)
 parts = [(0, 20), (5, 15), (0, 10)]
 X = [np.concatenate([rng.normal(level, 1, (n + rng.integers(5), 1)) for level, n in parts]) for _ in range(6)]
-model = kinfolk.SharedIHMM(n_chains=2, n_burn_in=40, n_draws=40, random_state=0).fit(X, task=list("abcdef"))
+model = kinfolk.SharedIHMM(inference="variational", random_state=0).fit(X, task=list("abcdef"))
 kinfolk.plots.state_sequences(model, X, task=list("abcdef"))
