@@ -74,6 +74,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "download_all_examples": False,
     "show_signature": False,
+    # What an example draws is on its page; that it returned axes need not be.
+    "capture_repr": (),
     "remove_config_comments": True,
     "matplotlib_animations": False,
     "min_reported_time": 60,

@@ -125,7 +125,7 @@ def test_the_verdict_needs_every_quantity_and_advice_names_the_worst():
     short = Convergence({"log joint": 1.0, "concentration": 1.02}, {"log joint": 500.0, "concentration": slow_ess})
     assert slow_ess < 100
     assert not short.converged
-    assert "too short to know the concentration" in short.advice()
+    assert "too short to estimate the concentration" in short.advice()
 
 
 @pytest.mark.parametrize(("n_chains", "n_draws", "memory"), [(4, 100, 0.5), (2, 31, 0.9), (3, 1000, -0.7), (4, 7, 0.0)])

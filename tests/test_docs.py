@@ -190,9 +190,11 @@ def test_links_within_the_documentation_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("name", sorted(set(kinfolk.plots.__all__)))
-def test_every_picture_has_a_page_of_the_gallery_and_a_line_in_the_reference(name):
-    shown = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "gallery").glob("plot_*.py"))
-    assert f"plots.{name}(" in shown
+def test_every_picture_has_a_page_of_the_gallery_of_its_own_and_a_line_in_the_reference(name):
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "gallery").glob("plot_*.py")]
+    drawn = [set(re.findall(r"plots\.(\w+)\(", page)) for page in pages]
+    assert drawn.count({name}) == 1
+    assert all(len(functions) == 1 for functions in drawn)
     assert f"   plots.{name}\n" in (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 
 

@@ -84,3 +84,10 @@ def test_pages_load_nothing_from_elsewhere_and_draw_their_equations(site):
         browser.close()
     assert errors == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.slow
+def test_pages_of_the_gallery_show_no_warning_and_not_where_they_were_built(site):
+    pages = list((site / "pictures").glob("plot_*.html"))
+    assert len(pages) == len(list((ROOT / "docs" / "gallery").glob("plot_*.py")))
+    assert [page.name for page in pages if "Warning" in (text := page.read_text("utf-8")) or "&lt;Axes" in text] == []

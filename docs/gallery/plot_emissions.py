@@ -13,7 +13,5 @@ rng = np.random.default_rng(0)
 days = {"rest": ["sleep", "read", "walk"], "work": ["write", "call", "read"]}
 people = ["ann", "bob", "eve"]
 X = [rng.choice(days[kind]) for _ in people for _ in range(4) for kind in ("rest", "work", "rest") for _ in range(8)]
-model = kinfolk.SharedIHMM(n_chains=2, n_burn_in=40, n_draws=40, random_state=0).fit(
-    X, [24] * 12, task=np.repeat(people, 4)
-)
+model = kinfolk.SharedIHMM(inference="variational", random_state=0).fit(X, [24] * 12, task=np.repeat(people, 4))
 kinfolk.plots.emissions(model)

@@ -43,8 +43,13 @@ class Convergence(NamedTuple):
     @property
     def converged(self) -> bool:
         """Whether chains agree, R-hat being at most 1.05, and know enough, by 100 effective draws in all."""
+        return self.agree and all(n >= LOWEST_ESS for n in self.ess.values())
+
+    @property
+    def agree(self) -> bool:
+        """Whether chains agree, R-hat being at most 1.05, however few their draws."""
         # Written so that NaN says no.
-        return all(r <= HIGHEST_R_HAT for r in self.r_hat.values()) and all(n >= LOWEST_ESS for n in self.ess.values())
+        return all(r <= HIGHEST_R_HAT for r in self.r_hat.values())
 
     def advice(self) -> str:
         """What to do, in one sentence."""
@@ -64,7 +69,9 @@ class Convergence(NamedTuple):
         few = min(self.ess, key=self.ess.__getitem__)
         found = f"{self.ess[few]:.0f} effective draws, {LOWEST_ESS:g} are wanted"
         factor = int(np.ceil(1.2 * LOWEST_ESS / self.ess[few]))
-        return f"The chains are too short to know the {few} ({found}): raise n_draws by a factor of {max(factor, 2)}."
+        return (
+            f"The chains are too short to estimate the {few} ({found}): raise n_draws by a factor of {max(factor, 2)}."
+        )
 
 
 def diagnose(quantities: Mapping[str, NDArray[np.generic]]) -> Convergence:

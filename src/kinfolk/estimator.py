@@ -119,7 +119,7 @@ class TaskRouting:
         n_folds: int = 5,
         random_state: int = 0,
     ) -> Any:
-        """What the numbered checks find in the fitted model and in rows, as a table.
+        """Findings of the numbered checks in the fitted model and in rows, as a table.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class TaskRouting:
         )
 
     def to_arviz(self) -> Any:
-        """What the chains of a model that samples have drawn, for ArviZ's plots and diagnostics.
+        """The draws of a model that was fitted by sampling, for ArviZ's plots and diagnostics.
 
         Returns
         -------

@@ -34,8 +34,8 @@ class Explanation(NamedTuple):
     backend : str
         Library that tables are made with.
     believed : dict, optional
-        Of an average of models, how far each is believed for each row, by the rows that its task has: arrays of shape
-        (n_rows,) that add up to one.
+        For an average of models, the weight of each for each row, which depends on how many rows its task has: arrays
+        of shape (n_rows,) that add up to one.
     """
 
     classes: NDArray[Any]

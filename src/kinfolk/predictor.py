@@ -149,7 +149,7 @@ class NumberAnswers:
         return (expected, deviation) if return_std else expected
 
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, task: Any = None) -> NDArray[np.float64]:
-        """Quantiles of each number, noise included: between 0.05 and 0.95 lie nine in ten.
+        """Quantiles of each number, noise included: 90 % of numbers lie between those of 0.05 and 0.95.
 
         Parameters
         ----------

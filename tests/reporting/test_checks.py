@@ -45,11 +45,32 @@ def test_a_task_that_sharing_hurts_is_named():
     assert [(alert.code, alert.task) for alert in look(seen)] == [("KF001", "b")]
 
 
+def test_a_task_of_few_rows_is_not_harmed_because_these_happen_to_agree():
+    # Three rows that are each a little worse: by Student's t that is chance, by the normal distribution it is not.
+    gains = np.tile([-0.010, -0.012, -0.008], 10)
+    rows = {"ClusteredNB": np.ones(30), "alone": 1.0 + gains}
+    few = held_out(1.0, rows, alone=1.1)._replace(place=np.repeat(np.arange(10), 3))
+    tasks = list("abcdefghij")
+    assert codes(look(Seen(findings(tasks=tasks), held_out=few))) == []
+    many = few._replace(place=np.zeros(30, dtype=int))
+    assert codes(look(Seen(findings(tasks=tasks), held_out=many))) == ["KF001"]
+
+
 def test_chains_that_disagree_are_told_of():
     apart = Convergence({"log joint": 1.5}, {"log joint": 400.0})
     agree = Convergence({"log joint": 1.0}, {"log joint": 400.0})
     assert codes(look(Seen(findings(convergence=apart)))) == ["KF002"]
     assert codes(look(Seen(findings(convergence=agree)))) == []
+
+
+def test_chains_that_agree_and_are_too_short_are_not_said_to_disagree():
+    short = Convergence({"log joint": 1.0}, {"log joint": 60.0})
+    (alert,) = look(Seen(findings(convergence=short)))
+    assert (alert.code, alert.title) == ("KF002", "Chains have not converged")
+    assert alert.seen.startswith("the chains are too short to estimate the log joint (60 effective draws")
+    assert "disagree" not in f"{alert.title} {alert.seen} {alert.why}"
+    (worse,) = look(Seen(findings(convergence=Convergence({"log joint": 1.5}, {"log joint": 400.0}))))
+    assert (alert.severity, worse.severity) == (2, 3)
 
 
 def test_tasks_without_kin_are_named_unless_nobody_has_any():

@@ -2,13 +2,17 @@
 
 import json
 import re
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import kinfolk
+from kinfolk.convergence import r_hat
 from kinfolk.reporting import families
 from kinfolk.reporting.account import account_for
 from kinfolk.reporting.findings import findings_of
@@ -81,6 +85,27 @@ def test_examples_can_be_turned_off(team, held_out):
     model, (X, y, task) = team
     assert "Examples of rows" in held_out.html
     assert "Examples of rows" not in model.report(data=X, y=y, task=task, examples=False).html
+
+
+def test_tasks_without_kin_are_counted_apart_from_those_in_clusters():
+    X, y, task = kin(5, 40)
+    y = np.where(task == "task 0", np.random.default_rng(3).choice(["go", "stop"], len(y)), y)
+    page = kinfolk.ClusteredNB(random_state=0, inference="exact").fit(X, y, task=task).report()
+    assert [len(cluster["tasks"]) for cluster in page.document["clusters"]] == [3, 1, 1]
+    assert "3 of 5 tasks fall into 1 cluster of kin; the other 2 have no kin." in page.html
+
+
+def test_a_card_says_how_many_times_as_frequent_a_value_is():
+    X, y, task = kin(4, 100)
+    model = kinfolk.ClusteredNB(random_state=0).fit(X, y, task=task)
+    rates = model.feature_rates(by="task").set_index(["task", "label", "feature", "value"])["probability"]
+    for cluster, name in zip(model.partition_, model.tasks_, strict=True):
+        html = model.report().html.partition(f'id="cluster-{cluster}"')[2].partition("</div>")[0]
+        said = re.search(r"<li>(\w) = (\w+): ([\d.]+) times as frequent with <b>(\w+)</b> as with (\w+)</li>", html)
+        feature, value, times, label, other = said.groups()
+        ratio = rates[name, label, feature, value] / rates[name, other, feature, value]
+        assert float(times) == pytest.approx(ratio, abs=0.051)
+        assert ratio > 1
 
 
 def test_labels_and_tasks_may_be_columns_of_the_table(team, held_out):
@@ -184,6 +209,77 @@ def test_linear_models_show_their_sources_and_are_compared_with_linear_ones():
         assert re.search(rf"above zero is worse\):.*?{peer} \(ridge regression\) [+-][\d.]+ ± [\d.]+", page.html)
 
 
+def varying_slopes():
+    """Tasks of which the weight of one column varies and that of another does not."""
+    rng = np.random.default_rng(0)
+    X, task = pd.DataFrame(rng.normal(size=(200, 2)), columns=["varies", "common"]), np.repeat(list("vwxyz"), 40)
+    slopes = np.repeat([-2.0, -1.0, 0.0, 1.0, 3.0], 40)
+    return X, slopes * X["varies"] + X["common"] + 0.1 * rng.normal(size=200), task
+
+
+def test_partially_pooled_numbers_are_compared_with_ridge_regressions_and_show_where_tasks_differ():
+    X, y, task = varying_slopes()
+    model = kinfolk.HierarchicalRegressor().fit(X, y, task=task)
+    page = model.report(data=X, y=y, task=task)
+    ways = {entry["model"] for entry in page.document["comparison"]["models"]}
+    assert ways == {"HierarchicalRegressor", "ridge-alone", "ridge-pooled", "ridge-task-feature"}
+    weights = {entry["column"]: entry for entry in page.document["details"]["weights"]}
+    assert page.document["details"]["weights"][0]["column"] == "varies"
+    assert (weights["varies"]["lowest_task"], weights["varies"]["highest_task"]) == ("v", "z")
+    table = model.weights().set_index(["task", "column"])
+    assert weights["varies"]["highest"] == pytest.approx(table.loc[("z", "varies"), "weight"])
+    assert weights["varies"]["spread"] == pytest.approx(table.loc[("z", "varies"), "spread"])
+    assert "differ most in the weight of varies" in page.html
+
+
+@pytest.mark.parametrize(
+    "model",
+    [kinfolk.HierarchicalClassifier(), kinfolk.ClusteredClassifier(n_chains=2, n_burn_in=3, n_draws=4, random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_partially_pooled_labels_are_compared_with_logistic_regressions(model):
+    X, y, task = varying_slopes()
+    y = np.where(y > 0, "up", "down")
+    page = model.fit(X, y, task=task).report(data=X, y=y, task=task, n_folds=2)
+    ways = {entry["model"] for entry in page.document["comparison"]["models"]}
+    assert ways == {type(model).__name__, "logistic-alone", "logistic-pooled", "logistic-task-feature"}
+    assert "Weights, common and by task" in page.html
+
+
+def test_chains_of_clustered_regressions_are_judged_and_iterations_of_others_too():
+    X, y, task = varying_slopes()
+    y = np.where(y > 0, "up", "down")
+    model = kinfolk.ClusteredClassifier(n_chains=2, n_burn_in=3, n_draws=6, random_state=0).fit(X, y, task=task)
+    page = model.report()
+    drawn = model._model.clusters.log_evidence.reshape(2, 6)
+    assert page.document["convergence"]["r_hat"]["log evidence"] == pytest.approx(r_hat(drawn))
+    assert "The number of clusters, draw by draw" in page.html
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        short = kinfolk.HierarchicalClassifier(max_iter=1).fit(X, y, task=task)
+    assert "The iterations have not converged: raise max_iter." in short.report().html
+    assert "The iterations have converged." in kinfolk.HierarchicalClassifier().fit(X, y, task=task).report().html
+
+
+def test_an_average_of_models_of_numbers_has_a_report_on_rows():
+    X, y, task = varying_slopes()
+    model = kinfolk.TransferRegressor(["partly pooled", "pooled"], random_state=0).fit(X, y, task=task)
+    page = model.report(data=X, y=y, task=task, n_folds=2)
+    assert "ridge-pooled" in {entry["model"] for entry in page.document["comparison"]["models"]}
+    assert "weights: " in page.html
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars"])
+def test_findings_of_checks_come_in_the_library_of_the_table_that_was_fitted(frame):
+    X, y, task = varying_slopes()
+    own = X if frame == "pandas" else pl.from_pandas(X)
+    linear = kinfolk.HierarchicalRegressor().fit(own, y, task=task)
+    states = kinfolk.SharedIHMM(random_state=0, n_chains=2, n_burn_in=2, n_draws=4)
+    states.fit(own, [40] * 5, task=list("vwxyz"))
+    for model in (linear, states):
+        assert type(model.checks()).__module__.partition(".")[0] == frame
+
+
 def test_a_source_that_no_task_takes_anything_from_is_not_shown():
     rng = np.random.default_rng(0)
     X, task = rng.normal(size=(400, 4)), np.repeat(np.arange(8), 50)
@@ -232,6 +328,32 @@ def test_networks_are_compared_on_rows_held_out_by_their_probability():
     assert "gain over alone" in page.html
 
 
+def test_networks_are_compared_on_the_tables_by_task_that_they_were_fitted_to():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 120)
+    X = pd.DataFrame({"a": a, "b": a ^ (rng.random(120) < 0.1)})
+    task = np.repeat(["x", "y", "z"], 40)
+    by_task = {name: X[task == name] for name in "xyz"}
+    model = kinfolk.BayesNets(random_state=0).fit(by_task)
+    found = model.report(data=by_task, n_folds=3).document["comparison"]
+    assert found == model.report(data=X, task=task, n_folds=3).document["comparison"]
+    with pytest.raises(ValueError, match="second time"):
+        model.report(data=by_task, task=task)
+
+
+def test_networks_of_tasks_with_different_variables_are_compared_on_rows_held_out():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 120)
+    X = pd.DataFrame({"a": a, "b": a ^ (rng.random(120) < 0.1), "c": rng.integers(0, 2, 120)}).astype(str)
+    by_task = {"x": X[["a", "b"]][:60], "y": X[60:]}
+    page = kinfolk.BayesNets(random_state=0).fit(by_task).report(data=by_task, n_folds=3)
+    # Rows of different variables cannot be pooled.
+    assert [entry["model"] for entry in page.document["comparison"]["models"]] == ["BayesNets", "alone"]
+    of_x = next(entry for entry in page.document["tasks"] if entry["task"] == "x")
+    entropy = np.log(2) - 0.1 * np.log(0.1) - 0.9 * np.log(0.9)
+    assert of_x["loss"] == pytest.approx(entropy, abs=4 * of_x["loss_error"])
+
+
 def test_sequences_tell_how_many_states_tasks_have():
     rng = np.random.default_rng(0)
     model = kinfolk.SharedIHMM(random_state=0, n_chains=2, n_burn_in=5, n_draws=6)
@@ -253,6 +375,6 @@ def test_two_models_are_held_against_each_other(team):
         told["SHA-256 of the rows' values"]
         == model.report(data=X, y=y, task=task).document["made_again_with"]["SHA-256 of the rows' values"]
     )
-    assert "How to make it again" in page.html
+    assert "How to reproduce this page" in page.html
     with pytest.raises(ValueError, match="at least two"):
         kinfolk.reporting.compare({"one": model})

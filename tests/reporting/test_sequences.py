@@ -65,7 +65,7 @@ def test_the_page_tells_whether_sharing_helps_and_shows_states_numbers_and_segme
     np.testing.assert_allclose(page.document["details"]["n_clusters"], model.n_clusters_)
     assert len(page.html) < 400_000
     alone = model.report()
-    assert "With rows (--data TABLE, or data=)" in alone.html
+    assert "Given rows (--data TABLE, or data=)" in alone.html
     assert alone.document["segments"] is None
 
 

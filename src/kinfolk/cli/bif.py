@@ -32,7 +32,7 @@ def bif(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the Bayesian networks of a model as BIF files, one for each task.
+    """Write the Bayesian networks of a model as BIF files.
 
     Says which file holds which task's network. If one of them cannot be written, none is.
     """

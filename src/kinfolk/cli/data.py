@@ -17,14 +17,14 @@ Example:
 
 
 def data(
-    what: Annotated[Literal["check"], typer.Argument(metavar="check", help="Say which data sets are there.")],
+    what: Annotated[Literal["check"], typer.Argument(metavar="check", help="List which data sets are there.")],
     folder: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The folder to look into; by default, the one that KINFOLK_DATA names."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which real data sets are there, who needs them, and where they come from.
+    """List which real data sets are there, and where they come from.
 
     None of them is part of the package: studies and tests find them in the folder that KINFOLK_DATA names, and are
     left out without them. Exit status 1 says that something is missing.

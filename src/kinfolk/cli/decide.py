@@ -41,7 +41,10 @@ class LossOptions:
         typer.Option(metavar="N", help="With two labels: a miss of the positive one costs 2^N, a false alarm 1."),
     ] = None
     positive: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="The positive label for --asymmetric; 1 of 0 and 1.")
+        str | None,
+        typer.Option(
+            metavar="LABEL", help="The positive label for --asymmetric; by default 1, if the labels are 0 and 1."
+        ),
     ] = None
     ask_cost: Annotated[
         float | None, typer.Option(metavar="C", help="Allow the action 'ask', which costs C whatever the label.")
@@ -52,9 +55,9 @@ class LossOptions:
 def decide(asked: AskOptions, costs: LossOptions) -> None:
     """Decide what to do about every row of a table.
 
-    Chooses the action of the smallest expected loss. Unless a loss is given, the actions are the labels, a wrong one
-    costs 1 and the right one nothing. Gives a table with the task, the decision, its expected loss, the expected loss
-    of each action and the probability of each label, in the order of the rows.
+    Chooses the action with the smallest expected loss. Unless a loss is given, the actions are the labels; a wrong one
+    costs 1 and the right one nothing. The result is a table with the task, the decision, its expected loss, the
+    expected loss of each action and the probability of each label, in the order of the rows.
     """
     from kinfolk.decisions import decide as choose
     from kinfolk.decisions import expected_loss

@@ -24,8 +24,8 @@ def demo(
 ) -> None:
     """Show what kinfolk does, on a made-up team of 21 people.
 
-    They answer invitations. Fits the sharing models to them, prints how well each predicts from a few examples per
-    person and which people it found to be kin, and writes a picture.
+    The team answers invitations to meetings. The demo fits the models, prints how well each predicts from a few
+    examples per person and which people are found to be kin, and writes a picture.
     """
     from kinfolk.experiments.clustered_naive_bayes.team import run_demo
 

@@ -51,7 +51,7 @@ class LabelledTable(TableOptions):
 
     label: Annotated[
         str | None,
-        typer.Option(metavar="COL", help="Column to be predicted, which is needed; empty where it is unknown."),
+        typer.Option(metavar="COL", help="Column to be predicted (required); empty where it is unknown."),
     ] = None
 
 
@@ -64,24 +64,25 @@ class EvaluateOptions:
     ] = None
     folds: Annotated[int, typer.Option(metavar="N", help="Parts to hold out in turn.", min=2)] = 5
     hold_out: Annotated[
-        HoldOut, typer.Option(help="Hold out rows of every task, or whole tasks: how well new ones are predicted.")
+        HoldOut,
+        typer.Option(help="Hold out rows of every task, or whole tasks, to see how well new tasks are predicted."),
     ] = HoldOut.rows
     target: Annotated[
-        Target, typer.Option(help="Whether to predict labels or numbers; auto: numbers unless all are whole.")
+        Target,
+        typer.Option(help="Whether to predict labels or numbers; auto: numbers, unless all values are whole numbers."),
     ] = Target.auto
     seed: Seed = 0
-    jobs: Annotated[int, typer.Option(metavar="N", help="Fits to run side by side; -1 for all cores.")] = 1
+    jobs: Annotated[int, typer.Option(metavar="N", help="Fits to run in parallel; -1 for all cores.")] = 1
     as_json: AsJson = False
 
 
 @with_options(table=LabelledTable, how=EvaluateOptions)
 def evaluate(table: LabelledTable, how: EvaluateOptions) -> None:
-    """Compare models on rows or tasks held out: which to take, and whether sharing helps.
+    """Compare models: which to take, and whether sharing helps.
 
-    Rows of every task, or whole tasks, are held out in turn and predicted by models that learnt from the others, by
-    those that share between tasks and by those that do not: every task alone, all rows pooled, or pooled with the task
-    as a feature.
-    Errors (±) are standard errors over the parts, widened because they share training rows.
+    Rows of every task, or whole tasks, are held out in turn and predicted by models that learnt from the others. Some
+    of the models share between tasks, others do not: every task alone, all rows pooled, or all rows pooled with the
+    task as a feature. Errors (±) are standard errors over the parts, widened because these share training rows.
     """
     import kinfolk
 

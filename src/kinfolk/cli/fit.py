@@ -108,42 +108,45 @@ class RunOptions:
     model: Annotated[
         Model,
         typer.Option(
-            help="Share among kin tasks, among none, among all, or with a prototype; or average these four by how well "
-            "each predicts rows held out; or average all kinds of models, linear ones and trees too (transfer; for "
-            "numbers transfer-regressor); or learn a Bayesian network for each task; or, from sequences, hidden Markov "
-            "models (ihmm)."
+            help="Naive Bayes that shares among kin (clustered), not at all (no-sharing), among all tasks "
+            "(complete-sharing) or with a common prototype, or the average of these four, weighted by how well they "
+            "predict held-out rows (averaged); an average of all kinds of models, linear models and trees included "
+            "(transfer; to predict numbers, transfer-regressor); a Bayesian network for each task (bayesnets); or, "
+            "for sequences, hidden Markov models (ihmm)."
         ),
     ] = Model.clustered
     sharing: Annotated[
         Sharing | None,
         typer.Option(
-            help="Bayes nets: structures that differ no more than the data ask for (joint, the default), each task for "
-            "itself (none), one structure for all (identical), or all rows as one table (pooled). Hidden Markov "
-            "models: kin share states (nested, the default), all tasks (shared), or none (single), or the average of "
-            "these three by what each predicts of sequences held out (averaged); or every task picks some of common "
-            "states (features)."
+            help="Bayesian networks: structures learnt jointly (joint, the default), each task separately (none), one "
+            "structure for all (identical), or all rows pooled as one table (pooled). Hidden Markov models: states are "
+            "shared by kin (nested, the default), by all tasks (shared) or by none (single); the average of these "
+            "three, weighted by how well they predict held-out sequences (averaged); or every task uses some of a "
+            "common set of states (features)."
         ),
     ] = None
     inference: Annotated[
         Inference | None,
         typer.Option(
             help="How to find kin: by a tree of merges (bhc, the default of naive Bayes), by sampling (gibbs, the "
-            "default of hidden Markov models; learns from rows without a label too), by all partitions (exact; up to "
-            "10 tasks), or, for very many tasks, by a tree built from random parts (randomised-bhc) or variationally."
+            "default of hidden Markov models; also learns from rows without a label), by summing over all partitions "
+            "(exact; up to 10 tasks), or, for very many tasks, by a tree built from random parts (randomised-bhc) or a "
+            "variational approximation (variational)."
         ),
     ] = None
     checkpoint: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Keep in this folder how far sampling, searches and fits to parts of the rows got; a run that was "
-            "killed goes on there when started again.",
+            help="Folder in which the progress of the fit is saved: a run that was killed resumes from there "
+            "when it is started again.",
         ),
     ] = None
-    bins: Annotated[int, typer.Option(metavar="N", help="Quantile bins of columns of numbers.")] = 8
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of all that is random.", min=0)] = 0
+    bins: Annotated[int, typer.Option(metavar="N", help="Number of quantile bins for columns of numbers.")] = 8
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random numbers.", min=0)] = 0
     jobs: Annotated[
-        int, typer.Option(metavar="N", help="Chains, or tasks of Bayes nets, to run side by side; -1 for all cores.")
+        int,
+        typer.Option(metavar="N", help="Chains, or tasks of Bayesian networks, to run in parallel; -1 for all cores."),
     ] = 1
     as_json: AsJson = False
 
@@ -166,10 +169,10 @@ class Learnt(NamedTuple):
 def fit(table: TableOptions, run: RunOptions, **families: Any) -> None:
     """Learn from a table with rows of many tasks, and save the model.
 
-    Text, true/false and whole numbers of at most 64 different values are categories; other numbers are binned, and so
-    are whole numbers of more values than bins where naive Bayes explains the labels better by it. Empty fields, NA, NaN
-    and their like are missing values, columns without a name are left out. Messages count rows from 0, the header
-    aside.
+    Text, true/false and whole numbers with at most 64 different values are treated as categories; other numbers are
+    binned, and so are whole numbers with more values than bins if that makes naive Bayes explain the labels better.
+    Empty fields, NA, NaN and the like are missing values; columns without a name are left out. Messages number rows
+    from 0, not counting the header.
     """
     from importlib import import_module
 

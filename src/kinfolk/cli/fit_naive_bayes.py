@@ -58,17 +58,18 @@ class NaiveBayesOptions:
         str | None, typer.Option(metavar="COL", help="Column of weights: a row of weight 2 counts as two rows.")
     ] = None
     unlabelled: Annotated[
-        str | None, typer.Option(metavar="VALUE", help="A label that means 'none', such as -1, beside empty fields.")
+        str | None,
+        typer.Option(metavar="VALUE", help="A label that means 'unknown', such as -1, besides empty fields."),
     ] = None
     numeric: Annotated[
         Numeric | None,
         typer.Option(
-            help="Put columns of numbers into bins, or take them as Gaussian or as Poisson counts, or column by column "
-            "whatever makes the rows most probable (auto).  [default: bin]"
+            help="How to treat columns of numbers: as bins, Gaussian, Poisson counts, or whichever makes the column "
+            "most probable (auto).  [default: bin]"
         ),
     ] = None
     concentration: Annotated[
-        str | None, typer.Option(metavar="A", help="Readiness to start new clusters, or 'learn'.  [default: 1]")
+        str | None, typer.Option(metavar="A", help="How readily new clusters are started, or 'learn'.  [default: 1]")
     ] = None
     label_prior: Annotated[
         str | None, typer.Option(metavar="X", help="Pseudo-count of every label, or 'learn'.  [default: learn]")
@@ -84,7 +85,7 @@ class NaiveBayesOptions:
         str | None,
         typer.Option(
             metavar="P",
-            help="Power from 0 to 1 on the features in predictions, below 1 being more careful, or 'learn'.  "
+            help="Power from 0 to 1 on the likelihood of features in predictions, or 'learn'; below 1 is cautious.  "
             "[default: learn]",
         ),
     ] = None
@@ -98,7 +99,7 @@ class NaiveBayesOptions:
     engine: Annotated[
         Engine,
         typer.Option(
-            help="Who counts the rows of Parquet files: kinfolk itself, DuckDB, or Dask, here or on a cluster."
+            help="What counts the rows of Parquet files: kinfolk itself, DuckDB, or Dask, here or on a cluster."
         ),
     ] = Engine.local
     scheduler: Annotated[
@@ -106,7 +107,7 @@ class NaiveBayesOptions:
         typer.Option(metavar="ADDRESS", help="Scheduler of a Dask cluster, such as tcp://10.0.0.5:8786."),
     ] = None
     evidence: Annotated[
-        bool, typer.Option("--evidence", help="Estimate the evidence even where that takes a long run of its own.")
+        bool, typer.Option("--evidence", help="Estimate the evidence even if that needs a long extra run.")
     ] = False
 
 

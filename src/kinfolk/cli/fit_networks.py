@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EXPERT_FACTOR = 0.5
 _SHARING = ("joint", "none", "identical", "pooled")
-_KNOWN = "What is known of Bayes nets beforehand"
+_KNOWN = "Prior knowledge about Bayesian networks"
 _PENALTIES = ("learn", "validate")
 _STRUCTURE_PRIORS = ("sparse", "learn", "uniform")
 
@@ -71,14 +71,16 @@ class NetworkOptions:
 
     prior: Annotated[
         Prior | None,
-        typer.Option(help="Differences from what tasks have in common, or between pairs.  [default: edit]"),
+        typer.Option(
+            help="Penalise differences from what tasks have in common, or between pairs of tasks.  [default: edit]"
+        ),
     ] = None
     penalty: Annotated[
         str | None,
         typer.Option(
             metavar="DELTA",
             help="Penalty of a difference between structures, from 0 (separate) to 1 (identical); or learn, or "
-            "validate on rows held out.  [default: learn]",
+            "validate on held-out rows.  [default: learn]",
         ),
     ] = None
     criterion: Annotated[
@@ -89,32 +91,35 @@ class NetworkOptions:
         str | None,
         typer.Option(
             metavar="P",
-            help="Probability of an arc before any rows; or sparse (1 / variables), learn, or uniform (all structures "
-            "as likely).  [default: sparse]",
+            help="Prior probability of an arc; or sparse (1 / variables), learn, or uniform (all structures equally "
+            "probable).  [default: sparse]",
         ),
     ] = None
     max_parents: Annotated[
-        int | None, typer.Option(metavar="N", help="Most parents of a variable.  [default: any number]")
+        int | None, typer.Option(metavar="N", help="Largest number of parents of a variable.  [default: any number]")
     ] = None
-    tabu: Annotated[int | None, typer.Option(metavar="N", help="Steps to go on past an optimum.  [default: 10]")] = None
+    tabu: Annotated[int | None, typer.Option(metavar="N", help="Steps to continue past an optimum.  [default: 10]")] = (
+        None
+    )
     restarts: Annotated[
-        int | None, typer.Option(metavar="N", help="How often to disturb and search again.  [default: 0]")
+        int | None,
+        typer.Option(metavar="N", help="How often to perturb the structures and search again.  [default: 0]"),
     ] = None
     search: Annotated[
         Search | None,
-        typer.Option(help="Search orders or equivalence classes first, or climb at once.  [default: auto]"),
+        typer.Option(help="Search over orders or equivalence classes first, or climb directly.  [default: auto]"),
     ] = None
     gaps: Annotated[
         Gaps | None,
-        typer.Option(help="Refuse empty fields, or learn by structural EM.  [default: error]"),
+        typer.Option(help="Empty fields: stop with an error, or learn by structural EM.  [default: error]"),
     ] = None
     tables: Annotated[
         Tables | None,
-        typer.Option(help="Whether tasks share probabilities too.  [default: independent]"),
+        typer.Option(help="Whether tasks share their probability tables, too.  [default: independent]"),
     ] = None
     bootstrap: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Resamples to find every arc's confidence with.  [default: 0]"),
+        typer.Option(metavar="N", help="Number of resamples that give the confidence of every arc.  [default: 0]"),
     ] = None
     require: Annotated[
         list[str] | None,
@@ -129,7 +134,7 @@ class NetworkOptions:
         typer.Option(
             metavar="A,B,…",
             rich_help_panel=_KNOWN,
-            help="Variables of one time, the earliest first; no arc leads to an earlier tier. Repeatable.",
+            help="Variables of one time, the earliest tier first; no arc leads to an earlier tier. Repeatable.",
         ),
     ] = None
     start: Annotated[
@@ -139,7 +144,9 @@ class NetworkOptions:
     expert: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", rich_help_panel=_KNOWN, help="A BIF file whose structure is thought near the truth."
+            metavar="FILE",
+            rich_help_panel=_KNOWN,
+            help="A BIF file with a structure that is thought to be near the truth.",
         ),
     ] = None
     expert_factor: Annotated[

@@ -35,38 +35,40 @@ class SequenceOptions:
         str | None,
         typer.Option(
             metavar="COL",
-            help="Column that tells the sequences of a task apart.  [default: all rows of a task are one sequence]",
+            help="Column that separates the sequences of a task.  [default: all rows of a task are one sequence]",
         ),
     ] = None
     order: Annotated[
         str | None,
         typer.Option(
             metavar="COL",
-            help="Column that tells the order of a sequence's rows: numbers, dates or text.  [default: rows follow "
-            "each other, in their order]",
+            help="Column that gives the order of rows within a sequence: numbers, dates or text.  [default: the order "
+            "of the table]",
         ),
     ] = None
     emission: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KIND",
-            help="What states show, for all columns, or COL=KIND for each: categorical, gaussian, gaussian-full, "
+            help="What states emit, for all columns, or COL=KIND for each: categorical, gaussian, gaussian-full, "
             "student-t, ar, poisson, bernoulli; repeatable.  [default: text and whole numbers of few values are "
             "categories, other numbers Gaussian]",
         ),
     ] = None
     states: Annotated[
-        int | None, typer.Option(metavar="N", help="Most hidden states that a cluster may have.  [default: 20]", min=1)
+        int | None,
+        typer.Option(metavar="N", help="Largest number of hidden states of a cluster.  [default: 20]", min=1),
     ] = None
     clusters: Annotated[
-        int | None, typer.Option(metavar="N", help="Most clusters that there may be.  [default: 20]", min=1)
+        int | None, typer.Option(metavar="N", help="Largest number of clusters.  [default: 20]", min=1)
     ] = None
     stickiness: Annotated[
-        str | None, typer.Option(metavar="X", help="Bias of states to stay, or 'learn'.  [default: 0]")
+        str | None, typer.Option(metavar="X", help="How strongly states tend to persist, or 'learn'.  [default: 0]")
     ] = None
     chains: Annotated[int | None, typer.Option(metavar="N", help="Chains to sample.  [default: 8]", min=1)] = None
     burn_in: Annotated[
-        int | None, typer.Option(metavar="N", help="Sweeps of each chain to throw away.  [default: 100]", min=0)
+        int | None,
+        typer.Option(metavar="N", help="Sweeps of each chain to discard at the start.  [default: 100]", min=0),
     ] = None
     draws: Annotated[int | None, typer.Option(metavar="N", help="Draws of each chain.  [default: 50]", min=1)] = None
 

@@ -25,19 +25,20 @@ _LEAST_SIMILARITY = 0.005
 def inspect(
     context: typer.Context,
     model: ModelFile,
-    task: Annotated[
-        str | None, typer.Option(metavar="ID", help="Tell about this one task, and who its kin are.")
-    ] = None,
+    task: Annotated[str | None, typer.Option(metavar="ID", help="Show this one task, and who its kin are.")] = None,
     features: Annotated[
-        int, typer.Option(metavar="N", help="How many feature values to show that tell labels apart.", min=0)
+        int,
+        typer.Option(
+            metavar="N", help="Number of feature values to show, of those that tell labels apart best.", min=0
+        ),
     ] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a model found: who is kin, what tells labels apart; which arcs Bayes nets have; hidden states.
+    """Show what a model found, such as which tasks are kin.
 
-    Clusters hold tasks that are kin. A log ratio above zero means that a feature's value speaks for the one label, one
-    below zero that it speaks for the other. An arc of a Bayes net stands there with the tasks that have it. A hidden
-    state stands there with what it shows; the percentage beside a number of states or clusters is its probability.
+    Clusters consist of tasks that are kin. A log ratio above zero means that a value of a feature speaks for the first
+    label, one below zero that it speaks for the second. Arcs of Bayesian networks are listed with the tasks that have
+    them, hidden states with what they emit; the percentage beside a number of states or clusters is its probability.
     """
     import kinfolk
     from kinfolk.cli.description import describe, heaviest_member

@@ -47,7 +47,7 @@ def music(
             "cepstral coefficients, normally distributed in each hidden state."
         ),
     ] = Frames.codes,
-    codes: Annotated[int, typer.Option(metavar="N", help="How many codes.", min=1)] = 32,
+    codes: Annotated[int, typer.Option(metavar="N", help="Number of codes.", min=1)] = 32,
     states: Annotated[int, typer.Option(metavar="N", help="Hidden states of a cluster, at most.", min=1)] = 20,
     longest: Annotated[
         float, typer.Option(metavar="SECONDS", help="Use the middle of a longer recording only.", min=1.0)
@@ -59,15 +59,15 @@ def music(
         bool, typer.Option("--quick", help="Approximate the posterior instead of sampling it: much faster.")
     ] = False,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of all that is random: same seed, same answer.", min=0)
+        int, typer.Option(metavar="N", help="Seed of the random numbers: the same seed gives the same results.", min=0)
     ] = 0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Processor cores to use; -1 for all.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Find out which recordings of a folder are alike.
 
-    Every recording is a task of one-second sequences, each with a hidden Markov model of its own. Two recordings are
-    kin if their models share what the hidden states sound like; tells how probable that is for each pair.
+    Every recording is a task, cut into sequences of one second, and has its own hidden Markov model. Two recordings are
+    kin if their models share what the hidden states sound like; prints how probable that is for each pair.
     """
     import kinfolk
 

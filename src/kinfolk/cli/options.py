@@ -19,8 +19,10 @@ ResultFile = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs to read.")]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all that is random: same seed, same numbers.", min=0)]
-Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that all works.")]
+Seed = Annotated[
+    int, typer.Option(metavar="N", help="Seed of the random numbers: the same seed gives the same results.", min=0)
+]
+Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that everything works.")]
 
 
 class NewTasks(StrEnum):
@@ -46,20 +48,18 @@ class AskOptions(CsvOptions):
         typer.Option(
             "--task",
             metavar="COL",
-            help="Column that tells which task a row belongs to; by default, the one used at fit.",
+            help="Column with the task of each row; by default, the one used at fit.",
         ),
     ] = None
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COL", help="A column of the table to repeat beside the answers, such as an id; repeatable."
-        ),
+        typer.Option(metavar="COL", help="A column of the table to copy to the output, such as an id; repeatable."),
     ] = None
     new_tasks: Annotated[
         NewTasks | None,
         typer.Option(
-            help="Whether to warn where most rows are of tasks never seen, or nothing is to be said of them; "
-            "by default, as the model was fitted to do."
+            help="Whether to warn if most rows belong to tasks that the model has never seen (warn) or not (expected); "
+            "by default, as set when the model was fitted."
         ),
     ] = None
     output: ResultFile = None

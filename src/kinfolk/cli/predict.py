@@ -34,14 +34,14 @@ Example:
 
 @with_options(asked=AskOptions, sequences=SequenceQuestions)
 def predict(asked: AskOptions, sequences: SequenceQuestions) -> None:
-    """Predict the label of every row of a table; with Bayes nets, tell how probable it is; of sequences, hidden states.
+    """Predict labels or numbers; hidden states of sequences.
 
-    Gives a table with the task, the most probable label, and the probability of each label, in the order of the rows;
-    of numbers, with their mean, standard deviation and the quantiles 0.05 and 0.95; with Bayes nets, with the task and
-    the natural log of the row's probability; with hidden Markov models, with the hidden state of every row, or with
-    what --what asks for. Columns that the model does not know are left aside; its own must stand in
-    the order of the table that it was fitted to. A task never seen before is predicted as a new one, from what is known
-    of all others.
+    The result is a table with a line for each row, in the same order. It has the task and, for labels, the most
+    probable label and the probability of each; for numbers, the mean, the standard deviation and the quantiles 0.05 and
+    0.95; for Bayesian networks, the natural log of the row's probability; for hidden Markov models, the hidden state,
+    or what --what asks for. Columns that the model does not know are ignored; the others must be in the order of the
+    table that it was fitted to. A task that the model has never seen is predicted as a new one, from what is known
+    about all others.
     """
     check_table_target(asked.output, asked.as_json)
     predictor = asked.load()

@@ -32,13 +32,16 @@ class ReportOptions(CsvOptions):
     """Models, rows to hold them against, and where the page goes."""
 
     models: Annotated[
-        list[Path], typer.Argument(metavar="MODEL...", help="A model that 'kinfolk fit' wrote; two are compared.")
+        list[Path],
+        typer.Argument(
+            metavar="MODEL...", help="A model that 'kinfolk fit' wrote; if there are two, they are compared."
+        ),
     ]
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="TABLE",
-            help="Rows to compare the model on, those of the fit or others: .csv, .csv.gz, .tsv, .parquet or -.",
+            help="Rows on which models are compared, those of the fit or others: .csv, .csv.gz, .tsv, .parquet or -.",
         ),
     ] = None
     label: Annotated[
@@ -47,7 +50,7 @@ class ReportOptions(CsvOptions):
     ] = None
     task: Annotated[
         str | None,
-        typer.Option(metavar="COL", help="Column of TABLE that tells the task; by default, the one used at fit."),
+        typer.Option(metavar="COL", help="Column of TABLE with the task of each row; by default, the one used at fit."),
     ] = None
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the page.")] = Path(
         "report.html"
@@ -60,19 +63,19 @@ class ReportOptions(CsvOptions):
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="CODE", help="A check to leave out, such as KF003; repeatable.")
     ] = None
-    folds: Annotated[int, typer.Option(metavar="N", help="Parts of every task's rows to hold out in turn.", min=2)] = (
-        _FOLDS
-    )
+    folds: Annotated[
+        int, typer.Option(metavar="N", help="Number of parts of every task's rows, which are held out in turn.", min=2)
+    ] = _FOLDS
     seed: Seed = 0
 
 
 @with_options(how=ReportOptions)
 def report(how: ReportOptions) -> None:
-    """Write one HTML page about a model: did sharing help, who is kin, what to look at next.
+    """Write an HTML page about a model, or about two.
 
-    The page needs nothing else and loads nothing. A saved model holds no rows: with --data, copies of it learn from
-    parts of TABLE and predict the rest, beside models that do not share. With --json, what the page tells is printed
-    instead.
+    The page says whether sharing helped, which tasks are kin, and what to look at next. It is one file that loads
+    nothing from elsewhere. A saved model holds no rows: with --data, copies of it learn from parts of TABLE and predict
+    the rest, and are compared with models that do not share. With --json, the contents are printed instead.
     """
     import kinfolk
     from kinfolk import reporting

@@ -22,7 +22,7 @@ def reproduce(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The study to run; see --list.")] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Run all studies, those that are done already left out, and write one page.")
+        bool, typer.Option("--all", help="Run all studies that are not done yet, and write one page about all of them.")
     ] = False,
     quick: Quick = False,
     output: Annotated[
@@ -31,15 +31,15 @@ def reproduce(
     ] = None,
     repeats: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Draws or splits of everything, in place of the study's own number.", min=1),
+        typer.Option(metavar="N", help="Number of random draws or splits, instead of the study's own number.", min=1),
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Run one of the papers' studies again, or all.
+    """Reproduce one of the papers' studies, or all of them.
 
-    Gives the paper's finding beside ours, as tables and pictures. Without a name, lists the studies. A run that was
-    stopped goes on where it was when it is started again. With --all, claims.html in the folder sets all findings side
-    by side.
+    Shows the paper's findings beside ours, as tables and pictures. Without a name, lists the studies. A run that was
+    stopped resumes when it is started again. With --all, claims.html in the output folder lists all findings side by
+    side.
     """
     from kinfolk.experiments.registry import EXPERIMENTS, find
 

@@ -34,7 +34,7 @@ def sample(
     as_json: AsJson = False,
     no_escape: NoEscape = False,
 ) -> None:
-    """Draw rows from a Bayes net, as a table of its variables' states."""
+    """Draw random rows from a Bayesian network."""
     import numpy as np
     import polars as pl
 

@@ -29,8 +29,8 @@ NoEscape = Annotated[
     typer.Option(
         "--no-escape",
         rich_help_panel=_CSV,
-        help="Write and read text as it is: without it, text that begins with = + - @ and is no number is written with "
-        "an apostrophe in front, so that no spreadsheet runs it, and read without.",
+        help="Write and read text unchanged. Otherwise text that begins with = + - @ and is not a number is written "
+        "with an apostrophe in front, which prevents spreadsheets from running it, and is removed again when read.",
     ),
 ]
 
@@ -42,24 +42,24 @@ class CsvOptions:
     sep: Annotated[
         str | None,
         typer.Option(
-            metavar="SIGN", rich_help_panel=_CSV, help="What separates fields, such as ';' or tab; a comma by default."
+            metavar="SIGN", rich_help_panel=_CSV, help="Field separator, such as ';' or tab; a comma by default."
         ),
     ] = None
     decimal: Annotated[
-        str, typer.Option(metavar="SIGN", rich_help_panel=_CSV, help="What stands before the decimals of numbers.")
+        str, typer.Option(metavar="SIGN", rich_help_panel=_CSV, help="Decimal separator of numbers.")
     ] = "."
     missing: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TOKEN",
             rich_help_panel=_CSV,
-            help="What else means that a value is missing, beside empty fields, NA, NaN, N/A, null and all that pandas "
-            "takes for it; repeatable.",
+            help="A further token for missing values, besides empty fields, NA, NaN, N/A, null and all others that "
+            "pandas recognises; repeatable.",
         ),
     ] = None
     keep_na: Annotated[
         bool,
-        typer.Option("--keep-na", rich_help_panel=_CSV, help="Take NA, null and their like as values, not as missing."),
+        typer.Option("--keep-na", rich_help_panel=_CSV, help="Treat NA, null and the like as values, not as missing."),
     ] = False
     no_escape: NoEscape = False
 
@@ -78,13 +78,13 @@ class TableOptions(CsvOptions):
             "standard input.",
         ),
     ]
-    task: Annotated[str, typer.Option(metavar="COL", help="Column that tells which task a row belongs to.")]
+    task: Annotated[str, typer.Option(metavar="COL", help="Column with the task of each row.")]
     label: Annotated[
         str | None,
         typer.Option(
             metavar="COL",
-            help="Column to be predicted; empty where it is unknown. Only Bayes nets and hidden Markov models go "
-            "without.",
+            help="Column to be predicted; empty where it is unknown. Not used by Bayesian networks and hidden Markov "
+            "models.",
         ),
     ] = None
     feature: Annotated[

@@ -25,7 +25,7 @@ class Warmth(NamedTuple):
 def command(
     jobs: Annotated[int, typer.Option(metavar="N", help="Processes to use; -1: as many as there are cores.")] = -1,
 ) -> None:
-    """Compile everything beforehand.
+    """Compile all numerical kernels beforehand.
 
     The first fit of every kind has to compile its kernels, which takes seconds. This does it for all of them, for
     example when a container is built. Compiled kernels are kept beside the package, or in the user's cache folder where

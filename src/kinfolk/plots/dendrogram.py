@@ -29,7 +29,7 @@ def tree(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw which tasks were merged, and how much the data spoke against each merge.
+    """Draw the tree of merges of tasks, and how strong the evidence against each merge was.
 
     Short vertical edges join tasks that are strongly related, long ones join tasks that are not.
 

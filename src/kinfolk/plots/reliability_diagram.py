@@ -56,7 +56,7 @@ def reliability(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw observed rates against predicted probabilities, with intervals; on the diagonal both agree.
+    """Draw observed rates against predicted probabilities, with intervals; the diagonal is perfect calibration.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def reliance(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw for every task a bar of what its answers rest on, those that rest most on themselves first.
+    """Draw for every task a bar of what its answers rest on, starting with those that rest most on their own rows.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def compare(
 
 def _first(accounts: Mapping[str, Account], found: Comparison | None) -> Html:
     better = (
-        "The models alone do not tell; rows do (--data TABLE, or data= in Python)." if found is None else found.verdict
+        "The models alone cannot tell; rows can (--data TABLE, or data= in Python)." if found is None else found.verdict
     )
     agreement = _agreement(accounts)
     alike = [f"{one} and {other}: {share:.2f}" for one, other, share in agreement]
@@ -108,7 +108,7 @@ def _first(accounts: Mapping[str, Account], found: Comparison | None) -> Html:
         said = f"Agreement of clusters (adjusted Rand index; 1 is the same, 0 is chance): {'; '.join(alike)}."
     cards = [
         element("div", element("h3", question), element("p", answer), class_="answer")
-        for question, answer in (("Which predicts better?", better), ("Do they agree who is kin?", said))
+        for question, answer in (("Which predicts better?", better), ("Do they agree on who is kin?", said))
     ]
     return element("div", *cards, class_="answers")
 
@@ -154,7 +154,7 @@ def _held_out(found: Comparison | None) -> Section | None:
         ]
         for row in rows
     ]
-    heads = ["model", found.measure, "more than the best’s", found.quality]
+    heads = ["model", found.measure, "difference from the best", found.quality]
     return Section(
         "sharing", "Rows held out", joined(element("figure", drawn), sortable("losses", heads, table, search=False))
     )

@@ -1,4 +1,4 @@
-"""Sections of a page that only one family of models has: sources, arcs; states are in ``sequence_sections``."""
+"""Sections of a page that one family of models has: sources, weights, arcs; states are in ``sequence_sections``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kinfolk.reporting.markup import element, joined
 _MOST_SOURCES = 12
 _MOST_ROWS = 60
 _MOST_ARCS = 300
+_MOST_WEIGHTS = 100
 # Sources whose largest weight is a smaller part of the largest of all are next to empty.
 _EMPTY = 0.001
 
@@ -23,6 +24,8 @@ def sections(account: Account) -> list[Section]:
     family = account.findings.family
     if family == "linear":
         return [_sources(account)]
+    if family == "partially pooled":
+        return [_weights(account)]
     if family == "networks":
         return [_arcs(account), _networks(account)]
     return sequence_sections.sections(account) if family == "sequences" else []
@@ -65,6 +68,33 @@ def _sources(account: Account) -> Section:
     return Section("sources", "Sources", joined(figure, more, element("div", *cards, class_="cards")))
 
 
+def _weights(account: Account) -> Section:
+    """The weight of every column: what tasks have in common, and how far they depart from it."""
+    found = account.findings.details["weights"]
+    labelled = any(entry["label"] is not None for entry in found)
+    rows: list[list[Any]] = []
+    for entry in found[:_MOST_WEIGHTS]:
+        ends = [
+            number(entry[end], f"{entry[end]:+.3f} ({entry[f'{end}_task']})")
+            if entry["spread"] > 0
+            else number(entry[end], "as all")
+            for end in ("lowest", "highest")
+        ]
+        told = [entry["column"], number(entry["common"], f"{entry['common']:+.3f}")]
+        told += [number(entry["spread"], f"{entry['spread']:.3f}"), *ends]
+        rows.append(([str(entry["label"])] if labelled else []) + told)
+    heads = ["column", "common weight", "spread over tasks", "lowest task", "highest task"]
+    said = (
+        "Every task has weights of its own, drawn towards the common ones. The spread is the standard deviation of the "
+        "weights between tasks, as learnt from the data: near zero, all tasks share the weight. Weights are per "
+        "standard deviation of a column of numbers; a category has a column of its own."
+    )
+    parts = [element("p", said, class_="small"), sortable("weight-table", ["label"] * labelled + heads, rows)]
+    if len(found) > _MOST_WEIGHTS:
+        parts.append(element("p", f"{len(found) - _MOST_WEIGHTS:,} more are left out; --json has them."))
+    return Section("weights", "Weights, common and by task", joined(*parts))
+
+
 def _arcs(account: Account) -> Section:
     """Every arc with the tasks that have it."""
     arcs = account.findings.details["arcs"]
@@ -80,11 +110,12 @@ def _arcs(account: Account) -> Section:
         )
     differing = len(arcs) - account.findings.details["n_common"]
     common = account.findings.details["n_common"]
-    said = f"{common:,} arcs are in every task that has both variables; {differing:,} differ between tasks."
+    said = f"{common:,} {'arc is' if common == 1 else 'arcs are'} in every task that has both variables; "
+    said += f"{differing:,} {'differs' if differing == 1 else 'differ'} between tasks."
     parts: list[Any] = [element("p", said)]
     confidence = "Confidence: the share of resamples of the rows in which the arc was found."
     if not sure:
-        confidence = "How sure each arc is, is known where resamples are learnt from too: BayesNets(bootstrap=100)."
+        confidence = "BayesNets(bootstrap=100) also learns from resamples of the rows, and tells how sure each arc is."
     parts.append(element("p", confidence, class_="small"))
     if rows:
         parts.append(sortable("arc-table", heads, rows))

@@ -1,6 +1,7 @@
 """What a fitted model found, read off it into one value: tasks, who is kin, whose data answers rest on, chains.
 
-What is particular to a family of models stands in a file of its own: `naive_bayes`, `linear`, `networks`, `sequences`.
+What is particular to a family of models stands in a file of its own: `naive_bayes`, `linear`, `partially_pooled`,
+`networks`, `sequences`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Findings:
     ----------
     estimator : estimator
         The model itself.
-    family : {"naive Bayes", "linear", "networks", "sequences", "other"}
+    family : {"naive Bayes", "linear", "partially pooled", "networks", "sequences", "other"}
     tasks : list
         Names of tasks.
     labels : list or None
@@ -55,7 +56,7 @@ class Findings:
         Quantities that chains drew, by name (chains, draws).
     evidence : Evidence or None
     weights : mapping or None
-        How much each member of an average is believed.
+        How much each member of an average weighs.
     details : mapping
         What a family's own section shows.
     """
@@ -135,6 +136,8 @@ def _reader(estimator: Any) -> Any:
         from kinfolk.reporting.sequences import read
     elif hasattr(estimator, "source_similarity_"):
         from kinfolk.reporting.linear import read
+    elif hasattr(estimator, "scales"):
+        from kinfolk.reporting.partially_pooled import read
     else:
         from kinfolk.reporting.naive_bayes import read
     return read

@@ -103,6 +103,13 @@ class HeldOut(NamedTuple):
                     found[at + 1, task] = values.std(ddof=1) / np.sqrt(len(values))
         return found[0], found[1], found[2], found[3]
 
+    def n_compared(self, n_tasks: int) -> NDArray[np.int64]:
+        """How many rows of every task were predicted by this model and by one of the task alone."""
+        if self.alone is None:
+            return np.zeros(n_tasks, dtype=np.int64)
+        both = (self.place >= 0) & ~np.isnan(self.losses[self.alone] - self.losses[self.own])
+        return np.bincount(self.place[both], minlength=n_tasks)
+
     def behind(self, other: str) -> tuple[float, float] | None:
         """By how much another model's loss is larger than this one's, and the error of that; None if not compared."""
         losses = self.comparison.losses
@@ -167,7 +174,7 @@ def hold_out(findings: Findings, given: Given, n_folds: int, seed: int) -> HeldO
     own = findings.model
     unlabelled = getattr(estimator, "unlabelled", None)
     numbers = findings.labels is None
-    if findings.family == "linear":
+    if numbers or findings.family in ("linear", "partially pooled"):
         kind = "ridge" if numbers else "logistic"
         models = [f"{kind}-alone", f"{kind}-pooled", f"{kind}-task-feature"]
     else:

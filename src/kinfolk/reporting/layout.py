@@ -58,7 +58,7 @@ def frame(heading: str, facts: Any, parts: Sequence[Section], first: Html, *, pi
             element("nav", element("ul", *links), aria_label="Parts of the report"),
             element("main", element("section", first, id="summary", aria_label="Summary"), *body),
             element(
-                "footer", "Made by kinfolk. ", None if pictures else "The page is complete in itself and loads nothing."
+                "footer", "Made by kinfolk. ", None if pictures else "This page is self-contained and loads nothing."
             ),
             element("script", Html(script)),
         ),
@@ -98,7 +98,7 @@ def made_again(facts: Mapping[str, str]) -> Section:
     parts: list[Any] = []
     for name, value in facts.items():
         parts += [element("dt", name), element("dd", element("code", value))]
-    return Section("again", "How to make it again", element("dl", *parts))
+    return Section("again", "How to reproduce this page", element("dl", *parts))
 
 
 def number(value: float, text: str) -> Html:

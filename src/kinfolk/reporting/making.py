@@ -137,7 +137,7 @@ def checks(
     n_folds: int = 5,
     random_state: int = 0,
 ) -> Any:
-    """What the numbered checks find, as a table: code, title, severity, where, seen, why, advice.
+    """Findings of the numbered checks as a table: code, title, severity, where, seen, why, advice.
 
     Parameters
     ----------
@@ -156,8 +156,11 @@ def checks(
 
 
 def _backend(account: Account) -> Any:
-    fit = getattr(account.findings.estimator, "_result", None)
-    return getattr(fit, "backend", "polars")
+    """The library of the table that the model was fitted to, wherever its family keeps that."""
+    estimator = account.findings.estimator
+    kept = [getattr(estimator, name, None) for name in ("_result", "_average", "_model")]
+    found = [fit.backend for fit in kept if fit is not None and hasattr(fit, "backend")]
+    return getattr(estimator, "_backend", [*found, "polars"][0])
 
 
 def notebook_summary(estimator: Any) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from kinfolk.parameters import check_choice
 from kinfolk.reporting.findings import Findings
@@ -38,15 +38,19 @@ class Seen(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Something that a check has seen, of a task, a feature or the whole, and how much it matters: 3 is most."""
+    """Something that a check has seen, of a task, a feature or the whole.
+
+    ``severity`` is given where it matters less than what the check finds elsewhere.
+    """
 
     where: str
     seen: str
     task: Any = None
+    severity: int | None = None
 
 
 class Check(NamedTuple):
-    """A numbered check: its title, why what it finds matters, and what to do about it."""
+    """A numbered check: its title, how grave what it finds is (3 is most), why it matters, and what to do about it."""
 
     title: str
     severity: int
@@ -87,7 +91,7 @@ def look(seen: Seen, ignore: Sequence[str] = ()) -> list[Alert]:
     for code in ignore:
         check_choice("ignore", code, tuple(CHECKS))
     found = [
-        Alert(code, check.title, check.severity, one.where, one.seen, check.why, check.advice, one.task)
+        Alert(code, check.title, one.severity or check.severity, one.where, one.seen, check.why, check.advice, one.task)
         for code, check in CHECKS.items()
         if code not in ignore
         for one in check.look(seen)
@@ -101,8 +105,9 @@ def _sharing_hurts(seen: Seen) -> Iterator[Finding]:
     tasks = seen.findings.tasks
     _, _, gain, error = seen.held_out.by_task(len(tasks))
     tested = np.isfinite(gain) & (error > 0)
-    # Of many tasks some look harmed by chance: the level is divided among them.
-    bound = float(norm.isf(_LEVEL / max(int(tested.sum()), 1)))
+    # Of many tasks some look harmed by chance: the level is divided among them. A few rows know their error badly.
+    n = seen.held_out.n_compared(len(tasks))
+    bound = student.isf(_LEVEL / max(int(tested.sum()), 1), np.maximum(n - 1, 1))
     for place in np.flatnonzero(tested & (gain < -bound * np.where(tested, error, 1.0))):
         said = f"its loss is larger by {-gain[place]:.3f} ± {error[place]:.3f} than that of a model of the task alone"
         yield Finding(f"task {tasks[place]}", said, tasks[place])
@@ -111,7 +116,9 @@ def _sharing_hurts(seen: Seen) -> Iterator[Finding]:
 def _chains_disagree(seen: Seen) -> Iterator[Finding]:
     convergence = seen.findings.convergence
     if convergence is not None and not convergence.converged:
-        yield Finding("the chains", convergence.advice().rstrip("."))
+        advice = convergence.advice().rstrip(".")
+        # Chains that agree and are merely short are less of a worry.
+        yield Finding("the chains", advice[:1].lower() + advice[1:], severity=2 if convergence.agree else None)
 
 
 def _alone(seen: Seen) -> Iterator[Finding]:
@@ -130,7 +137,7 @@ def _prior_decides(seen: Seen) -> Iterator[Finding]:
     tasks = [seen.findings.tasks[place] for place in np.flatnonzero(shares[:, 3] > _MOST_SURE)]
     if tasks:
         n = f"{len(tasks)} task{'s' * (len(tasks) > 1)} of {len(shares)}"
-        yield Finding(n, f"more than half of what answers rest on is the prior's: {some_names(tasks)}")
+        yield Finding(n, f"more than half of what the answers rest on is the prior: {some_names(tasks)}")
 
 
 def _inputs_differ_alone(seen: Seen) -> Iterator[Finding]:
@@ -225,29 +232,32 @@ def _given_away(seen: Seen) -> Iterator[Finding]:
         # As many values as rows tell everything and nothing.
         few = (of_values.sum(axis=0) > 0).sum() <= 0.2 * total
         if told >= _GIVEN_AWAY and guessed < _GIVEN_AWAY - 0.04 and few:
-            yield Finding(f"column {name}", f"alone tells {told:.1%} of labels, where guessing tells {guessed:.1%}")
+            yield Finding(
+                f"column {name}",
+                f"alone predicts {told:.1%} of labels; always guessing the most frequent one, {guessed:.1%}",
+            )
 
 
 CHECKS: dict[str, Check] = {
     "KF001": Check(
         "Sharing hurts a task",
         3,
-        "The task is predicted worse than it would be from its own rows alone: its kin are not its kin.",
-        "Give it more rows, or a model of its own (NoSharingNB, SingleIHMM); AveragedNB weighs both ways.",
+        "The task is predicted worse than it would be from its own rows alone: what others teach does not fit it.",
+        "Collect more rows, or give it a model of its own (NoSharingNB, SingleIHMM); AveragedNB weighs both ways.",
         _sharing_hurts,
     ),
     "KF002": Check(
-        "Chains disagree",
+        "Chains have not converged",
         3,
-        "Chains that started apart have not come to the same answer: probabilities depend on the seed.",
-        "Do what is said of the chains: more burn-in, more draws, or another inference.",
+        "Until chains agree, and are long enough, probabilities depend on the seed.",
+        "Follow the advice: a longer burn-in, more draws, or another inference.",
         _chains_disagree,
     ),
     "KF003": Check(
         "A cluster of one",
         1,
         "A task without kin learns from its own rows and from the prior only.",
-        "Nothing is wrong if it is unlike the others. With few rows of its own, do not trust it far.",
+        "Nothing is wrong if it is unlike the others. If it has few rows, be careful with its predictions.",
         _alone,
     ),
     "KF004": Check(
@@ -261,15 +271,15 @@ CHECKS: dict[str, Check] = {
         "Tasks may differ in their inputs alone",
         2,
         "Clusters are of tasks whose features are distributed alike. Where only the inputs differ and the same label "
-        "follows from them, one model of all rows predicts as well, and clusters divide the data in vain.",
+        "follows from them, one model of all rows predicts as well, and splitting the data gains nothing.",
         "Compare with pooled models by kinfolk.evaluate; keep the clusters if who is alike is the question.",
         _inputs_differ_alone,
     ),
     "KF006": Check(
         "Too few rows",
         1,
-        "A task of a handful of rows says little about who its kin are.",
-        "Read its cluster with its certainty beside it; rows without a label help models that use them.",
+        "A task with a handful of rows says little about who its kin are.",
+        "Read its cluster together with its certainty; rows without a label help models that use them.",
         _too_few_rows,
     ),
     "KF007": Check(
@@ -283,7 +293,7 @@ CHECKS: dict[str, Check] = {
     "KF008": Check(
         "Not shown to be better than pooling with intercepts",
         2,
-        "A model of all rows with one intercept a task is simpler, and rows held out do not show that it is worse.",
+        "A model of all rows with one intercept per task is simpler, and rows held out do not show that it is worse.",
         "Take the simpler model if prediction is all that matters, or compare on more rows.",
         _no_better_than_intercepts,
     ),
@@ -291,13 +301,13 @@ CHECKS: dict[str, Check] = {
         "Values never seen",
         2,
         "A value that no training row had is left out of the prediction, as if it were missing.",
-        "Fit again with rows that have it; look whether the column is written in another way.",
+        "Check whether the column is spelled or coded in another way, or fit again with rows that have the value.",
         _never_seen,
     ),
     "KF010": Check(
         "Whole numbers taken as categories",
         1,
-        "Neighbouring quantities, such as ages or counts, teach each other nothing as categories.",
+        "Taken as categories, neighbouring quantities such as ages or counts learn nothing from each other.",
         "If the column is a quantity, leave it out of categorical_features; it is then binned. In sequences, say what "
         'it is: emission="gaussian" or "poisson".',
         _quantities_as_categories,
@@ -312,7 +322,7 @@ CHECKS: dict[str, Check] = {
     "KF012": Check(
         "A feature gives the label away",
         3,
-        "One column alone tells nearly every label: perhaps it was written down after the label was known.",
+        "One column alone predicts nearly every label: perhaps it was recorded after the label was known.",
         "Ask where the column comes from. If it is not known when predictions are made, leave it out.",
         _given_away,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -103,11 +104,14 @@ def _sharing(account: Account) -> Section | None:
                 number(float(np.mean(found.qualities[name])), f"{np.mean(found.qualities[name]):.3f}"),
             ]
         )
-    table = sortable("losses", ["model", found.measure, "more than this model’s", found.quality], rows, search=False)
+    table = sortable(
+        "losses", ["model", found.measure, "difference from this model", found.quality], rows, search=False
+    )
     caption = (
-        f"{found.measure.capitalize()} on rows of known tasks that were held out, with 95 % intervals. Errors (±) are "
-        "standard errors over folds, widened because folds share training rows (Nadeau and Bengio 2003). The last "
-        "column but one compares fold by fold, and is the one to judge by."
+        f"{found.measure.capitalize()} on {'sequences' if account.sequences is not None else 'rows'} of known tasks "
+        "that were held out, with 95 % intervals. Errors (±) are standard errors over folds, widened because folds "
+        "share training data (Nadeau and Bengio 2003). Judge by the difference from this model, which is taken fold "
+        "by fold."
     )
     figure = element("figure", drawing.error_bars(bars, found.measure, own), element("figcaption", caption))
     notes = [element("p", note, class_="small") for note in found.notes if "no task was given" not in note]
@@ -133,8 +137,8 @@ def _kinship(account: Account) -> Section | None:
         partition = np.array([findings.partition[own[0]] for own in several])
     order = kin_together(similarity, partition.tolist())
     caption = (
-        "The probability that two tasks are kin: the darker, the more probable. Tasks of one cluster stand together in "
-        f"its colour; grey lies between clusters.{said}"
+        "The probability that two tasks are kin: the stronger the colour, the more probable. Tasks of a cluster stand "
+        f"together in its colour; pairs from different clusters are grey.{said}"
     )
     drawn = drawing.kinship_map(similarity, partition, order, names)
     return Section("kin", "Kinship map", element("figure", drawn, element("figcaption", caption)))
@@ -177,8 +181,7 @@ def _clusters(account: Account) -> Section | None:
     if beliefs:
         said = element(
             "p",
-            "What tells labels apart: a value with a log ratio above zero speaks for the first of the two labels, one "
-            "below zero for the second; beyond ±2.3 one is ten times as frequent as under the other.",
+            "The values that tell labels apart best in each cluster.",
             class_="small",
         )
     return Section("clusters", "Clusters", joined(said, element("div", *cards, class_="cards"), rest))
@@ -187,12 +190,17 @@ def _clusters(account: Account) -> Section | None:
 def _belief_list(beliefs: Sequence[dict[str, Any]]) -> Html | None:
     if not beliefs:
         return None
-    items = [
-        element("li", f"{entry['feature']} = {entry['value']}: {entry['label']} against {entry['against']} ",
-                element("b", f"{entry['log_ratio']:+.2f}"))
-        for entry in beliefs
-    ]  # fmt: skip
+    items = [element("li", f"{entry['feature']} = {entry['value']}: ", *_speaks_for(entry)) for entry in beliefs]
     return element("ul", *items, class_="small")
+
+
+def _speaks_for(entry: dict[str, Any]) -> tuple[str, Html, str]:
+    """How many times as frequent a value is with the label that it speaks for as with the other."""
+    label, other = entry["label"], entry["against"]
+    if entry["log_ratio"] < 0:
+        label, other = other, label
+    times = exp(abs(entry["log_ratio"]))
+    return f"{times:.{0 if times >= 10 else 1}f} times as frequent with ", element("b", label), f" as with {other}"
 
 
 def _examples(account: Account, own: Any) -> Html | None:
@@ -233,7 +241,9 @@ def _tasks(account: Account) -> Section:
             worth += 1.0 - certainty
         shown = np.sort(np.argsort(-worth, kind="stable")[:MOST_TASKS]).tolist()
         why = "flagged, or predicted worst" if losses is not None else "flagged, or least sure of their cluster"
-        said = element("p", f"Of {n_tasks:,} tasks the {MOST_TASKS} that are {why}; --json has all.", class_="small")
+        said = element(
+            "p", f"Shown are the {MOST_TASKS} of {n_tasks:,} tasks that are {why}; --json has all.", class_="small"
+        )
     heads = ["task"]
     n_rows = _rows_of_tasks(account)
     heads += ["rows"] if n_rows is not None else []
@@ -276,8 +286,8 @@ def _tasks(account: Account) -> Section:
         legend = element(
             "p",
             "Answers rest on: the task’s own rows, those of its kin, those of everybody, and the prior. Certainty: how "
-            "probable it is that the task belongs to its cluster. Gain over alone: how much larger the loss is if "
-            "the task learnt from its own rows only; ± is the standard error over its rows.",
+            "probable it is that the task belongs to its cluster. Gain over alone: how much larger the loss would be "
+            "if the task learnt from its own rows only; ± is the standard error over its rows.",
             class_="small",
         )
     return Section("tasks", "Tasks", joined(said, table, legend))
@@ -296,11 +306,11 @@ def _calibration(account: Account) -> Section | None:
     if found is None:
         return None
     what = "probability of the likeliest label" if found.label is None else f"probability of “{found.label}”"
-    word = "Probabilities are off more than chance would make them"
+    word = "The probabilities are off by more than chance would explain"
     if not found.bad:
-        word = "Nothing that is large and beyond chance speaks against the probabilities"
-    verdict = f"{word}: the mean gap between what was predicted and what came true is {found.gap:.1%}."
-    caption = "Rows held out, in ten bins of equal size; bars are 95 % intervals. On the dashed line both agree."
+        word = "No large error beyond chance was found in the probabilities"
+    verdict = f"{word}: the mean gap between predicted and observed frequencies is {found.gap:.1%}."
+    caption = "Rows held out, in ten bins of equal size, with 95 % intervals. Perfect calibration is the dashed line."
     drawn = drawing.reliability(found.predicted, found.observed, found.low, found.high, what)
     return Section(
         "calibration",
@@ -313,7 +323,9 @@ def _convergence(account: Account) -> Section:
     findings = account.findings
     found = findings.convergence
     if found is None:
-        said = "Nothing was sampled: the method gives its answer without chains, and there is nothing to converge."
+        said = "This method does not sample: there are no chains whose convergence would have to be checked."
+        if (settled := getattr(findings.estimator, "converged_", None)) is not None:
+            said = "The iterations have converged." if settled else "The iterations have not converged: raise max_iter."
         return Section("convergence", "Convergence", element("p", said))
     heads = ["quantity", "R-hat", "effective draws"]
     rows = [
@@ -326,14 +338,16 @@ def _convergence(account: Account) -> Section:
     ]
     pictures = [
         element(
-            "figure", drawing.traces(draws, name), element("figcaption", f"The {name}, draw by draw, a line a chain.")
+            "figure",
+            drawing.traces(draws, name),
+            element("figcaption", f"The {name}, draw by draw; one line for each chain."),
         )
         for name, draws in findings.draws.items()
         if draws.ndim == 2 and draws.shape[1] > 1
     ]
     legend = (
-        "R-hat near 1 says that chains agree (at most 1.05 is wanted), effective draws how much they know (100 are "
-        "wanted)."
+        "R-hat compares the spread between chains with that within them: near 1 they agree (at most 1.05 is wanted). "
+        "Effective draws: how many independent draws the chains are worth (at least 100 are wanted)."
     )
     return Section(
         "convergence",
@@ -362,5 +376,7 @@ def _checks(account: Account) -> Section:
     more = len(account.alerts) - _MOST_ALERTS
     rest = element("p", f"{more:,} more findings are left out; --json has them.") if more > 0 else None
     quiet = [code for code in CHECKS if code not in {alert.code for alert in account.alerts}]
-    found_nothing = element("p", f"Found nothing, or had nothing to look at: {', '.join(quiet)}.", class_="small")
+    found_nothing = element(
+        "p", f"These checks found nothing, or had nothing to look at: {', '.join(quiet)}.", class_="small"
+    )
     return Section("checks", "Checks", joined(said, rest, found_nothing))

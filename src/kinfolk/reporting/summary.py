@@ -15,7 +15,7 @@ def did_sharing_help(account: Account) -> Html:
     """The answer with its error, or what would give it."""
     held_out = account.held_out
     if held_out is None:
-        said = "This page was made from the model alone, which holds no rows. With rows (--data TABLE, or data=) "
+        said = "This page was made from the model alone, which holds no rows. Given rows (--data TABLE, or data=), "
         return element(
             "p", said, "it compares the model with models that do not share: every task alone, and all tasks pooled."
         )
@@ -29,7 +29,7 @@ def did_sharing_help(account: Account) -> Html:
     mean = {name: mean_and_error(losses[name])[0] for name in losses}
     best, rival = min(sharing, key=mean.__getitem__), min(others, key=mean.__getitem__)
     gain, error = mean_and_error(losses[rival] - losses[best])
-    word, kind = {True: ("Yes.", "yes"), False: ("No.", "no"), None: ("It is not shown.", "open")}[helps]
+    word, kind = {True: ("Yes.", "yes"), False: ("No.", "no"), None: ("That is not clear.", "open")}[helps]
     model = "this model" if best == held_out.own else PLAIN.get(best, best)
     of_this = mean_and_error(found.losses[held_out.own])
     return joined(
@@ -47,7 +47,7 @@ def did_sharing_help(account: Account) -> Html:
             ")",
             "." if helps is not None else ", which may be chance.",
         ),
-        element("p", f"This model has {of_this[0]:.3f} ± {of_this[1]:.3f}. {_beside(held_out)}", class_="small"),
+        element("p", f"This model: {of_this[0]:.3f} ± {of_this[1]:.3f}. {_beside(held_out)}", class_="small"),
         element("p", element("a", "All models", href="#sharing"), class_="small"),
     )
 
@@ -65,7 +65,7 @@ def _beside(held_out: HeldOut) -> str:
         for name, gap in found.items()
         if not (several and name.startswith("logistic-"))
     ]
-    return f"Beside it (above zero is worse): {'; '.join(said)}." if said else ""
+    return f"Compared with it (above zero is worse): {'; '.join(said)}." if said else ""
 
 
 def who_is_kin(account: Account, linked: bool = True) -> Html:
@@ -77,14 +77,15 @@ def who_is_kin(account: Account, linked: bool = True) -> Html:
     several = [own for own in clusters if len(own) > 1]
     n_alone = len(clusters) - len(several)
     if not several:
-        return element("p", f"Nobody: each of the {n_tasks:,} tasks is for itself.")
+        return element("p", f"Nobody: each of the {n_tasks:,} tasks stands alone.")
     if len(clusters) == 1:
         return element("p", f"All {n_tasks:,} tasks share everything: they are one cluster.")
-    alone = f", and {n_alone:,} {'tasks have' if n_alone > 1 else 'task has'} no kin" if n_alone else ""
+    n_kin = f"{n_tasks - n_alone:,} of {n_tasks:,}" if n_alone else f"{n_tasks:,}"
+    alone = f"; the other {f'{n_alone:,} have' if n_alone > 1 else 'one has'} no kin" if n_alone else ""
     lines: list[Any] = [
         element(
             "p",
-            f"{n_tasks:,} tasks fall into {len(several):,} cluster{'s' * (len(several) > 1)} of kin{alone}.",
+            f"{n_kin} tasks fall into {len(several):,} cluster{'s' * (len(several) > 1)} of kin{alone}.",
         ),
     ]
     names = [str(findings.tasks[place]) for place in several[0]]
@@ -101,7 +102,7 @@ def who_is_kin(account: Account, linked: bool = True) -> Html:
         lines.append(
             element(
                 "p",
-                f"Where {unsure:,} {'tasks belong' if unsure > 1 else 'task belongs'} is not sure (below 80 %).",
+                f"It is uncertain where {unsure:,} {'tasks belong' if unsure > 1 else 'task belongs'} (below 80 %).",
                 class_="small",
             )
         )
@@ -113,8 +114,13 @@ def _without_clusters(account: Account) -> str:
     if findings.family == "linear":
         n = findings.details.get("n_sources")
         return (
-            f"The model has no clusters: the {len(findings.tasks):,} tasks mix their weights from {n} learnt sources."
+            f"The model has no clusters: the {len(findings.tasks):,} tasks mix their weights from {n} learnt "
+            f"source{'s' * (n != 1)}."
         )
+    if findings.family == "partially pooled":
+        first = findings.details["weights"][0]
+        most = f", and differ most in the weight of {first['column']}" if first["spread"] > 0 else ""
+        return f"The model has no clusters: the {len(findings.tasks):,} tasks vary around common weights{most}."
     if findings.family == "networks":
         found = findings.details
         common = f"{found['n_common']:,} of {found['n_arcs']:,} arcs"

@@ -39,7 +39,7 @@ _divided: deque[frozenset[Any]] = deque(maxlen=16)
 
 
 class UnseenWarning(UserWarning):
-    """Much of a table is unknown to the model: its values or tasks may be of other types than those of the fit."""
+    """Much of a table is unknown to the model: its values or tasks may have other types than in the fit."""
 
 
 class Known(NamedTuple):

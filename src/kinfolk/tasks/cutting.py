@@ -20,10 +20,10 @@ class Cut(NamedTuple):
 
 
 def cut_sequence(X: Any, length: int | None = None, *, by: Any = None) -> Cut:
-    """Cut one long sequence into tasks, for models that learn from sequences of many.
+    """Cut one long sequence into pieces, each of which is a task.
 
-    A sequence that changes as it goes on, such as a day's recording of a sensor, is thus a case of many related tasks:
-    pieces that are alike share their hidden states, others do not. No piece knows how the one before it ended.
+    A sequence that changes over time, such as a day's recording of a sensor, becomes many related tasks: pieces that
+    are alike share their hidden states, others do not. No piece knows how the one before it ended.
 
     Parameters
     ----------

@@ -46,11 +46,11 @@ WEIGH_BY = ("held-out", "leave-one-out", "evidence", "conditional-evidence")
 
 
 class AveragedNB(LabelAverage):
-    """The predictions of several naive Bayes models, averaged by how much each is to be believed.
+    """The average of several naive Bayes models, weighted by how well each predicts held-out rows.
 
-    By default these are the models of the thesis: no sharing, complete sharing with label rates of the tasks' own, the
-    prototype and the clustered model. Which of them is right differs from data set to data set, and with the number of
-    rows; the average is close to the best of them without anybody having to choose.
+    By default these are the models of the thesis: no sharing, complete sharing with label rates for each task, the
+    prototype and the clustered model. Which of them is best depends on the data set and on the number of rows; the
+    average is close to the best of them, and you need not choose.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class AveragedNB(LabelAverage):
     members_ : dict
         The members fitted to all rows, by name.
     weights_ : dict
-        How much each is believed; the weights add up to one.
+        The weight of each; the weights add up to one.
     classes_, tasks_ : arrays
         Labels and tasks, sorted.
     similarity_, partition_ : arrays
@@ -142,7 +142,7 @@ class AveragedNB(LabelAverage):
         self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
-        """Fit every member to all rows, and find out how much each is to be believed.
+        """Fit every member to all rows, and find the weight of each.
 
         Parameters
         ----------

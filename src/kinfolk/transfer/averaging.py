@@ -142,7 +142,7 @@ class ModelAverage(BaseEstimator):
 
     @available_if(_members_learn_more)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, task: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows, of known tasks or new ones, to what believed members have learnt; how far they are believed stays.
+        """Add rows, of known tasks or new ones, to what members have learnt; their weights stay unchanged.
 
         It is there if all members that are believed learn from further rows, as naive Bayes does: their counts add up,
         so that each is what a fit to all rows gives with the same categories and bins. The first call is a :meth:`fit`,
@@ -273,7 +273,7 @@ class ModelAverage(BaseEstimator):
 
     @property
     def weights_by_rows_(self) -> Any:
-        """How far each member is believed by how many rows a task has, 0 for new tasks, as a table."""
+        """The weight of each member by how many rows a task has, 0 for new tasks, as a table."""
         check_is_fitted(self)
         sizes, weights = self._average.weights
         names = list(self.members_)
@@ -285,7 +285,7 @@ class ModelAverage(BaseEstimator):
         return make_frame(columns, self._average.backend)
 
     def summary(self) -> str:
-        """What was found, in a few sentences: which members are believed by how many rows a task has, and who is kin.
+        """What was found, in a few sentences: members' weights by how many rows a task has, and who is kin.
 
         Returns
         -------

@@ -19,11 +19,11 @@ from kinfolk.transfer.members import (
 
 
 class TransferClassifier(LabelAverage):
-    """The classifier to take if you do not know which: several kinds of model, each believed as far as it predicts.
+    """The classifier to take if you do not want to choose: several kinds of models, weighted by how well they predict.
 
     Naive Bayes that shares in four ways, linear models with latent sources, and boosted trees learn from any table.
-    They are weighed by how well each predicts rows held out of tasks, and tasks held out whole; the weights depend on
-    how many rows a task has, so that large tasks may stand by themselves while small and new ones lean on others.
+    They are weighted by how well each predicts held-out rows of tasks, and whole tasks that are held out. The weights
+    depend on how many rows a task has: large tasks can rely on their own rows, small and new ones on others.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ class TransferClassifier(LabelAverage):
     Attributes
     ----------
     members_ : dict
-        The members that are believed, fitted to all rows, by name.
+        The members with a weight, fitted to all rows, by name.
     weights_ : dict
-        How far each is believed, on the average over tasks; the weights add up to one.
+        The weight of each, averaged over tasks; the weights add up to one.
     weights_by_rows_ : frame
-        How far each is believed by how many rows a task has, 0 for new tasks: rows, member, weight.
+        The weight of each by how many rows a task has, 0 for new tasks: rows, member, weight.
     classes_, tasks_ : arrays
         Labels and tasks, sorted.
     similarity_, partition_ : arrays
@@ -117,7 +117,7 @@ class TransferClassifier(LabelAverage):
         self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
-        """Weigh the members by rows and tasks held out, and fit those that are believed to all rows.
+        """Weight the members by held-out rows and tasks, and fit those with a weight to all rows.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class TransferClassifier(LabelAverage):
 
         See Also
         --------
-        weights_by_rows_ : What was believed.
+        weights_by_rows_ : The weights.
         explain : What each feature, and whose data, stood behind a prediction.
         """
         self._check_parameters()

@@ -147,11 +147,11 @@ def evaluate(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Comparison:
-    """Compare models on rows or tasks held out: which to take, and whether sharing between tasks helps.
+    """Compare models on held-out rows or tasks: which to take, and whether sharing between tasks helps.
 
-    Labels are predicted by naive Bayes and by linear models that share (among kin, with a prototype, averaged, by
-    latent sources), and by the same kinds of model in the three ways without: every task alone, all rows pooled, and
-    pooled with the task as one feature more. Numbers are predicted by linear models.
+    Labels are predicted by naive Bayes and linear models that share (among kin, with a prototype, averaged, by latent
+    sources), and by the same kinds of models in three ways without sharing: every task alone, all rows pooled, and all
+    rows pooled with the task as one more feature. Numbers are predicted by linear models.
 
     Parameters
     ----------
@@ -403,7 +403,7 @@ def judge(
     loss, error = mean_and_error(losses[best])
     alike = [name for name in order[1:] if not _differs(losses[name] - losses[best])]
     take = f"Take {best!r}: {measure} {loss:.4f} ± {error:.4f} on {held_out} held out"
-    take += f"; {_listed(alike)} cannot be told from it." if alike else ", better than all others."
+    take += f"; {_listed(alike)} cannot be told apart from it." if alike else ", better than all others."
     sharing = [name for name in order if ways[name] == "sharing"]
     others = [name for name in order if ways[name] != "sharing"]
     if not sharing or not others:
@@ -414,7 +414,7 @@ def judge(
     against = f"{sharing[0]!r} is {{}} than {others[0]!r}{way} by {abs(mean):.4f} ± {its_error:.4f}"
     if not _differs(gain):
         nearly = against.format("better" if mean > 0 else "worse")
-        return None, f"{take} Whether sharing helps here is not shown: {nearly}, which may be chance."
+        return None, f"{take} It is not clear whether sharing helps here: {nearly}, which may be chance."
     if mean > 0:
         return True, f"{take} Sharing helps here: {against.format('better')}."
     return False, f"{take} Sharing does not help here: {against.format('worse')}."

@@ -19,11 +19,11 @@ from kinfolk.transfer.predictor import AveragedRegressionPredictor
 
 
 class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
-    """The regression to take if you do not know which: several kinds of model, each believed as far as it predicts.
+    """The regression to take if you do not want to choose: several kinds of models, weighted by how well they predict.
 
-    Linear models that share in several ways, and boosted trees, learn from any table. They are weighed by the density
-    that each gives numbers held out of tasks, and of tasks held out whole; the weights depend on how many rows a task
-    has. What is predicted is a distribution, whose width is that of errors on rows held out.
+    Linear models that share in several ways, and boosted trees, learn from any table. They are weighted by the density
+    that each gives to held-out numbers of tasks, and of whole tasks that are held out; the weights depend on how many
+    rows a task has. The prediction is a distribution, whose width is that of the errors on held-out rows.
 
     Parameters
     ----------
@@ -50,11 +50,11 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
     Attributes
     ----------
     members_ : dict
-        The members that are believed, fitted to all rows, by name.
+        The members with a weight, fitted to all rows, by name.
     weights_ : dict
-        How far each is believed, on the average over tasks; the weights add up to one.
+        The weight of each, averaged over tasks; the weights add up to one.
     weights_by_rows_ : frame
-        How far each is believed by how many rows a task has, 0 for new tasks: rows, member, weight.
+        The weight of each by how many rows a task has, 0 for new tasks: rows, member, weight.
     tasks_ : array
         Tasks, sorted.
 
@@ -107,7 +107,7 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
         self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
-        """Weigh the members by rows and tasks held out, and fit those that are believed to all rows.
+        """Weight the members by held-out rows and tasks, and fit those with a weight to all rows.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
 
         See Also
         --------
-        weights_by_rows_ : What was believed.
+        weights_by_rows_ : The weights.
         explain : What each feature, and whose data, stood behind a prediction.
         """
         self._check_parameters()
@@ -160,7 +160,7 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
         Returns
         -------
         NumberExplanation
-            Its ``believed`` says how far each member was believed for each row.
+            Its ``believed`` has the weight of each member for each row.
 
         See Also
         --------

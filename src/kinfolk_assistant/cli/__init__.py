@@ -1,4 +1,4 @@
-"""Answer meeting invitations on behalf of a team whose members learn from each other.
+"""Answer meeting invitations on behalf of a team.
 
 The command line, ``kinfolk assistant …``, found by kinfolk through its entry point.
 """

@@ -37,7 +37,7 @@ Everything is kept in one file, the ledger, unless a settings file (--settings) 
 
 @app.callback(invoke_without_command=True)
 def start(context: typer.Context) -> None:
-    """Answer meeting invitations on behalf of a team whose members learn from each other."""
+    """Answer meeting invitations on behalf of a team."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

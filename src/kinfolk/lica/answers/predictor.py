@@ -69,7 +69,7 @@ class LICAPredictor(Predictor):
         return self._moments(X, task)[0]
 
     def predict_proba(self, X: Any, *, task: Any = None) -> Floats:
-        """Probabilities of the labels, averaged over what is not known of the weights.
+        """Probabilities of the labels, averaged over the posterior of the weights.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class LICAPredictor(Predictor):
 
         See Also
         --------
-        predict : The likelier label.
+        predict : The more probable label.
         """
         positive = self._positive(X, task)
         if self._model.is_matrix:

@@ -211,7 +211,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
         return self._answers
 
     def fit_task(self, X: Any, y: Any, *, task: Any) -> Self:
-        """Add one task, or learn one anew, with all that tasks have in common held as it is.
+        """Add one task, or learn one again, while everything that tasks share stays unchanged.
 
         Parameters
         ----------

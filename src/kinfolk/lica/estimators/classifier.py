@@ -17,10 +17,10 @@ from kinfolk.tasks.keywords import task_by_keyword
 
 
 class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
-    """Classifier of many tasks whose weights are sparse mixtures of a few basic classifiers, both learnt.
+    """Linear classifier of many tasks, whose weights are sparse mixtures of a few sources that are learnt.
 
-    Each task k has weights θ_k = μ + Λ s_k + e_k: beside what all tasks have in common, μ, sources s_k, most of them
-    near zero (Laplace), mix the columns of Λ, and what they leave, e_k, is the task's own. The paper has no μ.
+    The weights of task k are θ_k = μ + Λ s_k + e_k: a common part μ; a mixture of the columns of Λ by the sources s_k,
+    most of which are near zero (Laplace prior); and a part e_k of the task's own. The paper has no μ.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         return self._predictor().decision_function(X, task=task)
 
     def predict_proba(self, X: Any, *, task: Any = None) -> Floats:
-        """Probabilities of the labels, averaged over what is not known of the weights.
+        """Probabilities of the labels, averaged over the posterior of the weights.
 
         Parameters
         ----------
@@ -199,13 +199,13 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
 
         See Also
         --------
-        predict : The likelier label.
+        predict : The more probable label.
         """
         return self._predictor().predict_proba(X, task=task)
 
     @task_by_keyword
     def predict(self, X: Any, *, task: Any = None) -> NDArray[Any]:
-        """The likelier label.
+        """The more probable label.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class LICAClassifier(TaskClassifier, ClassifierMixin, SharedWeights):
         return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
-        """Share of labels that are predicted right.
+        """Share of labels that are predicted correctly.
 
         Parameters
         ----------

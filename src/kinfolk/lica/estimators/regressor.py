@@ -13,7 +13,7 @@ from kinfolk.lica.estimators.base import SharedWeights
 
 
 class LICARegressor(RegressorMixin, SharedWeights):
-    """Linear regression of many tasks whose weights are sparse mixtures of a few basic models, both learnt.
+    """Linear regression of many tasks, whose weights are sparse mixtures of a few sources that are learnt.
 
     Parameters
     ----------

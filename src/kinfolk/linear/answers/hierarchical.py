@@ -104,7 +104,7 @@ class HierarchicalPredictor(_HierarchicalAnswers, LabelPredictor):
         return np.asarray(np.log(found) - np.log(found.sum(axis=1, keepdims=True)))
 
     def explain(self, X: Any, *, task: Any = None) -> Explanation:
-        """Why rows get their labels: what each feature adds to the log odds, and whose data stand behind it.
+        """Why rows get their labels: what each feature adds to the log odds, and whose data this rests on.
 
         Parameters
         ----------

@@ -19,13 +19,13 @@ from kinfolk.tasks.training import Labelled, receive_labelled
 
 
 class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
-    """Logistic regression whose intercepts and slopes differ between tasks as far as the data say so.
+    """Partially pooled logistic regression: intercepts and slopes vary between tasks as far as the data suggest.
 
-    A task's weights are drawn from a Gaussian around common ones; how far tasks differ is learnt column by column, so
-    that tasks of few rows are nearly pooled and large ones stand by themselves. Probabilities are averaged over what
-    is not known of the weights. More than two labels have a model each, against all others, and their probabilities are
-    divided by their sum: each keeps scales of its own and the exact averages that two labels have, which a softmax of
-    Gaussians has not.
+    The weights of a task are drawn from a Gaussian around common weights; how far tasks differ is learnt column by
+    column, so that tasks with few rows are nearly pooled and large ones are nearly separate. Probabilities are averaged
+    over the posterior of the weights. With more than two labels there is a model for each, against all others, and
+    their probabilities are divided by their sum: each then has its own scales and the exact averages that two labels
+    have, which a softmax of Gaussians would not have.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
 
     @task_by_keyword
     def explain(self, X: Any, *, task: Any = None) -> Explanation:
-        """Why rows get their labels: what each feature adds to the log odds, and whose data stand behind it.
+        """Why rows get their labels: what each feature adds to the log odds, and whose data this rests on.
 
         Parameters
         ----------

@@ -22,11 +22,11 @@ _MOST_TASKS = 5_000
 
 
 class ClusteredClassifier(HierarchicalClassifier):
-    """Logistic regression in which tasks of one cluster have the same weights, and the clusters are learnt.
+    """Logistic regression in which tasks of a cluster have the same weights; the clusters are inferred.
 
-    A Dirichlet process over tasks' weights: partitions of the tasks are drawn by Gibbs sampling, and probabilities
-    averaged over them and over what is not known of the weights. More than two labels have a model each, against all
-    others, and one partition.
+    A Dirichlet process over the weights of tasks: partitions of the tasks are drawn by Gibbs sampling, and
+    probabilities are averaged over them and over the posterior of the weights. With more than two labels there is a
+    model for each, against all others, and one partition for all.
 
     Parameters
     ----------

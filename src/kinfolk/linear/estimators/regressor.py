@@ -19,12 +19,12 @@ from kinfolk.tasks.training import Labelled, receive_measured
 
 
 class HierarchicalRegressor(TaskRegressor, RegressorMixin, PartiallyPooled):
-    """Linear regression whose intercepts, slopes and noise differ between tasks as far as the data say so.
+    """Partially pooled linear regression: intercepts, slopes and noise vary between tasks as far as the data suggest.
 
-    A task's weights are drawn from a Gaussian around common ones, the variance of its noise from a distribution of
-    variances; how far tasks differ is learnt column by column. Standard deviations and quantiles have in them what is
-    not known of the weights and of the noise; the scales themselves are taken as known, so that with five tasks of two
-    rows 90% intervals covered 85% in simulations, and 82% of a new task's.
+    The weights of a task are drawn from a Gaussian around common weights, and the variance of its noise from a
+    distribution of variances; how far tasks differ is learnt column by column. Standard deviations and quantiles allow
+    for the uncertainty of the weights and of the noise. The scales themselves are treated as known: with five tasks of
+    two rows, 90% intervals covered 85% in simulations, and 82% for a new task.
 
     Parameters
     ----------

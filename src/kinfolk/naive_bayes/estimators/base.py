@@ -163,7 +163,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         return self._learn(X, y, task, sample_weight, classes, getattr(self, "_result", None))
 
     def forget(self, task: Any) -> Self:
-        """Take a task out of what was learnt, and infer anew from the others.
+        """Remove a task from what was learnt, and infer again from the others.
 
         Statistics add up, so nobody's rows are needed for it; the model is then the one that the other tasks' rows give
         with the same categories, bins and classes, which stay even where only this task had them.

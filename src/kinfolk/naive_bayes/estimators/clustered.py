@@ -35,11 +35,11 @@ _PLAIN = ("task", "same")
 class ClusteredNB(SharingNB):
     """Naive Bayes in which tasks that are kin share their feature rates, and which tasks are kin is inferred.
 
-    Every task keeps label rates of its own. Predictions average over all partitions of the tasks that the method
-    considers, weighed by their posterior probability.
+    Every task keeps its own label rates. Predictions average over all partitions of the tasks that the method
+    considers, weighted by their posterior probability.
 
-    A method that leaves unlabelled rows out leaves them out of ``log_evidence_`` too, which then speaks of the labelled
-    rows. With a method that uses them, ``partition_`` is that of the most probable state of partition and labels.
+    If a method leaves unlabelled rows out, ``log_evidence_`` is that of the labelled rows. If it uses them,
+    ``partition_`` belongs to the most probable state of partition and labels.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ class ClusteredNB(SharingNB):
         return model
 
     def evidence(self, method: Literal["fit", "search", "annealed"] = "fit") -> Evidence:
-        """Log evidence of the training rows, by a method of one's choice.
+        """Log evidence of the training rows, by a method of your choice.
 
         Parameters
         ----------

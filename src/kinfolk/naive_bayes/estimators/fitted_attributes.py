@@ -114,7 +114,7 @@ class FittedAttributes:
 
     @task_by_keyword
     def explain(self, X: Any, *, task: Any = None) -> Explanation:
-        """What each feature added to the log odds of each row, and whose data stood behind it.
+        """What each feature added to the log odds of each row, and whose data this rests on.
 
         Parameters
         ----------

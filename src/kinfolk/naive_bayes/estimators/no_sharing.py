@@ -8,11 +8,11 @@ from kinfolk.naive_bayes.inference.fitting import Sharing
 
 
 class NoSharingNB(SharingNB):
-    """Naive Bayes for every task by itself: the baseline that learns nothing from kin.
+    """Naive Bayes for every task by itself: the baseline, in which tasks learn nothing from each other.
 
-    Tasks share no rows. What they share by default are hyper-parameters, learnt from all of them because that predicts
-    better on every real set tried; with ``label_prior=1, feature_prior=1, temper=1`` they share nothing at all: that is
-    the thesis's model.
+    Tasks share no rows. By default they share hyper-parameters, which are learnt from all tasks because that predicts
+    better on every real data set tried. With ``label_prior=1, feature_prior=1, temper=1`` they share nothing at all, as
+    in the thesis.
 
     Fits a thousand tasks as fast as other packages fit a few. With unlabelled rows it is semi-supervised: their labels
     are drawn by Gibbs sampling along with everything else.

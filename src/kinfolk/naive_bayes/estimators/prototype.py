@@ -20,11 +20,11 @@ from kinfolk.posterior import Archive
 class PrototypeNB(SharingNB):
     """Naive Bayes in which every task's feature rates are a noisy copy of one prototype, shared by all.
 
-    How noisy is inferred, for every label and feature apart: its strength K says how many rows of a task's own the
-    prototype is worth. Where tasks are nearly alike K is large, and a task with few rows leans on the prototype. The
-    noise has a single mode, so that the model is brittle: where there are two groups of tasks that contradict each
-    other, K falls towards zero and nothing is shared, and :class:`ClusteredNB` is the model to use. Every task keeps
-    label rates of its own.
+    How noisy is inferred separately for every label and feature: the strength K says how many of a task's own rows the
+    prototype is worth. If tasks are nearly alike, K is large, and a task with few rows relies on the prototype. The
+    noise has a single mode, which makes the model brittle: if two groups of tasks contradict each other, K falls
+    towards zero and nothing is shared; :class:`ClusteredNB` is then the model to use. Every task keeps its own label
+    rates.
 
     Parameters
     ----------

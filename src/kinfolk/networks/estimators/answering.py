@@ -130,7 +130,7 @@ class Answers:
         return self._predictor().query(variables, evidence, task=task)
 
     def impute(self, X: Any, *, task: Any = None) -> Any:
-        """Fill each missing value in with its most probable state, given all that its row shows.
+        """Replace each missing value by its most probable state, given the rest of its row.
 
         Every missing value is predicted by itself, by variable elimination: it is the state of highest posterior
         probability, the first of equals. A value never seen in training counts as missing.

@@ -57,7 +57,7 @@ _CHOICES = {
 
 
 class BayesNets(TaskRouting, Answers, BaseEstimator):
-    """Bayes nets of several related tasks, one a task, whose structures are learnt together.
+    """Bayesian networks of several related tasks, one for each, whose structures are learnt together.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         Variables in the order of time: no arc leads from a later tier to an earlier one. Variables that are in none may
         have arcs to and from any.
     structure_prior : "sparse", "learn", "uniform", float, mapping or (graph, float), default="sparse"
-        What is believed of one structure before any rows. ``"sparse"``: every arc has probability 1 / n_variables,
+        Prior of each structure. ``"sparse"``: every arc has probability 1 / n_variables,
         which expects about one arc a variable and keeps small tables from superfluous ones; a number is such a
         probability, and ``"learn"`` infers it with the structures (their joint posterior mode). ``"uniform"`` or None
         is the paper's: all structures are as likely. Or probabilities of single arcs, all others being as likely as

@@ -44,7 +44,7 @@ class _NetsOfClasses(BayesNets):
 
 
 class BayesMultinet(TaskRouting, ClassifierMixin, BaseEstimator):
-    """Classifier that has a Bayes net for each class, the structures of all classes learnt together.
+    """Classifier with a Bayesian network for each class; the structures of all classes are learnt together.
 
     Parameters
     ----------

@@ -212,7 +212,7 @@ class Answers(StateAnswers):
         return self._predictor().predict_proba(X, lengths, task=task)
 
     def classify(self, X: Any, lengths: Any = None) -> Floats:
-        """Probability that each sequence is of each known task, all being equally probable beforehand.
+        """Probability that each sequence belongs to each known task, all being equally probable a priori.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class Answers(StateAnswers):
         return self._predictor().classify(X, lengths)
 
     def kin(self, X: Any, lengths: Any = None) -> Kin:
-        """With whom a new task shares its states, all these sequences being of it.
+        """With which tasks a new task, to which all these sequences belong, shares its states.
 
         The evidence of each cluster is a variational bound, in which the new task's own transitions are integrated out;
         that of a cluster of its own is the bound of a fit to its sequences alone.

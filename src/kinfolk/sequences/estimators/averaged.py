@@ -28,11 +28,11 @@ _HARDLY = 0.01
 
 
 class AveragedIHMM(SequenceModel):
-    """Hidden Markov models of many tasks' sequences, averaged over how much tasks share.
+    """Hidden Markov models of the sequences of many tasks, averaged over how much tasks share.
 
     Three models are fitted: one for each task alone (:class:`~kinfolk.SingleIHMM`), one whose states all tasks share
     (:class:`~kinfolk.SharedIHMM`), and one that infers who shares (:class:`~kinfolk.NestedIHMM`). Sequences are held
-    out in parts, and the models weighed so that their average predicts these best (stacking). Nobody has to know
+    out in parts, and the models are weighted such that their average predicts these best (stacking). You need not know
     beforehand whether tasks are kin.
 
     Parameters

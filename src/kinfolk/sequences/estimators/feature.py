@@ -25,11 +25,12 @@ _STICKINESS = GammaPrior(1.0, 0.01)
 
 
 class FeatureIHMM(SequenceModel):
-    """Hidden Markov models of many tasks' sequences, each of which uses some of the same hidden states.
+    """Hidden Markov models of the sequences of many tasks, each of which uses some of a common set of states.
 
-    Two recordings may have some behaviours in common and not others, which clusters of whole tasks cannot say. Here
-    each task has a subset of common states, its features, and transitions of its own among them; what a state emits is
-    the same for all that have it. Which states there are, and who has which, is learnt (Indian buffet process).
+    Two recordings may have some behaviours in common and not others, which clusters of whole tasks cannot express. Here
+    each task has a subset of common states, its features, and its own transitions among them; what a state emits is the
+    same for all tasks that have it. Which states there are, and which task has which, is inferred (Indian buffet
+    process).
 
     Parameters
     ----------

@@ -18,11 +18,11 @@ STARTS = ("agglomerate", "together", "apart")
 
 
 class NestedIHMM(SequenceModel):
-    """Hidden Markov models of many tasks' sequences; which tasks share hidden states is inferred, and how many of them.
+    """Hidden Markov models of many tasks; which tasks share hidden states, and how many there are, is inferred.
 
-    Tasks of a cluster have the same hidden states, which emit the same; every task has transitions of its own, drawn
-    towards those of its cluster. The number of clusters and of states is learnt: ``n_clusters`` and ``n_states`` only
-    bound them (the weak limit of the nested Dirichlet process).
+    Tasks of a cluster have the same hidden states, with the same emissions; every task has its own transitions, which
+    are drawn towards those of its cluster. The numbers of clusters and of states are inferred: ``n_clusters`` and
+    ``n_states`` are only upper bounds (the weak limit of the nested Dirichlet process).
 
     Parameters
     ----------

@@ -9,10 +9,10 @@ from kinfolk.sequences.estimators.base import SequenceModel
 
 
 class SharedIHMM(SequenceModel):
-    """Hidden Markov models of many tasks' sequences that all have the same hidden states.
+    """Hidden Markov models of the sequences of many tasks, all of which have the same hidden states.
 
-    What :class:`~kinfolk.NestedIHMM` is with a single cluster: states and what they emit are common to all tasks, every
-    task has transitions of its own. The number of states is learnt.
+    This is :class:`~kinfolk.NestedIHMM` with a single cluster: states and what they emit are common to all tasks, and
+    every task has its own transitions. The number of states is inferred.
 
     Parameters
     ----------

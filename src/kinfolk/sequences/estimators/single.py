@@ -9,10 +9,10 @@ from kinfolk.sequences.estimators.base import SequenceModel
 
 
 class SingleIHMM(SequenceModel):
-    """Hidden Markov models of many tasks' sequences, each learnt from its own task alone.
+    """Hidden Markov models of the sequences of many tasks, each learnt from its own task alone.
 
-    For comparison with :class:`~kinfolk.NestedIHMM`, or for a single task. The number of states is learnt. Tasks have
-    nothing in common but the symbols, or the units of numbers, that were seen in all of them.
+    For comparison with :class:`~kinfolk.NestedIHMM`, or for a single task. The number of states is inferred. Tasks have
+    nothing in common except the symbols, or the units of numbers, which are taken from all of them.
 
     Parameters
     ----------

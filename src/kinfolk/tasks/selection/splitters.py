@@ -103,7 +103,7 @@ class FewPerTask(_FewExamples):
 class OneTaskFew(_FewExamples):
     """Train on a few labelled examples of one task and all of every other's; test on the rest of that task.
 
-    This is how Roy and Kaelbling measure transfer: a user with sparse data, everybody else known. There is
+    This is how Roy and Kaelbling measure transfer: a user with few data, while everybody else is known. There is
     one split for each task and each repeat: all repeats of the first task in sorted order, then of the next,
     so that scores reshape to ``(-1, n_splits)``. A task with `n_examples` labelled rows or fewer has nothing
     left to test and gets no split. Training rows are nested as those of `FewPerTask`, with the same draws.
@@ -152,7 +152,7 @@ class OneTaskFew(_FewExamples):
 
 
 class LeaveTasksOut(TaskSplitter):
-    """Hold whole tasks out: what is known about a task before its first label?
+    """Hold whole tasks out: how well is a task predicted before its first label?
 
     A task whose rows all lack labels is never held out, since nothing could be tested. The unlabelled rows of
     a held-out task stay in training like all others; drop them first to test tasks that are new altogether.
@@ -233,7 +233,7 @@ class LeaveTasksOut(TaskSplitter):
 
 
 class TaskKFold(TaskSplitter):
-    """Spread the labelled rows of every task evenly over folds, so that no fold tests a task it has not seen.
+    """Spread the labelled rows of every task evenly over folds, so that no fold tests a task without training rows.
 
     Within a task, the sizes of any two folds differ by one row at most, and so do their counts of each label.
     What is left over goes to the folds with fewest rows so far, and among those to the ones with fewest rows

@@ -43,7 +43,7 @@ def count_rows(
     sample_rows: int = 4_096,
     verbose: bool = False,
 ) -> Counts:
-    """Count the rows of a table of any length, which is never held as a whole.
+    """Count the rows of a table of any length, which is never in memory as a whole.
 
     The counts are those that an estimator's ``fit`` makes of the same table; ``fit_statistics`` takes them. Memory goes
     to a few batches of rows, to what polars reads ahead, and to the counts. Text and whole numbers of few different
