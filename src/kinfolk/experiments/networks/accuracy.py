@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from time import process_time
@@ -173,7 +173,9 @@ def _measure(network: Network, n_rows: int, draw: int, method: str, seed: int, l
     rng = np.random.default_rng([seed, draw, n_rows])
     codes, held_out = network.sample(n_rows, rng), network.sample(N_HELD_OUT, rng)
     if method in OURS:
-        states = [np.unique(column) for column in codes.T] if method == SEEN else map(range, network.cards)
+        states: Iterable[Iterable[int]] = (
+            [np.unique(column) for column in codes.T] if method == SEEN else map(range, network.cards)
+        )
         table = pl.DataFrame(
             {
                 name: pl.Series(column).cast(pl.String).cast(pl.Enum([str(x) for x in its]))
