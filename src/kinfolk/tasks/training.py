@@ -474,12 +474,13 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     what = f"weight column {name!r}" if isinstance(name, str) and name else "sample_weight"
     if np.isscalar(sample_weight):
         sample_weight = np.full(n_rows, sample_weight)
-    if np.iscomplexobj(sample_weight):
-        raise ValueError(f"Complex data not supported: {what} holds complex numbers")
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        given = np.asarray(sample_weight)
+        weights = given if given.dtype.kind == "c" else given.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise ValueError(f"{what} must hold one number per row") from None
+    if weights.dtype.kind == "c":  # NumPy would leave the imaginary parts out
+        raise ValueError(f"Complex data not supported: {what} holds complex numbers")
     if weights.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array")
     if len(weights) != n_rows:
