@@ -56,6 +56,23 @@ def sequences(model):
     return lambda folder: digest(model.set_params(checkpoint=folder).fit(X[:, :1], LENGTHS, task=WHOSE).log_joint_)
 
 
+def multinet(model):
+    return lambda folder: digest(model.set_params(checkpoint=folder).fit(GAPS[:, :4], MANY).predict_proba(GAPS[:, :4]))
+
+
+def kinds_of_tasks():
+    rng, task = np.random.default_rng(1), np.repeat(np.arange(1500), 6)
+    rows = (rng.integers(0, 2, (len(task), 3)) + task[:, None] % 3) % 4
+    return rows, rng.integers(0, 2, len(task)), task
+
+
+def many_tasks(model):
+    rows, said, task = kinds_of_tasks()
+    return lambda folder: digest(
+        model.set_params(checkpoint=folder).fit(rows, said, task=task).predict_proba(rows, task=task)
+    )
+
+
 def digest(found):
     return hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest()
 
@@ -67,7 +84,18 @@ FITS = {
     "noisy copies": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", within="noisy", **SCHEDULE)),
     "prototype": naive_bayes(kinfolk.PrototypeNB(**SCHEDULE)),
     "prototype with unlabelled rows": naive_bayes(kinfolk.PrototypeNB(**SCHEDULE), HALF),
+    "variational": many_tasks(kinfolk.ClusteredNB(inference="variational", random_state=3)),
+    "variational, in batches": many_tasks(kinfolk.ClusteredNB(inference="variational", batch_size=600, random_state=3)),
+    "partially pooled labels": naive_bayes(kinfolk.HierarchicalClassifier(tol=1e-9, max_iter=30)),
+    "partially pooled, three labels": naive_bayes(kinfolk.HierarchicalClassifier(), X[:, 0] % 3),
+    "partially pooled numbers": numbers(kinfolk.HierarchicalRegressor(tol=1e-9, max_iter=30)),
+    "clustered regressions": naive_bayes(kinfolk.ClusteredClassifier(n_burn_in=10, n_draws=10, random_state=3)),
     "nested iHMM": sequences(kinfolk.NestedIHMM(4, 3, **SCHEDULE)),
+    "nested iHMM by mean field": sequences(kinfolk.NestedIHMM(4, 3, inference="variational", random_state=3)),
+    "single iHMM by mean field": sequences(kinfolk.SingleIHMM(4, inference="variational", random_state=3)),
+    "averaged iHMM": sequences(
+        kinfolk.AveragedIHMM(4, 3, n_folds=2, n_chains=1, n_burn_in=3, n_draws=3, random_state=3)
+    ),
     "shared iHMM": sequences(kinfolk.SharedIHMM(4, **SCHEDULE)),
     "single iHMM": sequences(kinfolk.SingleIHMM(4, **SCHEDULE)),
     "feature iHMM": sequences(kinfolk.FeatureIHMM(4, **SCHEDULE)),
@@ -82,6 +110,7 @@ FITS = {
     "networks and resamples": networks(kinfolk.BayesNets(bootstrap=8, random_state=3)),
     "networks, validated": networks(kinfolk.BayesNets(penalty="validate", random_state=3)),
     "networks by structural EM": networks(kinfolk.BayesNets(missing="em", random_state=3), GAPS),
+    "a multinet with gaps": multinet(kinfolk.BayesMultinet(missing="em", random_state=3)),
     "sources": naive_bayes(kinfolk.LICAClassifier(2, random_state=3)),
     "sources, each feature with a variance": naive_bayes(kinfolk.LICAClassifier(2, noise="diagonal", random_state=3)),
     "sources, how many": naive_bayes(kinfolk.LICAClassifier(random_state=3)),

@@ -116,7 +116,7 @@ def _kept_in(estimator: Any, checkpoint: Checkpoint) -> Any:
     given = estimator.get_params(deep=False)
     if checkpoint.folder is None or given.get("checkpoint", checkpoint.folder) is not None:
         return estimator
-    check_checkpoint(checkpoint.folder, given["random_state"])
+    check_checkpoint(checkpoint.folder, given.get("random_state", 0))
     return clone(estimator).set_params(checkpoint=checkpoint.folder)
 
 
@@ -438,8 +438,8 @@ class HierarchicalMember(NamedTuple):
         return parameters_of(self.fitted), self.one_task
 
     def kept_in(self, checkpoint: Checkpoint) -> HierarchicalMember:
-        """The same: a fit is short."""
-        return self
+        """It goes on where it was stopped."""
+        return self._replace(fitted=_kept_in(self.fitted, checkpoint))
 
     def coding(self) -> Hashable:
         """It reads the table itself, since which columns tasks differ in hangs on the targets."""

@@ -19,6 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import Checkpoint, Nowhere, Place
+from kinfolk.interrupts import Stop, equally_long, stops_safely
 from kinfolk.linear.inference.hierarchical import sites_at
 from kinfolk.linear.model.clusters import (
     Base,
@@ -49,6 +51,11 @@ class Sampling(NamedTuple):
     concentration: float | None = None
     own_intercepts: bool = True
 
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of a chain."""
+        return self.n_burn_in + self.n_draws
+
 
 class Clustered(NamedTuple):
     """What was learnt: weights of every task for each label, a new task's mean and covariance, draws of partitions."""
@@ -59,7 +66,12 @@ class Clustered(NamedTuple):
 
 @one_blas_thread()
 def infer(
-    rows: Sequence[LinearRows], hypers: Sequence[Hyper], fits: Sequence[Fitted], sampling: Sampling, seed: int
+    rows: Sequence[LinearRows],
+    hypers: Sequence[Hyper],
+    fits: Sequence[Fitted],
+    sampling: Sampling,
+    seed: int,
+    checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
 ) -> Clustered:
     """Draw partitions of tasks, given a partially pooled fit for each label.
 
@@ -71,20 +83,28 @@ def infer(
         What ``hierarchical.infer`` found.
     sampling : Sampling
     seed : int
+    checkpoint : Checkpoint
+        Where chains keep how far they got.
 
     Returns
     -------
     Clustered
+        Of the draws so far, where Ctrl-C was pressed.
     """
     rng = np.random.default_rng(seed)
     n_own = rows[0].n_own
     base, intercepts = _base(hypers, fits, Groups(rows[0].own_group), sampling.own_intercepts)
     weights = [fit.weights for fit in fits]
     common = [found.common for found in weights]
-    for drawing in (_shorter(sampling), sampling):
+    keep = checkpoint.of("partitions", tuple(rows), tuple(hypers), tuple(fits), sampling, seed)
+    for look, drawing in enumerate((_shorter(sampling), sampling)):
         precision, shift = _sites_of_tasks(rows, weights, n_own)
         sites = without_intercepts(precision, shift, intercepts)
-        seats, concentrations, log_joint = _chains(sites, base, drawing, rng)
+        with stops_safely() as stop:
+            drawn = _chains(sites, base, drawing, rng, keep.place(look), stop)
+            if stop.asked() and look == 0:
+                raise KeyboardInterrupt
+        n_chains, seats, concentrations, log_joint = drawn.of_equal_chains(drawing)
         mean, covariance, new_mean, new_covariance, own_share = _averaged(
             sites, base, seats, concentrations, intercepts
         )
@@ -94,7 +114,7 @@ def infer(
         ]
     if not np.isfinite([mean, covariance[..., 0]]).all():
         raise ValueError("sample_weight is too large, or differs too much between rows, to find clusters by")
-    draws = ClusterDraws(seats, concentrations, log_joint, base.scale, new_mean, new_covariance, own_share)
+    draws = ClusterDraws(seats, concentrations, log_joint, base.scale, new_mean, new_covariance, own_share, n_chains)
     return Clustered(tuple(weights), draws)
 
 
@@ -124,24 +144,59 @@ def _sites_of_tasks(rows: Sequence[LinearRows], weights: Sequence[TaskWeights], 
     return np.stack(precision, axis=1), np.stack(shift, axis=1)
 
 
+class Drawn(NamedTuple):
+    """Where chains stand: sweeps of all of them, one chain after the other, the chain at work, and draws so far.
+
+    Draws are partitions (draws, tasks), concentrations and log joint probabilities, those of the first chain first.
+    """
+
+    n_sweeps: int
+    seats: Seats
+    concentration: float
+    partitions: NDArray[np.int64]
+    concentrations: Floats
+    log_joint: Floats
+
+    @classmethod
+    def nothing(cls, sites: ClusterSites, sampling: Sampling) -> Drawn:
+        """Before the first sweep."""
+        n_tasks, n_draws = len(sites.shift), sampling.n_chains * sampling.n_draws
+        room = np.zeros((n_draws, n_tasks), dtype=np.int64), np.zeros(n_draws), np.zeros(n_draws)
+        return cls(0, _empty(n_tasks, sites), 1.0, *room)
+
+    def of_equal_chains(self, sampling: Sampling) -> tuple[int, NDArray[np.int64], Floats, Floats]:
+        """As many draws of each chain, of those that were not ended before they had any; first how many these are."""
+        begun = self.n_sweeps - np.arange(sampling.n_chains) * sampling.n_sweeps - sampling.n_burn_in
+        which, n = equally_long(np.clip(begun, 0, sampling.n_draws).tolist())
+        places = (np.array(which)[:, None] * sampling.n_draws + np.arange(n)).ravel()
+        return len(which), self.partitions[places], self.concentrations[places], self.log_joint[places]
+
+
 def _chains(
-    sites: ClusterSites, base: Base, sampling: Sampling, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Partitions (draws, tasks), concentrations and log joint probabilities, those of the first chain first."""
-    kept, concentrations, log_joint = [], [], []
-    for _ in range(sampling.n_chains):
-        a = 1.0 if sampling.concentration is None else sampling.concentration
-        seats = _empty(len(sites.shift), sites)
-        for sweep in range(sampling.n_burn_in + sampling.n_draws):
-            seats = sweep_tasks(seats, sites, base, a, rng)
-            n_clusters = int((seats.size > 0).sum())
-            if sampling.concentration is None:
-                a = draw_concentration(a, n_clusters, len(seats.seat), GammaPrior(), rng)
-            if sweep >= sampling.n_burn_in:
-                kept.append(seats.seat.copy())
-                concentrations.append(a)
-                log_joint.append(float(seats.evidence[seats.size > 0].sum()))
-    return np.array(kept), np.array(concentrations), np.array(log_joint)
+    sites: ClusterSites, base: Base, sampling: Sampling, rng: np.random.Generator, place: Place | Nowhere, stop: Stop
+) -> Drawn:
+    """Run chains one after the other, as far as they may."""
+    drawn = Drawn.nothing(sites, sampling)
+    if (kept := place.load()) is not None:
+        drawn, rng.bit_generator.state = kept
+    while drawn.n_sweeps < sampling.n_chains * sampling.n_sweeps and not stop.asked():
+        if place.due():
+            place.save((drawn, rng.bit_generator.state))
+        chain, sweep = divmod(drawn.n_sweeps, sampling.n_sweeps)
+        seats, a = drawn.seats, drawn.concentration
+        if sweep == 0:
+            seats, a = _empty(len(sites.shift), sites), sampling.concentration or 1.0
+        seats = sweep_tasks(seats, sites, base, a, rng)
+        n_clusters = int((seats.size > 0).sum())
+        if sampling.concentration is None:
+            a = draw_concentration(a, n_clusters, len(seats.seat), GammaPrior(), rng)
+        if sweep >= sampling.n_burn_in:
+            draw = chain * sampling.n_draws + sweep - sampling.n_burn_in
+            drawn.partitions[draw], drawn.concentrations[draw] = seats.seat, a
+            drawn.log_joint[draw] = seats.evidence[seats.size > 0].sum()
+        drawn = drawn._replace(n_sweeps=drawn.n_sweeps + 1, seats=seats, concentration=float(a))
+    (place.save if stop.asked() else place.end)((drawn, rng.bit_generator.state))
+    return drawn
 
 
 def _empty(n_tasks: int, sites: ClusterSites) -> Seats:
