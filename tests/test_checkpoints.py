@@ -80,6 +80,8 @@ def digest(found):
 FITS = {
     "gibbs": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", concentration="learn", **SCHEDULE)),
     "gibbs with unlabelled rows": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", **SCHEDULE), HALF),
+    "no sharing with unlabelled rows": naive_bayes(kinfolk.NoSharingNB(**SCHEDULE), HALF),
+    "complete sharing with unlabelled rows": naive_bayes(kinfolk.CompleteSharingNB(**SCHEDULE), HALF),
     "a partition per feature": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", partition_per="feature", **SCHEDULE)),
     "noisy copies": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", within="noisy", **SCHEDULE)),
     "prototype": naive_bayes(kinfolk.PrototypeNB(**SCHEDULE)),

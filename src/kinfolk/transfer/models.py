@@ -23,6 +23,8 @@ from kinfolk.lica.estimators.regressor import LICARegressor
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.answers.explanation import explain as explain_naive_bayes
 from kinfolk.naive_bayes.estimators.base import SharingNB
+from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
+from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.posterior import Archive, design_about, design_from, estimator_from
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.design import Design, learn_design
@@ -141,7 +143,9 @@ class NaiveBayesMember(NamedTuple):
         return parameters_of(self.fitted)
 
     def kept_in(self, checkpoint: Checkpoint) -> NaiveBayesMember:
-        """One that samples goes on where it was stopped."""
+        """One that samples goes on where it was stopped; one that may count without a seed is left as it is."""
+        if self.fitted.random_state is None and isinstance(self.fitted, NoSharingNB | CompleteSharingNB):
+            return self
         return self._replace(fitted=_kept_in(self.fitted, checkpoint))
 
     def coding(self) -> Hashable:

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinfolk.checkpoints import Checkpoint, Nowhere, Place
-from kinfolk.interrupts import Stop, equally_long, stops_safely
+from kinfolk.checkpoints import NOWHERE, Checkpoint, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop, equally_long, stops_safely
 from kinfolk.linear.inference.hierarchical import sites_at
 from kinfolk.linear.model.clusters import (
     Base,
@@ -173,7 +173,12 @@ class Drawn(NamedTuple):
 
 
 def _chains(
-    sites: ClusterSites, base: Base, sampling: Sampling, rng: np.random.Generator, place: Place | Nowhere, stop: Stop
+    sites: ClusterSites,
+    base: Base,
+    sampling: Sampling,
+    rng: np.random.Generator,
+    place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> Drawn:
     """Run chains one after the other, as far as they may."""
     drawn = Drawn.nothing(sites, sampling)

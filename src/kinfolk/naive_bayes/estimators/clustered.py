@@ -202,6 +202,7 @@ class ClusteredNB(SharingNB):
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
+            checkpoint=checkpoint,
         )
         self.inference = inference
         self.concentration = concentration
@@ -209,7 +210,6 @@ class ClusteredNB(SharingNB):
         self.partition_per = partition_per
         self.within = within
         self.strength_prior = strength_prior
-        self.checkpoint = checkpoint
         self.batch_size = batch_size
         self.device = device
 

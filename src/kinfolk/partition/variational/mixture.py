@@ -69,8 +69,8 @@ def fit_clusters(
     """
     setting = Setting(groups, concentration, cluster_few, progress)
     sizes = _sizes(data.n_tasks)
-    at: Level
-    if (kept := place.load()) is not None:
+    kept: tuple[Level, Any] | None = place.load()
+    if kept is not None:
         at, rng.bit_generator.state = kept
     else:
         at = Level(0, start(data, setting, rng), data.n_tasks)
