@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -263,6 +264,26 @@ def test_a_saved_model_does_not_tell_the_folder_and_loads(tmp_path):
     kinfolk.save(model, tmp_path / "model.kin")
     assert kinfolk.load(tmp_path / "model.kin", estimator=True).checkpoint is None
     assert b"kept" not in (tmp_path / "model.kin").read_bytes()
+
+
+def test_the_same_fit_several_times_at_once_in_one_folder_ends_as_it_should_each_time(tmp_path):
+    model = kinfolk.ClusteredNB(inference="gibbs", **SCHEDULE | {"n_chains": 1})
+    expected = clone(model).fit(X, Y, task=TASK).predict_proba(X, task=TASK)
+    kept = clone(model).set_params(checkpoint=tmp_path)
+    fits = Parallel(n_jobs=4, prefer="threads")(delayed(clone(kept).fit)(X, Y, task=TASK) for _ in range(8))
+    for fitted in fits:
+        np.testing.assert_array_equal(fitted.predict_proba(X, task=TASK), expected)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".checkpoint"]
+
+
+def test_a_file_that_somebody_else_is_writing_is_left_and_one_of_a_killed_process_is_not(tmp_path):
+    place = Checkpoint(tmp_path).place("some work")
+    others, forgotten = (place.path.with_name(f".{place.path.name}.{name}.part") for name in ("now", "then"))
+    for path in (others, forgotten):
+        path.touch()
+    os.utime(forgotten, (time.time() - 7200,) * 2)
+    place.save(1)
+    assert set(tmp_path.iterdir()) == {place.path, others}
 
 
 def test_no_type_but_kinfolks_own_values_is_made(tmp_path):
