@@ -286,6 +286,15 @@ def test_a_file_that_somebody_else_is_writing_is_left_and_one_of_a_killed_proces
     assert set(tmp_path.iterdir()) == {place.path, others}
 
 
+def test_equal_models_are_equal_files_whenever_they_are_saved(tmp_path, monkeypatch):
+    model = kinfolk.NoSharingNB().fit(X, Y, task=TASK)
+    kinfolk.save(model, tmp_path / "now.kin")
+    monkeypatch.setattr(time, "time", lambda: 1.0e9)
+    monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(1.0e9))
+    kinfolk.save(model, tmp_path / "then.kin")
+    assert (tmp_path / "now.kin").read_bytes() == (tmp_path / "then.kin").read_bytes()
+
+
 def test_no_type_but_kinfolks_own_values_is_made(tmp_path):
     place = Checkpoint(tmp_path).place("some work")
     place.save((1, 2.5, float("inf"), {"a": (np.arange(3), np.float64(2.0), None)}, [frozenset({1})]))
