@@ -45,6 +45,8 @@ class ClusteredClassifier(HierarchicalClassifier):
     n_chains, n_burn_in, n_draws : int, default=2, 20, 30
         Chains, and sweeps of each before and while partitions are kept.
     random_state : int, RandomState or None
+    n_jobs : int or None
+        Chains run side by side (threads, through joblib).
     checkpoint : path, optional
         As for :class:`~kinfolk.HierarchicalClassifier`; ``random_state`` must be a whole number then.
 
@@ -102,6 +104,7 @@ class ClusteredClassifier(HierarchicalClassifier):
         new_tasks: str = "warn",
         unlabelled: Any = None,
         random_state: Any = None,
+        n_jobs: int | None = None,
         checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         super().__init__(
@@ -120,6 +123,7 @@ class ClusteredClassifier(HierarchicalClassifier):
         self.n_burn_in = n_burn_in
         self.n_draws = n_draws
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -135,7 +139,7 @@ class ClusteredClassifier(HierarchicalClassifier):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         concentration = None if isinstance(self.concentration, str) else float(self.concentration)
         sampling = Sampling(self.n_chains, self.n_burn_in, self.n_draws, concentration, bool(self.own_intercepts))
-        found = infer(rows, hypers, fits, sampling, seed, checkpoint)
+        found = infer(rows, hypers, fits, sampling, seed, checkpoint, self.n_jobs)
         return tuple(fit._replace(weights=w) for fit, w in zip(fits, found.weights, strict=True)), found.draws
 
     def _keep_read(self, model: FittedModel) -> Self:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import NOWHERE, Checkpoint, Nowhere, Place
@@ -72,6 +73,7 @@ def infer(
     sampling: Sampling,
     seed: int,
     checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
+    n_jobs: int | None = None,
 ) -> Clustered:
     """Draw partitions of tasks, given a partially pooled fit for each label.
 
@@ -85,13 +87,14 @@ def infer(
     seed : int
     checkpoint : Checkpoint
         Where chains keep how far they got.
+    n_jobs : int or None
+        Chains run side by side.
 
     Returns
     -------
     Clustered
         Of the draws so far, where Ctrl-C was pressed.
     """
-    rng = np.random.default_rng(seed)
     n_own = rows[0].n_own
     base, intercepts = _base(hypers, fits, Groups(rows[0].own_group), sampling.own_intercepts)
     weights = [fit.weights for fit in fits]
@@ -100,11 +103,14 @@ def infer(
     for look, drawing in enumerate((_shorter(sampling), sampling)):
         precision, shift = _sites_of_tasks(rows, weights, n_own)
         sites = without_intercepts(precision, shift, intercepts)
+        seeds = np.random.SeedSequence([seed, look]).spawn(drawing.n_chains)
         with stops_safely() as stop:
-            drawn = _chains(sites, base, drawing, rng, keep.place(look), stop)
+            chains = Parallel(n_jobs=n_jobs, prefer="threads")(
+                delayed(_chain)(sites, base, drawing, own, keep.place(look, i), stop) for i, own in enumerate(seeds)
+            )
             if stop.asked() and look == 0:
                 raise KeyboardInterrupt
-        n_chains, seats, concentrations, log_joint = drawn.of_equal_chains(drawing)
+        n_chains, seats, concentrations, log_joint = _joined(chains, drawing)
         mean, covariance, new_mean, new_covariance, own_share = _averaged(
             sites, base, seats, concentrations, intercepts
         )
@@ -145,9 +151,9 @@ def _sites_of_tasks(rows: Sequence[LinearRows], weights: Sequence[TaskWeights], 
 
 
 class Drawn(NamedTuple):
-    """Where chains stand: sweeps of all of them, one chain after the other, the chain at work, and draws so far.
+    """Where a chain stands: sweeps that are done, who sits where, the concentration, and draws so far.
 
-    Draws are partitions (draws, tasks), concentrations and log joint probabilities, those of the first chain first.
+    Draws are partitions (draws, tasks), concentrations and log joint probabilities.
     """
 
     n_sweeps: int
@@ -160,48 +166,49 @@ class Drawn(NamedTuple):
     @classmethod
     def nothing(cls, sites: ClusterSites, sampling: Sampling) -> Drawn:
         """Before the first sweep."""
-        n_tasks, n_draws = len(sites.shift), sampling.n_chains * sampling.n_draws
-        room = np.zeros((n_draws, n_tasks), dtype=np.int64), np.zeros(n_draws), np.zeros(n_draws)
-        return cls(0, _empty(n_tasks, sites), 1.0, *room)
-
-    def of_equal_chains(self, sampling: Sampling) -> tuple[int, NDArray[np.int64], Floats, Floats]:
-        """As many draws of each chain, of those that were not ended before they had any; first how many these are."""
-        begun = self.n_sweeps - np.arange(sampling.n_chains) * sampling.n_sweeps - sampling.n_burn_in
-        which, n = equally_long(np.clip(begun, 0, sampling.n_draws).tolist())
-        places = (np.array(which)[:, None] * sampling.n_draws + np.arange(n)).ravel()
-        return len(which), self.partitions[places], self.concentrations[places], self.log_joint[places]
+        n_tasks, n = len(sites.shift), sampling.n_draws
+        room = np.zeros((n, n_tasks), dtype=np.int64), np.zeros(n), np.zeros(n)
+        return cls(0, _empty(n_tasks, sites), sampling.concentration or 1.0, *room)
 
 
-def _chains(
+# Where BLAS has other threads, sums come out otherwise in the last digit.
+@one_blas_thread()
+def _chain(
     sites: ClusterSites,
     base: Base,
     sampling: Sampling,
-    rng: np.random.Generator,
+    seed: np.random.SeedSequence | int,
     place: Place | Nowhere = NOWHERE,
     stop: Stop = NEVER,
 ) -> Drawn:
-    """Run chains one after the other, as far as they may."""
-    drawn = Drawn.nothing(sites, sampling)
+    """Run a chain, as far as it may."""
+    rng, drawn = np.random.default_rng(seed), Drawn.nothing(sites, sampling)
     if (kept := place.load()) is not None:
         drawn, rng.bit_generator.state = kept
-    while drawn.n_sweeps < sampling.n_chains * sampling.n_sweeps and not stop.asked():
+    while drawn.n_sweeps < sampling.n_sweeps and not stop.asked():
         if place.due():
             place.save((drawn, rng.bit_generator.state))
-        chain, sweep = divmod(drawn.n_sweeps, sampling.n_sweeps)
-        seats, a = drawn.seats, drawn.concentration
-        if sweep == 0:
-            seats, a = _empty(len(sites.shift), sites), sampling.concentration or 1.0
-        seats = sweep_tasks(seats, sites, base, a, rng)
+        a = drawn.concentration
+        seats = sweep_tasks(drawn.seats, sites, base, a, rng)
         n_clusters = int((seats.size > 0).sum())
         if sampling.concentration is None:
             a = draw_concentration(a, n_clusters, len(seats.seat), GammaPrior(), rng)
-        if sweep >= sampling.n_burn_in:
-            draw = chain * sampling.n_draws + sweep - sampling.n_burn_in
+        draw = drawn.n_sweeps - sampling.n_burn_in
+        if draw >= 0:
             drawn.partitions[draw], drawn.concentrations[draw] = seats.seat, a
             drawn.log_joint[draw] = seats.evidence[seats.size > 0].sum()
         drawn = drawn._replace(n_sweeps=drawn.n_sweeps + 1, seats=seats, concentration=float(a))
     (place.save if stop.asked() else place.end)((drawn, rng.bit_generator.state))
     return drawn
+
+
+def _joined(chains: Sequence[Drawn], sampling: Sampling) -> tuple[int, NDArray[np.int64], Floats, Floats]:
+    """As many draws of each chain, of those that were not ended before they had any; first how many these are."""
+    which, n = equally_long([max(chain.n_sweeps - sampling.n_burn_in, 0) for chain in chains])
+    kept = [chains[i] for i in which]
+    partitions = np.concatenate([chain.partitions[:n] for chain in kept])
+    concentrations = np.concatenate([chain.concentrations[:n] for chain in kept])
+    return len(which), partitions, concentrations, np.concatenate([chain.log_joint[:n] for chain in kept])
 
 
 def _empty(n_tasks: int, sites: ClusterSites) -> Seats:
