@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from bench.measure import Comparison
+from bench.measure import Comparison, peak_gib
 
 N_ROWS, N_TASKS, N_LABELS = 20_000_000, 1_000, 2
 # Number of values of every feature: seven of text, three of whole numbers.
@@ -117,15 +117,13 @@ def run() -> list[Comparison]:
 
 
 def main() -> None:
-    import resource
-
     job, path, repeats = sys.argv[1:]
     costs = []
     for _ in range(int(repeats)):
         wall, cpu = perf_counter(), process_time()
         result = JOBS[job](path)
         costs.append((perf_counter() - wall, process_time() - cpu))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_gib()
     print(json.dumps([min(wall for wall, _ in costs), min(cpu for _, cpu in costs), peak, result]))
 
 

@@ -17,10 +17,13 @@ from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import is_regressor
 from threadpoolctl import threadpool_limits
 
 from kinfolk import (
     AveragedIHMM,
+    AveragedNB,
+    BayesMultinet,
     BayesNets,
     ClusteredClassifier,
     ClusteredNB,
@@ -28,12 +31,14 @@ from kinfolk import (
     HierarchicalClassifier,
     HierarchicalRegressor,
     LICAClassifier,
+    LICARegressor,
     NestedIHMM,
     NoSharingNB,
     PrototypeNB,
     SharedIHMM,
     SingleIHMM,
     TransferClassifier,
+    TransferRegressor,
 )
 
 FEW: dict[str, Any] = {"n_chains": 1, "n_burn_in": 5, "n_draws": 5, "random_state": 0}
@@ -48,20 +53,20 @@ class Growth(NamedTuple):
     make: Callable[[int], Callable[[], Any]]
 
 
-def labelled(n_tasks: int, n_rows: int, n_features: int = 5) -> tuple[Any, Any, Any]:
-    """Rows of categories; tasks of four kinds."""
+def labelled(n_tasks: int, n_rows: int, n_features: int = 5, n_kinds: int = 4) -> tuple[Any, Any, Any]:
+    """Rows of categories; tasks of a few kinds."""
     rng = np.random.default_rng(0)
     task = np.repeat(np.arange(n_tasks), n_rows)
     y = rng.integers(0, 2, len(task))
-    rates = rng.dirichlet(np.ones(4), size=(4, 2, n_features))
-    cumulative = rates[task % 4, y].cumsum(axis=-1)
+    rates = rng.dirichlet(np.ones(4), size=(n_kinds, 2, n_features))
+    cumulative = rates[task % n_kinds, y].cumsum(axis=-1)
     X = (rng.random((len(task), n_features, 1)) > cumulative[..., :-1]).sum(axis=-1)
     return X, y, task
 
 
-def naive_bayes(model: Any, n_tasks: int, n_rows: int, n_features: int = 5) -> Callable[[], Any]:
+def naive_bayes(model: Any, n_tasks: int, n_rows: int, n_features: int = 5, n_kinds: int = 4) -> Callable[[], Any]:
     """A fit of naive Bayes."""
-    X, y, task = labelled(n_tasks, n_rows, n_features)
+    X, y, task = labelled(n_tasks, n_rows, n_features, n_kinds)
     return lambda: model.fit(X, y, task=task)
 
 
@@ -69,8 +74,8 @@ def linear(model: Any, n_tasks: int, n_rows: int, n_features: int) -> Callable[[
     """A fit of a linear model."""
     rng = np.random.default_rng(0)
     X, task = rng.normal(size=(n_tasks * n_rows, n_features)), np.repeat(np.arange(n_tasks), n_rows)
-    y = X[:, 0] + rng.normal(size=len(X)) > 0
-    return lambda: model.fit(X, y, task=task)
+    y = X[:, 0] + rng.normal(size=len(X))
+    return lambda: model.fit(X, y if is_regressor(model) else y > 0, task=task)
 
 
 def sequences(model: Any, n_tasks: int, n_steps: int) -> Callable[[], Any]:
@@ -79,14 +84,17 @@ def sequences(model: Any, n_tasks: int, n_steps: int) -> Callable[[], Any]:
     return lambda: model.fit(X, [n_steps] * n_tasks, task=list(range(n_tasks)))
 
 
-def networks(n_tasks: int, n_rows: int, n_variables: int) -> Callable[[], Any]:
+def networks(n_tasks: int, n_rows: int, n_variables: int, multinet: bool = False) -> Callable[[], Any]:
     """A climb to Bayes nets, every variable of which follows the one before it in three rows of four."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, size=(n_tasks * n_rows, n_variables))
     for v in range(1, n_variables):
         X[:, v] = np.where(rng.random(len(X)) < 0.75, X[:, v - 1], X[:, v])
-    model = BayesNets(penalty=0.5, restarts=0, tabu=0, random_state=0)
-    return lambda: model.fit(X, task=np.repeat(np.arange(n_tasks), n_rows))
+    given: dict[str, Any] = {"penalty": 0.5, "restarts": 0, "tabu": 0, "random_state": 0}
+    task = np.repeat(np.arange(n_tasks), n_rows)
+    if multinet:
+        return lambda: BayesMultinet(**given).fit(X, task)
+    return lambda: BayesNets(**given).fit(X, task=task)
 
 
 def _gibbs() -> Any:
@@ -123,11 +131,20 @@ GROWTHS = [
     ),
     Growth("ClusteredNB, gibbs", "tasks", (2_000, 6_000, 18_000), lambda n: naive_bayes(_gibbs(), n, 20)),
     Growth("ClusteredNB, gibbs", "features", (20, 80, 320), lambda n: naive_bayes(_gibbs(), 300, 20, n)),
+    Growth("ClusteredNB, gibbs", "kinds of tasks", (4, 16, 64), lambda n: naive_bayes(_gibbs(), 3_000, 20, 5, n)),
+    Growth(
+        "ClusteredNB, variational",
+        "kinds of tasks",
+        (4, 16, 64),
+        lambda n: naive_bayes(_fast("variational"), 40_000, 20, 5, n),
+    ),
+    Growth("AveragedNB", "tasks", (200, 600, 1_800), lambda n: naive_bayes(AveragedNB(random_state=0), n, 20)),
     Growth(
         "PrototypeNB", "tasks", (5_000, 20_000, 80_000), lambda n: naive_bayes(PrototypeNB(temper=1.0, **FEW), n, 20)
     ),
     Growth("LICAClassifier", "tasks", (40, 160, 640), lambda n: linear(_lica(), n, 20, 8)),
     Growth("LICAClassifier", "features", (8, 24, 72), lambda n: linear(_lica(), 40, 100, n)),
+    Growth("LICARegressor", "tasks", (40, 160, 640), lambda n: linear(LICARegressor(3, random_state=0), n, 20, 8)),
     Growth("HierarchicalClassifier", "tasks", (100, 400, 1_600), lambda n: linear(HierarchicalClassifier(), n, 20, 8)),
     Growth("HierarchicalClassifier", "features", (8, 24, 72), lambda n: linear(HierarchicalClassifier(), 40, 100, n)),
     Growth("HierarchicalRegressor", "tasks", (100, 400, 1_600), lambda n: linear(HierarchicalRegressor(), n, 20, 8)),
@@ -140,6 +157,7 @@ GROWTHS = [
     Growth("BayesNets", "tasks", (10, 40, 160), lambda n: networks(n, 100, 8)),
     Growth("BayesNets", "variables", (16, 32, 64), lambda n: networks(4, 100, n)),
     Growth("BayesNets", "rows of a task", (1_600, 6_400, 25_600), lambda n: networks(4, n, 8)),
+    Growth("BayesMultinet", "variables", (8, 16, 32), lambda n: networks(3, 300, n, multinet=True)),
     Growth("SingleIHMM", "steps of a task", (600, 1_800, 5_400), lambda n: sequences(SingleIHMM(6, **FEW), 2, n)),
     Growth("SharedIHMM", "tasks", (6, 12, 24), lambda n: sequences(SharedIHMM(6, **FEW), n, 60)),
     Growth("NestedIHMM", "tasks", (6, 12, 24), lambda n: sequences(NestedIHMM(6, 4, **FEW), n, 60)),
@@ -155,6 +173,12 @@ GROWTHS = [
         "tasks",
         (80, 320, 1_280),
         lambda n: naive_bayes(TransferClassifier(random_state=0), n, 20),
+    ),
+    Growth(
+        "TransferRegressor",
+        "tasks",
+        (40, 120, 360),
+        lambda n: linear(TransferRegressor(random_state=0), n, 20, 4),
     ),
 ]
 

@@ -9,7 +9,6 @@ anything is measured; peaks are those of the measuring process so far.
 
 from __future__ import annotations
 
-import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bench.measure import peak_gib
 
 N_TASKS, N_CLUSTERS, N_LABELS = 1_000_000, 12, 2
 # Number of values of every feature, 59 in all.
@@ -60,7 +61,7 @@ def timed(what: str, job: Callable[[], Any]) -> Any:
     wall, cpu = perf_counter(), process_time()
     result = job()
     wall, cpu = perf_counter() - wall, process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_gib()
     print(f"{what}: {wall:.1f} s, {cpu:.1f} s of the processor, peak {peak:.2f} GiB", flush=True)
     return result
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import warnings
 from time import perf_counter
 from typing import Any
@@ -13,7 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from bench.measure import Comparison, best_of, once
+from bench.measure import Comparison, best_of, once, peak_gib
 from kinfolk import LICAClassifier
 from kinfolk.datasets import load_rcv1
 
@@ -57,7 +56,7 @@ def run() -> list[Comparison]:
     ]
     start = perf_counter()
     bayes = LICAClassifier(N_SOURCES, random_state=0, n_jobs=2).fit(X, Y)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_gib()
     results.append(
         Comparison(
             f"LICAClassifier (eb, {N_SOURCES} sources, two threads) on {size}: {bayes.n_iter_} iterations, "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 from time import perf_counter
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.measure import Comparison, once
+from bench.measure import Comparison, once, peak_gib
 from bench.overlapping import Overlapping, make_overlapping, true_log_losses
 from kinfolk import ClusteredNB
 
@@ -47,7 +46,7 @@ def growth() -> list[Comparison]:
         counts, labels = make_counts(n_tasks)
         model = plain("variational")
         seconds = once(lambda m=model, c=counts, y=labels: m.fit_statistics(c, y))  # type: ignore[misc]
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        peak = peak_gib()
         found = int(model.partition_.max()) + 1
         job = f"ClusteredNB (variational) on {n_tasks:,} tasks' counts: {found} clusters found of {N_CLUSTERS}, "
         job += f"peak {peak:.1f} GiB"

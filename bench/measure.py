@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
@@ -25,6 +26,16 @@ class Comparison(NamedTuple):
     def ratio(self) -> str:
         """How many times faster than the peer."""
         return "" if self.peer_seconds is None else f"{self.peer_seconds / self.seconds:.1f}×"
+
+
+def peak_gib() -> float:
+    """The most memory that this process has taken, in GiB; NaN where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("nan")
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (2**30 if sys.platform == "darwin" else 2**20)
 
 
 def best_of(job: Callable[[], object], repeats: int = 5) -> float:

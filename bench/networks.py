@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Callable
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ import pandas as pd
 import pyagrum
 import pybnesian
 
-from bench.measure import Comparison, once
+from bench.measure import Comparison, once, peak_gib
 from kinfolk import BayesNets
 from kinfolk.datasets import load_network, make_random_network, make_related_networks, sample_tasks
 from kinfolk.networks.inference.climb import Effort, climb
@@ -153,7 +152,7 @@ def large_network() -> list[Comparison]:
     tasks = make_related_networks("andes", 5, p_delete=0.05, random_state=0)
     tables = sample_tasks(tasks, 2_000, random_state=0)
     seconds = once(lambda: BayesNets(random_state=0, n_jobs=2).fit(tables))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_gib()
     job = f"BayesNets on 5 tasks of andes (223 variables), 2,000 rows each, two threads: peak {peak:.1f} GiB"
     return [Comparison(job, "", seconds, None, "under 2 min, 2 GiB")]
 

@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -56,6 +57,23 @@ def sequences(model):
     return lambda folder: digest(model.set_params(checkpoint=folder).fit(X[:, :1], LENGTHS, task=WHOSE).log_joint_)
 
 
+def multinet(model):
+    return lambda folder: digest(model.set_params(checkpoint=folder).fit(GAPS[:, :4], MANY).predict_proba(GAPS[:, :4]))
+
+
+def kinds_of_tasks():
+    rng, task = np.random.default_rng(1), np.repeat(np.arange(1500), 6)
+    rows = (rng.integers(0, 2, (len(task), 3)) + task[:, None] % 3) % 4
+    return rows, rng.integers(0, 2, len(task)), task
+
+
+def many_tasks(model):
+    rows, said, task = kinds_of_tasks()
+    return lambda folder: digest(
+        model.set_params(checkpoint=folder).fit(rows, said, task=task).predict_proba(rows, task=task)
+    )
+
+
 def digest(found):
     return hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest()
 
@@ -63,11 +81,24 @@ def digest(found):
 FITS = {
     "gibbs": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", concentration="learn", **SCHEDULE)),
     "gibbs with unlabelled rows": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", **SCHEDULE), HALF),
+    "no sharing with unlabelled rows": naive_bayes(kinfolk.NoSharingNB(**SCHEDULE), HALF),
+    "complete sharing with unlabelled rows": naive_bayes(kinfolk.CompleteSharingNB(**SCHEDULE), HALF),
     "a partition per feature": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", partition_per="feature", **SCHEDULE)),
     "noisy copies": naive_bayes(kinfolk.ClusteredNB(inference="gibbs", within="noisy", **SCHEDULE)),
     "prototype": naive_bayes(kinfolk.PrototypeNB(**SCHEDULE)),
     "prototype with unlabelled rows": naive_bayes(kinfolk.PrototypeNB(**SCHEDULE), HALF),
+    "variational": many_tasks(kinfolk.ClusteredNB(inference="variational", random_state=3)),
+    "variational, in batches": many_tasks(kinfolk.ClusteredNB(inference="variational", batch_size=600, random_state=3)),
+    "partially pooled labels": naive_bayes(kinfolk.HierarchicalClassifier(tol=1e-9, max_iter=30)),
+    "partially pooled, three labels": naive_bayes(kinfolk.HierarchicalClassifier(), X[:, 0] % 3),
+    "partially pooled numbers": numbers(kinfolk.HierarchicalRegressor(tol=1e-9, max_iter=30)),
+    "clustered regressions": naive_bayes(kinfolk.ClusteredClassifier(n_burn_in=10, n_draws=10, random_state=3)),
     "nested iHMM": sequences(kinfolk.NestedIHMM(4, 3, **SCHEDULE)),
+    "nested iHMM by mean field": sequences(kinfolk.NestedIHMM(4, 3, inference="variational", random_state=3)),
+    "single iHMM by mean field": sequences(kinfolk.SingleIHMM(4, inference="variational", random_state=3)),
+    "averaged iHMM": sequences(
+        kinfolk.AveragedIHMM(4, 3, n_folds=2, n_chains=1, n_burn_in=3, n_draws=3, random_state=3)
+    ),
     "shared iHMM": sequences(kinfolk.SharedIHMM(4, **SCHEDULE)),
     "single iHMM": sequences(kinfolk.SingleIHMM(4, **SCHEDULE)),
     "feature iHMM": sequences(kinfolk.FeatureIHMM(4, **SCHEDULE)),
@@ -82,6 +113,7 @@ FITS = {
     "networks and resamples": networks(kinfolk.BayesNets(bootstrap=8, random_state=3)),
     "networks, validated": networks(kinfolk.BayesNets(penalty="validate", random_state=3)),
     "networks by structural EM": networks(kinfolk.BayesNets(missing="em", random_state=3), GAPS),
+    "a multinet with gaps": multinet(kinfolk.BayesMultinet(missing="em", random_state=3)),
     "sources": naive_bayes(kinfolk.LICAClassifier(2, random_state=3)),
     "sources, each feature with a variance": naive_bayes(kinfolk.LICAClassifier(2, noise="diagonal", random_state=3)),
     "sources, how many": naive_bayes(kinfolk.LICAClassifier(random_state=3)),
@@ -232,6 +264,35 @@ def test_a_saved_model_does_not_tell_the_folder_and_loads(tmp_path):
     kinfolk.save(model, tmp_path / "model.kin")
     assert kinfolk.load(tmp_path / "model.kin", estimator=True).checkpoint is None
     assert b"kept" not in (tmp_path / "model.kin").read_bytes()
+
+
+def test_the_same_fit_several_times_at_once_in_one_folder_ends_as_it_should_each_time(tmp_path):
+    model = kinfolk.ClusteredNB(inference="gibbs", **SCHEDULE | {"n_chains": 1})
+    expected = clone(model).fit(X, Y, task=TASK).predict_proba(X, task=TASK)
+    kept = clone(model).set_params(checkpoint=tmp_path)
+    fits = Parallel(n_jobs=4, prefer="threads")(delayed(clone(kept).fit)(X, Y, task=TASK) for _ in range(8))
+    for fitted in fits:
+        np.testing.assert_array_equal(fitted.predict_proba(X, task=TASK), expected)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".checkpoint"]
+
+
+def test_a_file_that_somebody_else_is_writing_is_left_and_one_of_a_killed_process_is_not(tmp_path):
+    place = Checkpoint(tmp_path).place("some work")
+    others, forgotten = (place.path.with_name(f".{place.path.name}.{name}.part") for name in ("now", "then"))
+    for path in (others, forgotten):
+        path.touch()
+    os.utime(forgotten, (time.time() - 7200,) * 2)
+    place.save(1)
+    assert set(tmp_path.iterdir()) == {place.path, others}
+
+
+def test_equal_models_are_equal_files_whenever_they_are_saved(tmp_path, monkeypatch):
+    model = kinfolk.NoSharingNB().fit(X, Y, task=TASK)
+    kinfolk.save(model, tmp_path / "now.kin")
+    monkeypatch.setattr(time, "time", lambda: 1.0e9)
+    monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(1.0e9))
+    kinfolk.save(model, tmp_path / "then.kin")
+    assert (tmp_path / "now.kin").read_bytes() == (tmp_path / "then.kin").read_bytes()
 
 
 def test_no_type_but_kinfolks_own_values_is_made(tmp_path):

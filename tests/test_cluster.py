@@ -62,7 +62,25 @@ def sampling():
     return np.array([model.fit(X, Y, task=TASK).predict_proba(X, task=TASK) for model in models])
 
 
-WORK = {"sampling": sampling, "chains": chains, "folds": folds, "structures": structures}
+def resamples():
+    model = kinfolk.BayesNets(bootstrap=4, search="climb", n_jobs=2, random_state=0).fit(X.astype(str), task=TASK)
+    return np.asarray(model.arc_confidence_["confidence"])
+
+
+def members():
+    averages = (
+        kinfolk.AveragedNB(n_folds=2, n_jobs=2, random_state=0),
+        kinfolk.TransferClassifier(n_folds=2, n_jobs=2, random_state=0),
+    )
+    return np.array([model.fit(X, Y, task=TASK).predict_proba(X, task=TASK) for model in averages])
+
+
+def regressions():
+    model = kinfolk.ClusteredClassifier(n_chains=3, n_burn_in=5, n_draws=5, n_jobs=2, random_state=0)
+    return model.fit(X * 1.0, Y, task=TASK).predict_proba(X * 1.0, task=TASK)
+
+
+WORK = {work.__name__: work for work in (sampling, chains, regressions, folds, structures, resamples, members)}
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import kinfolk
 from kinfolk.interrupts import Stop, equally_long
-from tests.test_checkpoints import GAPS, HALF, LENGTHS, MANY, NETS, TASK, WHOSE, X, Y
+from tests.test_checkpoints import GAPS, HALF, LENGTHS, MANY, NETS, NUMBERS, TASK, WHOSE, X, Y, kinds_of_tasks
 
 SCHEDULE = {"n_chains": 3, "n_burn_in": 10, "n_draws": 12, "random_state": 3}
 
@@ -181,6 +181,105 @@ def test_interrupted_resampling_has_shares_of_the_resamples_so_far(press_after):
     so_far = [m for m in range(1, 11) if np.allclose(m * shares, np.round(m * shares), atol=1e-12)]
     assert so_far
     assert so_far[0] < 10
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("target", [Y, X[:, 1], NUMBERS], ids=["two labels", "four labels", "numbers"])
+def test_interrupted_partial_pooling_has_the_first_iterations(press_after, share, target, tmp_path):
+    kind = kinfolk.HierarchicalRegressor if target is NUMBERS else kinfolk.HierarchicalClassifier
+    model = kind(tol=1e-9, max_iter=20)
+    cut, other = (clone(model).set_params(checkpoint=tmp_path / which) for which in ("cut", "whole"))
+    whole = press_after(share, lambda: other.fit(X * 1.0, target, task=TASK))
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(X * 1.0, target, task=TASK)
+    assert (whole.interrupted_, cut.interrupted_, cut.converged_) == (False, True, False)
+    for own, every in zip(cut.posterior_, whole.posterior_, strict=True):
+        assert 1 <= len(own.bound) <= len(every.bound)
+        np.testing.assert_array_equal(own.bound, every.bound[: len(own.bound)])
+    assert len(cut.posterior_[-1].bound) < len(whole.posterior_[-1].bound)
+    kinfolk.save(cut, tmp_path / "cut.kin")
+    assert kinfolk.load(tmp_path / "cut.kin", estimator=True).interrupted_ is True
+    again = clone(cut).fit(X * 1.0, target, task=TASK)
+    assert (again.interrupted_, again.log_evidence_) == (False, whole.log_evidence_)
+
+
+@pytest.mark.parametrize("n_chains", [1, 3])
+@pytest.mark.parametrize("share", [0.8, 0.95])
+def test_interrupted_clusters_of_regressions_have_the_first_draws(press_after, share, n_chains, tmp_path):
+    model = kinfolk.ClusteredClassifier(n_chains=n_chains, n_burn_in=4, n_draws=20, random_state=0)
+    cut = clone(model).set_params(checkpoint=tmp_path / "kept")
+    whole = press_after(share, lambda: clone(model).fit(X * 1.0, Y, task=TASK))
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(X * 1.0, Y, task=TASK)
+    every, some = whole._model.clusters, cut._model.clusters
+    n_draws = len(some.concentration) // some.n_chains
+    assert cut.interrupted_
+    assert 1 <= some.n_chains * n_draws < n_chains * 20
+    first = every.concentration.reshape(n_chains, 20)[: some.n_chains, :n_draws]
+    np.testing.assert_array_equal(some.concentration.reshape(some.n_chains, -1), first)
+    kinfolk.save(cut, tmp_path / "cut.kin")
+    loaded = kinfolk.load(tmp_path / "cut.kin", estimator=True)
+    assert (loaded.interrupted_, loaded._model.clusters.n_chains) == (True, some.n_chains)
+    again = clone(cut).fit(X * 1.0, Y, task=TASK)
+    np.testing.assert_array_equal(again.predict_proba(X * 1.0, task=TASK), whole.predict_proba(X * 1.0, task=TASK))
+
+
+def test_an_interrupted_hierarchy_of_weights_has_the_first_rounds(press_after):
+    model = kinfolk.LICAClassifier(2, sharing="hierarchical", tol=1e-12, random_state=0)
+    whole, cut = press_after(0.95, lambda: clone(model).fit(X, Y, task=TASK)), clone(model)
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(X, Y, task=TASK)
+    assert (whole.interrupted_, cut.interrupted_) == (False, True)
+    assert np.isfinite(cut.predict_proba(X, task=TASK)).all()
+
+
+def test_clusters_of_regressions_without_a_draw_are_not_there(press_after):
+    model = kinfolk.ClusteredClassifier(random_state=0)
+    press_after(0.1, lambda: clone(model).fit(X * 1.0, Y, task=TASK))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X * 1.0, Y, task=TASK)
+    with pytest.raises(NotFittedError):
+        model.interrupted_  # noqa: B018 - asked for
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
+@pytest.mark.parametrize("given", [{}, {"batch_size": 600}, {"partition_per": "feature"}], ids=str)
+def test_interrupted_sweeps_over_many_tasks_leave_a_valid_bound(press_after, share, given, tmp_path):
+    rows, said, task = kinds_of_tasks()
+    fixed = {"concentration": 1.0, "feature_prior": 1.0}
+    model = kinfolk.ClusteredNB(inference="variational", random_state=3, **fixed, **given)
+    cut, other = (clone(model).set_params(checkpoint=tmp_path / which) for which in ("cut", "whole"))
+    whole = press_after(share, lambda: other.fit(rows, said, task=task))
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(rows, said, task=task)
+    assert (whole.interrupted_, cut.interrupted_) == (False, True)
+    assert -np.inf < cut.log_evidence_ <= whole.log_evidence_ + 1e-6
+    np.testing.assert_allclose(cut.predict_proba(rows, task=task).sum(axis=1), 1.0)
+    again = clone(cut).fit(rows, said, task=task)
+    assert (again.interrupted_, again.log_evidence_) == (False, whole.log_evidence_)
+
+
+@pytest.mark.parametrize("kind", [kinfolk.NestedIHMM, kinfolk.SharedIHMM, kinfolk.SingleIHMM])
+def test_interrupted_mean_field_of_sequences_has_fewer_iterations(press_after, kind, tmp_path):
+    model = kind(4, inference="variational", random_state=3)
+    cut, other = (clone(model).set_params(checkpoint=tmp_path / which) for which in ("cut", "whole"))
+    whole = press_after(0.99, lambda: other.fit(X[:, :1], LENGTHS, task=WHOSE))
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(X[:, :1], LENGTHS, task=WHOSE)
+    assert (whole.interrupted_, cut.interrupted_) == (False, True)
+    assert np.isfinite(cut.score_samples(X[:, :1], LENGTHS, task=WHOSE)).all()
+    again = clone(cut).fit(X[:, :1], LENGTHS, task=WHOSE)
+    assert again.posterior_.bound == whole.posterior_.bound
+    if kind is kinfolk.SharedIHMM:
+        return
+    # Clusters are looked for, or tasks are left: there is no model yet.
+    press_after(0.3, lambda: clone(whole).set_params(checkpoint=None).fit(X[:, :1], LENGTHS, task=WHOSE))
+    early = clone(whole).set_params(checkpoint=tmp_path / "early")
+    with pytest.raises(KeyboardInterrupt):
+        early.fit(X[:, :1], LENGTHS, task=WHOSE)
+    with pytest.raises(NotFittedError):
+        early.interrupted_  # noqa: B018 - asked for
+    assert early.fit(X[:, :1], LENGTHS, task=WHOSE).posterior_.bound == whole.posterior_.bound
 
 
 def score_of(graphs):

@@ -1,5 +1,6 @@
 """What is handed on: a description that reads by itself, a source archive with what it names, numpy alone to answer."""
 
+import ast
 import json
 import os
 import re
@@ -119,3 +120,49 @@ def test_a_saved_model_answers_in_an_environment_that_has_numpy_alone(tmp_path: 
     answer, others = json.loads(done.stdout)
     assert others == []
     np.testing.assert_allclose(answer, model.predict_proba(asked, task=["ann", "bob", "new"]), rtol=1e-9)
+
+
+# What Windows does not have.
+ABROAD = ("fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty")
+ATTRIBUTES = {"AF_UNIX", "SIGALRM", "SIGHUP", "SIGKILL", "fork", "getuid", "killpg", "nice", "setitimer"}
+IMPORT_ALL = """
+import builtins, pkgutil, sys
+from importlib import import_module
+import kinfolk, kinfolk_assistant
+imported = builtins.__import__
+def as_on_windows(name, *given, **named):
+    asking = ((given[0] if given else named.get("globals")) or {}).get("__name__", "")
+    if asking.partition(".")[0] in ("kinfolk", "kinfolk_assistant") and name in ABROAD:
+        raise ImportError(name)
+    return imported(name, *given, **named)
+builtins.__import__ = as_on_windows
+n = 0
+for package in (kinfolk, kinfolk_assistant):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not module.name.endswith(("__main__", ".env")):
+            import_module(module.name)
+            n += 1
+print(n)
+"""
+
+
+def test_every_module_can_be_imported_without_what_windows_lacks() -> None:
+    for needed in ("fastapi", "sqlalchemy", "icalendar"):
+        pytest.importorskip(needed)
+    program = IMPORT_ALL.replace("ABROAD", repr(ABROAD))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) > 400
+
+
+def test_what_windows_lacks_is_asked_for_before_it_is_used() -> None:
+    bare = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        text = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if not (isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES and isinstance(node.value, ast.Name)):
+                continue
+            module = node.value.id
+            if module in ("os", "signal", "socket") and f'hasattr({module}, "{node.attr}")' not in text:
+                bare.append(f"{path.relative_to(ROOT)}:{node.lineno}: {module}.{node.attr}")
+    assert not bare

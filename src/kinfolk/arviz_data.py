@@ -124,7 +124,7 @@ def _each(found: Iterable[Draws]) -> Iterable[tuple[str, list[NDArray[Any]]]]:
 
 def _linear(estimator: Any, clusters: Any) -> Drawn:
     """Draws of partitions by clustered regressions, which are kept chain after chain."""
-    by_chain = (int(estimator.n_chains), -1)
+    by_chain = (clusters.n_chains, -1)
     seats = np.asarray(clusters.seats)
     partitions = np.array([canonical(seat) for seat in seats]).reshape(*by_chain, seats.shape[1])
     draws = _of_partitions(partitions) | {"concentration": np.asarray(clusters.concentration).reshape(by_chain)}

@@ -3,7 +3,8 @@
 A checkpoint is a folder. Each piece of work that can be gone on with by itself, such as a chain, has a file of its own
 there, called by a hash of all that its result depends on: data, parameters, seed, and this version of kinfolk. So
 folds, clones and fits side by side never meet, and what is started again finds its own file, whatever else is there.
-A file is written whole or not at all, holds the hash of its content, and nothing in it is pickled.
+The same fit several times at once writes the same file. A file is written whole or not at all, holds the hash of its
+content, and nothing in it is pickled.
 
 An inference needs three lines: ``place.load()`` before its loop, ``place.due()`` and ``place.save(value)`` within it.
 Work that is made of independent pieces, such as folds, needs one for each: ``checkpoint.done(piece, *depends_on)``.
@@ -16,10 +17,11 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -32,6 +34,8 @@ SECONDS = 5.0
 _SHARE = 0.05
 # Seconds from which on a piece of work is worth a file; writing one takes a few thousandths.
 WORTH = 0.1
+# Seconds after which a file that was not finished is nobody's any more; the same fit may be going on beside this one.
+_OLD = 3600.0
 _VERSION = 1
 # Parameters of estimators that no result depends on.
 _BESIDE = ("checkpoint", "n_jobs", "verbose")
@@ -70,7 +74,7 @@ class Place:
         """Write down where the work stands."""
         began = monotonic()
         for unfinished in self.path.parent.glob(f".{self.path.name}.*.part"):
-            unfinished.unlink(missing_ok=True)  # of one that was killed while it wrote
+            _remove_if_old(unfinished)  # of one that was killed while it wrote
         arrays: list[Any] = []
         text = json.dumps(_encode(value, arrays))
         body = io.BytesIO()
@@ -162,6 +166,12 @@ class Checkpoint(NamedTuple):
         folder.mkdir(parents=True, exist_ok=True)
         key = _digest((_VERSION, version("kinfolk"), self.within, *depends_on))
         return Place(folder / f"{key}.checkpoint", key)
+
+
+def _remove_if_old(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        if time() - path.stat().st_mtime > _OLD:
+            path.unlink()
 
 
 def check_checkpoint(folder: Any, random_state: Any) -> Checkpoint:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO
 
 
@@ -39,7 +40,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise ValueError(f"{os.fspath(path)} cannot be written: it is a folder, a device or a pipe, not a file")
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    # Another thread, too, may be writing a file of this name.
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}-{token_hex(4)}.part")
     try:
         with unfinished.open("xb") as file:
             yield file

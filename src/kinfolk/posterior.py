@@ -114,10 +114,17 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     archive: Archive = model._to_archive()
     text = json.dumps({"format": "kinfolk", "version": FORMAT_VERSION, **archive.about}, allow_nan=False)
     with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as packed:
-        packed.writestr(_MODEL_FILE, text)
+        packed.writestr(_member(_MODEL_FILE), text)
         for name, array in archive.arrays.items():
-            with packed.open(f"{name}.npy", "w", force_zip64=True) as member:
+            with packed.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """A part of an archive, without the time of day: equal models are equal files."""
+    found = zipfile.ZipInfo(name)
+    found.external_attr = 0o600 << 16
+    return found
 
 
 def load(path: str | os.PathLike[str], estimator: bool = False, *, new_tasks: str | None = None) -> Any:

@@ -82,16 +82,25 @@ class Kind(NamedTuple):
 
 
 _LABELLED = frozenset({"label", "weight", "unlabelled"})
-_ALONE = _LABELLED | {"label_prior", "feature_prior", "temper", "evidence", "engine", "scheduler", "bins"}
-_SAMPLED = _ALONE | {"numeric", "checkpoint"}
+_ALONE = _LABELLED | {
+    "label_prior",
+    "feature_prior",
+    "temper",
+    "evidence",
+    "engine",
+    "scheduler",
+    "bins",
+    "numeric",
+    "checkpoint",
+}
 _NETWORKS = frozenset(field.name for field in fields(NetworkOptions)) | {"sharing", "bins", "checkpoint"}
 _SEQUENCES = frozenset(field.name for field in fields(SequenceOptions)) | {"sharing", "inference", "checkpoint"}
 
 MODELS: dict[Model, Kind] = {
-    Model.clustered: Kind("ClusteredNB", "naive_bayes", _SAMPLED | {"inference", "concentration"}),
-    Model.no_sharing: Kind("NoSharingNB", "naive_bayes", _ALONE | {"numeric"}),
-    Model.complete_sharing: Kind("CompleteSharingNB", "naive_bayes", _ALONE | {"numeric", "share_labels"}),
-    Model.prototype: Kind("PrototypeNB", "naive_bayes", _SAMPLED),
+    Model.clustered: Kind("ClusteredNB", "naive_bayes", _ALONE | {"inference", "concentration"}),
+    Model.no_sharing: Kind("NoSharingNB", "naive_bayes", _ALONE),
+    Model.complete_sharing: Kind("CompleteSharingNB", "naive_bayes", _ALONE | {"share_labels"}),
+    Model.prototype: Kind("PrototypeNB", "naive_bayes", _ALONE),
     Model.averaged: Kind("AveragedNB", "naive_bayes", _LABELLED | {"numeric", "bins", "checkpoint"}),
     Model.transfer: Kind("TransferClassifier", "transfer", _LABELLED | {"checkpoint"}),
     Model.transfer_regressor: Kind("TransferRegressor", "transfer", _LABELLED - {"unlabelled"} | {"checkpoint"}),

@@ -118,8 +118,6 @@ def _parameters(run: RunOptions, options: SequenceOptions, columns: Sequence[str
         for option in ("chains", "burn_in"):
             if getattr(options, option) is not None:
                 raise ValueError(f"--{option.replace('_', '-')} belongs to --inference gibbs, which samples chains")
-        if run.checkpoint is not None:
-            raise ValueError("--checkpoint belongs to --inference gibbs, which samples")
     given = {
         "n_states": options.states,
         "n_clusters": options.clusters,

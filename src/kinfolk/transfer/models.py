@@ -23,6 +23,8 @@ from kinfolk.lica.estimators.regressor import LICARegressor
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.answers.explanation import explain as explain_naive_bayes
 from kinfolk.naive_bayes.estimators.base import SharingNB
+from kinfolk.naive_bayes.estimators.complete_sharing import CompleteSharingNB
+from kinfolk.naive_bayes.estimators.no_sharing import NoSharingNB
 from kinfolk.posterior import Archive, design_about, design_from, estimator_from
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.design import Design, learn_design
@@ -116,7 +118,7 @@ def _kept_in(estimator: Any, checkpoint: Checkpoint) -> Any:
     given = estimator.get_params(deep=False)
     if checkpoint.folder is None or given.get("checkpoint", checkpoint.folder) is not None:
         return estimator
-    check_checkpoint(checkpoint.folder, given["random_state"])
+    check_checkpoint(checkpoint.folder, given.get("random_state", 0))
     return clone(estimator).set_params(checkpoint=checkpoint.folder)
 
 
@@ -141,7 +143,9 @@ class NaiveBayesMember(NamedTuple):
         return parameters_of(self.fitted)
 
     def kept_in(self, checkpoint: Checkpoint) -> NaiveBayesMember:
-        """One that samples goes on where it was stopped."""
+        """One that samples goes on where it was stopped; one that may count without a seed is left as it is."""
+        if self.fitted.random_state is None and isinstance(self.fitted, NoSharingNB | CompleteSharingNB):
+            return self
         return self._replace(fitted=_kept_in(self.fitted, checkpoint))
 
     def coding(self) -> Hashable:
@@ -438,8 +442,8 @@ class HierarchicalMember(NamedTuple):
         return parameters_of(self.fitted), self.one_task
 
     def kept_in(self, checkpoint: Checkpoint) -> HierarchicalMember:
-        """The same: a fit is short."""
-        return self
+        """It goes on where it was stopped."""
+        return self._replace(fitted=_kept_in(self.fitted, checkpoint))
 
     def coding(self) -> Hashable:
         """It reads the table itself, since which columns tasks differ in hangs on the targets."""

@@ -201,6 +201,8 @@ def run(assistant: Assistant, at: Door, *beside: object) -> None:
         accounts=at.accounts,
         wake=worker.wake,
     )
+    if at.path is not None and not hasattr(socket, "AF_UNIX"):
+        raise ValueError(f"--socket {at.path}: Python has no such sockets on this system; give --host and --port")
     family = socket.AF_UNIX if at.path is not None else socket.AF_INET6 if ":" in at.host else socket.AF_INET
     try:
         # The protocol is named because asyncio sends small packets at once only where it is.

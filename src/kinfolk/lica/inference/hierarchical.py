@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from kinfolk.checkpoints import NOWHERE, Checkpoint, Nowhere, Place
+from kinfolk.interrupts import asked
 from kinfolk.lica.inference.held_out import ROUGH, noise_by_feature
 from kinfolk.lica.inference.individual import TOLERANCE, as_learnt, choose_levels
 from kinfolk.lica.inference.weight_solver import WeightsOfTasks, WeightSolver, without_empty_features
@@ -128,7 +129,7 @@ def fit_hierarchy(
         mean = np.zeros(noise.size) if start is None else common_mean(start)
         solved, objective = at(mean, start)
         course, reach = [objective], 1.0
-    while len(course) <= max_iter and not _settled(course, tol):
+    while len(course) <= max_iter and not _settled(course, tol) and not (len(course) > 1 and asked()):
         plain = common_mean(solved)
         further = mean + reach * (plain - mean)
         found, new = at(further, solved)
@@ -141,7 +142,7 @@ def fit_hierarchy(
         course.append(new)
         if place.due():
             place.save((mean, solved, course, reach))
-    place.end((mean, solved, course, reach))
+    (place.save if asked() else place.end)((mean, solved, course, reach))
     return solved, np.array(course), _settled(course, tol)
 
 

@@ -90,7 +90,10 @@ def infer(
     data = _moved(data, -centre)
     choice, rises, interrupted = None, False, False
     if options.sharing != "sources":
-        learnt = _baseline(data, options, seed)
+        # The others are solved at once.
+        with stops_safely(options.sharing == "hierarchical") as stop:
+            learnt = _baseline(data, options, seed)
+            interrupted = stop.asked()
     else:
         start, rises = None, options.inference == "eb"
         if hyper is not None and before is not None and len(hyper.noise) == data.X.shape[1]:

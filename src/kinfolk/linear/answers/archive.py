@@ -32,7 +32,8 @@ class FittedModel(NamedTuple):
 
     ``order`` are the design's columns as the model has them, those first of which tasks have weights of their own. Of
     two labels there is one fit, for the second; of more, one for each. A regression's ``classes`` are None; its targets
-    are learnt as (y − centre)/unit. ``clusters`` are draws of partitions, where tasks are clustered.
+    are learnt as (y − centre)/unit. ``clusters`` are draws of partitions, where tasks are clustered; ``interrupted``
+    tells that the fit was ended early, with what there was.
     """
 
     known: Known
@@ -46,6 +47,7 @@ class FittedModel(NamedTuple):
     unit: float
     backend: Backend
     clusters: ClusterDraws | None = None
+    interrupted: bool = False
 
 
 def to_archive(model: FittedModel, params: Mapping[str, Any]) -> Archive:
@@ -62,6 +64,7 @@ def to_archive(model: FittedModel, params: Mapping[str, Any]) -> Archive:
         "common_scales": [hyper.common for hyper in model.hypers],
         "bend_scales": [hyper.bends for hyper in model.hypers if hyper.bends is not None],
         "converged": [fit.converged for fit in model.fits],
+        "interrupted": model.interrupted,
     }
     arrays: dict[str, NDArray[Any]] = {"order": model.order, "groups": model.groups.own}
     for k, (hyper, fit) in enumerate(zip(model.hypers, model.fits, strict=True)):
@@ -71,7 +74,9 @@ def to_archive(model: FittedModel, params: Mapping[str, Any]) -> Archive:
             about |= {"new_shape": fit.noise.new_shape, "new_rate": fit.noise.new_rate}
             arrays |= {"noise.shape": fit.noise.shape, "noise.rate": fit.noise.rate}
     if model.clusters is not None:
-        arrays |= {f"clusters.{name}": value for name, value in model.clusters._asdict().items()}
+        draws = model.clusters._asdict()
+        about["chains"] = draws.pop("n_chains")
+        arrays |= {f"clusters.{name}": value for name, value in draws.items()}
     return Archive(about, arrays)
 
 
@@ -117,7 +122,8 @@ def read(archive: Archive) -> FittedModel:
     )  # fmt: skip
     has_clusters = "clusters.seats" in archive.arrays
     clusters = _clusters(archive, len(known.tasks), n_fits, len(own)) if has_clusters else None
-    return FittedModel(known, design, order, groups, hypers, fits, classes, centre, unit, backend, clusters)
+    words = classes, centre, unit, backend, clusters, bool(about.get("interrupted", False))
+    return FittedModel(known, design, order, groups, hypers, fits, *words)
 
 
 def bends_of(design: Design, order: NDArray[np.int64]) -> NDArray[np.bool_] | None:
@@ -131,7 +137,10 @@ def _clusters(archive: Archive, n_tasks: int, n_fits: int, n_own: int) -> Cluste
     concentration = _floats(archive, "clusters.concentration", (None,))
     n_draws = len(concentration)
     seats = archive.array("clusters.seats", "i", (n_draws, n_tasks)).astype(np.int64)
-    if not n_draws or (seats < 0).any() or (seats >= n_tasks).any() or not (concentration > 0.0).all():
+    # Archives of before had as many chains as were asked for.
+    n_chains = int(archive.about.get("chains", archive.about["params"].get("n_chains", 1)))
+    is_divided = n_draws > 0 and n_chains > 0 and n_draws % n_chains == 0
+    if not is_divided or (seats < 0).any() or (seats >= n_tasks).any() or not (concentration > 0.0).all():
         raise ValueError("its draws of partitions are none")
     return ClusterDraws(
         seats,
@@ -141,6 +150,7 @@ def _clusters(archive: Archive, n_tasks: int, n_fits: int, n_own: int) -> Cluste
         _floats(archive, "clusters.new_mean", (n_fits, n_own)),
         _floats(archive, "clusters.new_covariance", (n_fits, n_own, n_own)),
         _floats(archive, "clusters.own_share", (n_tasks, n_fits, n_own)),
+        n_chains,
     )
 
 

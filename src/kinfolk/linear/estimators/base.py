@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.checkpoints import check_checkpoint
 from kinfolk.estimator import TaskRouting
+from kinfolk.interrupts import raise_if_interrupted
 from kinfolk.linear.answers.archive import FittedModel, bends_of, read, to_archive
 from kinfolk.linear.inference.own_columns import choose_own_columns
 from kinfolk.linear.model.rows import LinearRows, lay_out_rows
@@ -56,6 +59,7 @@ class PartiallyPooled(TaskRouting, BaseEstimator):
     tol: float
     task_column: str | int | None
     new_tasks: str
+    checkpoint: str | PathLike[str] | None
 
     def _check_parameters(self) -> None:
         if isinstance(self.slopes, str) and self.slopes not in ("auto", "all", "none"):
@@ -98,7 +102,9 @@ class PartiallyPooled(TaskRouting, BaseEstimator):
         return np.array([f in wanted for f in design.feature.tolist()], dtype=bool)
 
     def _options(self) -> Options:
-        return Options(int(self.max_iter), float(self.tol))
+        # Partial pooling has no random numbers, and so needs no seed to be found again.
+        keep = check_checkpoint(self.checkpoint, getattr(self, "random_state", 0))
+        return Options(int(self.max_iter), float(self.tol), checkpoint=keep)
 
     def _keep(self, model: FittedModel, predictor: Any) -> Self:
         """Become the estimator of a fit, all at once."""
@@ -112,14 +118,22 @@ class PartiallyPooled(TaskRouting, BaseEstimator):
         self.converged_ = all(fit.converged for fit in model.fits)
         return self
 
-    def _tell_of_convergence(self) -> None:
-        if not self.converged_:
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the fit early: what there was by then is here."""
+        check_is_fitted(self)
+        return self._model.interrupted
+
+    def _tell_of_the_end(self) -> Self:
+        """Say that the fit was ended early, or that it should have gone on."""
+        if not (self.converged_ or self.interrupted_):
             warnings.warn(
                 f"the fit had not settled after max_iter={self.max_iter} iterations: its predictions may still change "
                 "a little with more",
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        return raise_if_interrupted(self)
 
     def _fitted_predictor(self) -> Any:
         check_is_fitted(self)
@@ -196,7 +210,9 @@ class PartiallyPooled(TaskRouting, BaseEstimator):
 
     def _to_archive(self) -> Archive:
         check_is_fitted(self)
-        return to_archive(self._model, self.get_params(deep=False))
+        # A folder of checkpoints is of this machine alone.
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "checkpoint"}
+        return to_archive(self._model, params)
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Self:

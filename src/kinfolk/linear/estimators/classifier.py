@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from kinfolk.checkpoints import Checkpoint
 from kinfolk.estimator import TaskClassifier
 from kinfolk.explanation import Explanation
+from kinfolk.interrupts import stops_safely
 from kinfolk.linear.answers.archive import FittedModel
 from kinfolk.linear.answers.hierarchical import HierarchicalPredictor
 from kinfolk.linear.estimators.base import PartiallyPooled
@@ -44,6 +47,9 @@ class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
         Whether to warn where most rows to be answered are of tasks never seen (:class:`~kinfolk.UnseenWarning`).
     unlabelled : optional
         A label that marks a row without one; ``None`` and NaN always do. Such rows are left out, with a warning.
+    checkpoint : path, optional
+        A folder in which the fit keeps how far it got: one that was killed and is started again, with the same data and
+        parameters, goes on there and ends as if nothing had happened.
 
     Attributes
     ----------
@@ -56,6 +62,8 @@ class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
         sum over their models.
     n_iter_, converged_
         Iterations, and whether the bound settled.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early, after an iteration.
 
     Notes
     -----
@@ -90,6 +98,7 @@ class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
         task_column: str | int | None = None,
         new_tasks: str = "warn",
         unlabelled: Any = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.slopes = slopes
         self.categorical_features = categorical_features
@@ -97,6 +106,7 @@ class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
         self.tol = tol
         self.task_column = task_column
         self.new_tasks = new_tasks
+        self.checkpoint = checkpoint
         self.unlabelled = unlabelled
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
@@ -143,15 +153,16 @@ class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
         kept = codes[arrival.counted & (codes >= 0)]
         own_labels = range(len(classes)) if len(classes) > 2 else [len(classes) - 1]
         rows = [prepared.rows((kept == label).astype(np.float64)) for label in own_labels]
-        hypers, fits = zip(*(infer(its, None, self._options()) for its in rows), strict=True)
-        fits, clusters = self._learn(rows, hypers, fits)
+        options = self._options()
+        with stops_safely() as stop:
+            hypers, fits = zip(*(infer(its, None, options) for its in rows), strict=True)
+            fits, clusters = self._learn(rows, hypers, fits, options.checkpoint)
         design, order, groups = prepared.design, prepared.order, prepared.groups
-        words = classes, 0.0, 1.0, arrival.backend, clusters
+        words = classes, 0.0, 1.0, arrival.backend, clusters, stop.asked()
         self._keep_read(FittedModel(known, design, order, groups, hypers, fits, *words))
-        self._tell_of_convergence()
-        return self
+        return self._tell_of_the_end()
 
-    def _learn(self, rows: Any, hypers: Any, fits: Any) -> Any:
+    def _learn(self, rows: Any, hypers: Any, fits: Any, checkpoint: Checkpoint) -> Any:
         """What becomes of the partially pooled fits of the labels: themselves, and no clusters."""
         return fits, None
 

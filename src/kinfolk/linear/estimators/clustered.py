@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kinfolk.checkpoints import Checkpoint
 from kinfolk.linear.answers.archive import FittedModel
 from kinfolk.linear.estimators.classifier import HierarchicalClassifier
 from kinfolk.linear.inference.clustered import Sampling, infer
@@ -43,6 +45,10 @@ class ClusteredClassifier(HierarchicalClassifier):
     n_chains, n_burn_in, n_draws : int, default=2, 20, 30
         Chains, and sweeps of each before and while partitions are kept.
     random_state : int, RandomState or None
+    n_jobs : int or None
+        Chains run side by side (threads, through joblib).
+    checkpoint : path, optional
+        As for :class:`~kinfolk.HierarchicalClassifier`; ``random_state`` must be a whole number then.
 
     Attributes
     ----------
@@ -54,6 +60,8 @@ class ClusteredClassifier(HierarchicalClassifier):
         Posterior probability that two tasks share weights.
     concentration_ : float
         Mean of the concentrations that were drawn.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early; what is here is then made of the draws so far.
     hyper_, posterior_, n_iter_, converged_
         As for :class:`~kinfolk.HierarchicalClassifier`, whose fit comes first: what clusters' weights are drawn from
         has the mean and spread that it found.
@@ -96,6 +104,8 @@ class ClusteredClassifier(HierarchicalClassifier):
         new_tasks: str = "warn",
         unlabelled: Any = None,
         random_state: Any = None,
+        n_jobs: int | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         super().__init__(
             slopes=slopes,
@@ -105,6 +115,7 @@ class ClusteredClassifier(HierarchicalClassifier):
             task_column=task_column,
             new_tasks=new_tasks,
             unlabelled=unlabelled,
+            checkpoint=checkpoint,
         )
         self.own_intercepts = own_intercepts
         self.concentration = concentration
@@ -112,6 +123,7 @@ class ClusteredClassifier(HierarchicalClassifier):
         self.n_burn_in = n_burn_in
         self.n_draws = n_draws
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -122,12 +134,12 @@ class ClusteredClassifier(HierarchicalClassifier):
         if value != "learn" and not (is_number and 0 < float(value) < np.inf):
             raise ValueError(f'concentration={value!r}: a positive number or "learn" is needed')
 
-    def _learn(self, rows: Any, hypers: Any, fits: Any) -> Any:
+    def _learn(self, rows: Any, hypers: Any, fits: Any, checkpoint: Checkpoint) -> Any:
         """Cluster tasks, given their partially pooled fits."""
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         concentration = None if isinstance(self.concentration, str) else float(self.concentration)
         sampling = Sampling(self.n_chains, self.n_burn_in, self.n_draws, concentration, bool(self.own_intercepts))
-        found = infer(rows, hypers, fits, sampling, seed)
+        found = infer(rows, hypers, fits, sampling, seed, checkpoint, self.n_jobs)
         return tuple(fit._replace(weights=w) for fit, w in zip(fits, found.weights, strict=True)), found.draws
 
     def _keep_read(self, model: FittedModel) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from kinfolk.estimator import TaskRegressor
 from kinfolk.explanation import NumberExplanation
+from kinfolk.interrupts import stops_safely
 from kinfolk.linear.answers.archive import FittedModel
 from kinfolk.linear.answers.hierarchical import HierarchicalRegressionPredictor
 from kinfolk.linear.estimators.base import PartiallyPooled
@@ -28,7 +30,7 @@ class HierarchicalRegressor(TaskRegressor, RegressorMixin, PartiallyPooled):
 
     Parameters
     ----------
-    slopes, categorical_features, max_iter, tol, task_column, new_tasks
+    slopes, categorical_features, max_iter, tol, task_column, new_tasks, checkpoint
         As for :class:`~kinfolk.HierarchicalClassifier`.
 
     Attributes
@@ -41,6 +43,8 @@ class HierarchicalRegressor(TaskRegressor, RegressorMixin, PartiallyPooled):
         A lower bound of the log probability density of the training targets, in standard units, given their features.
     n_iter_, converged_
         Iterations, and whether the bound settled.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early, after an iteration.
 
     Notes
     -----
@@ -73,6 +77,7 @@ class HierarchicalRegressor(TaskRegressor, RegressorMixin, PartiallyPooled):
         tol: float = 1e-2,
         task_column: str | int | None = None,
         new_tasks: str = "warn",
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.slopes = slopes
         self.categorical_features = categorical_features
@@ -80,6 +85,7 @@ class HierarchicalRegressor(TaskRegressor, RegressorMixin, PartiallyPooled):
         self.tol = tol
         self.task_column = task_column
         self.new_tasks = new_tasks
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows of all tasks.
@@ -116,13 +122,13 @@ class HierarchicalRegressor(TaskRegressor, RegressorMixin, PartiallyPooled):
         prepared = self._prepare(arrival, has_target, targets)
         kept = targets[arrival.counted & has_target]
         centre, unit = _units(kept, prepared.weights)
-        hyper, fitted = infer(prepared.rows((kept - centre) / unit), None, self._options())
-        words = None, centre, unit, arrival.backend
+        with stops_safely() as stop:
+            hyper, fitted = infer(prepared.rows((kept - centre) / unit), None, self._options())
+        words = None, centre, unit, arrival.backend, None, stop.asked()
         self._keep_read(
             FittedModel(known, prepared.design, prepared.order, prepared.groups, (hyper,), (fitted,), *words)
         )
-        self._tell_of_convergence()
-        return self
+        return self._tell_of_the_end()
 
     def _keep_read(self, model: FittedModel) -> Self:
         return self._keep(model, HierarchicalRegressionPredictor(model))

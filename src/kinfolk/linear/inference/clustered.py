@@ -17,8 +17,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import NOWHERE, Checkpoint, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop, equally_long, stops_safely
 from kinfolk.linear.inference.hierarchical import sites_at
 from kinfolk.linear.model.clusters import (
     Base,
@@ -49,6 +52,11 @@ class Sampling(NamedTuple):
     concentration: float | None = None
     own_intercepts: bool = True
 
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of a chain."""
+        return self.n_burn_in + self.n_draws
+
 
 class Clustered(NamedTuple):
     """What was learnt: weights of every task for each label, a new task's mean and covariance, draws of partitions."""
@@ -59,7 +67,13 @@ class Clustered(NamedTuple):
 
 @one_blas_thread()
 def infer(
-    rows: Sequence[LinearRows], hypers: Sequence[Hyper], fits: Sequence[Fitted], sampling: Sampling, seed: int
+    rows: Sequence[LinearRows],
+    hypers: Sequence[Hyper],
+    fits: Sequence[Fitted],
+    sampling: Sampling,
+    seed: int,
+    checkpoint: Checkpoint = Checkpoint(),  # noqa: B008 - a value
+    n_jobs: int | None = None,
 ) -> Clustered:
     """Draw partitions of tasks, given a partially pooled fit for each label.
 
@@ -71,20 +85,32 @@ def infer(
         What ``hierarchical.infer`` found.
     sampling : Sampling
     seed : int
+    checkpoint : Checkpoint
+        Where chains keep how far they got.
+    n_jobs : int or None
+        Chains run side by side.
 
     Returns
     -------
     Clustered
+        Of the draws so far, where Ctrl-C was pressed.
     """
-    rng = np.random.default_rng(seed)
     n_own = rows[0].n_own
     base, intercepts = _base(hypers, fits, Groups(rows[0].own_group), sampling.own_intercepts)
     weights = [fit.weights for fit in fits]
     common = [found.common for found in weights]
-    for drawing in (_shorter(sampling), sampling):
+    keep = checkpoint.of("partitions", tuple(rows), tuple(hypers), tuple(fits), sampling, seed)
+    for look, drawing in enumerate((_shorter(sampling), sampling)):
         precision, shift = _sites_of_tasks(rows, weights, n_own)
         sites = without_intercepts(precision, shift, intercepts)
-        seats, concentrations, log_joint = _chains(sites, base, drawing, rng)
+        seeds = np.random.SeedSequence([seed, look]).spawn(drawing.n_chains)
+        with stops_safely() as stop:
+            chains = Parallel(n_jobs=n_jobs, prefer="threads")(
+                delayed(_chain)(sites, base, drawing, own, keep.place(look, i), stop) for i, own in enumerate(seeds)
+            )
+            if stop.asked() and look == 0:
+                raise KeyboardInterrupt
+        n_chains, seats, concentrations, log_joint = _joined(chains, drawing)
         mean, covariance, new_mean, new_covariance, own_share = _averaged(
             sites, base, seats, concentrations, intercepts
         )
@@ -94,7 +120,7 @@ def infer(
         ]
     if not np.isfinite([mean, covariance[..., 0]]).all():
         raise ValueError("sample_weight is too large, or differs too much between rows, to find clusters by")
-    draws = ClusterDraws(seats, concentrations, log_joint, base.scale, new_mean, new_covariance, own_share)
+    draws = ClusterDraws(seats, concentrations, log_joint, base.scale, new_mean, new_covariance, own_share, n_chains)
     return Clustered(tuple(weights), draws)
 
 
@@ -124,24 +150,65 @@ def _sites_of_tasks(rows: Sequence[LinearRows], weights: Sequence[TaskWeights], 
     return np.stack(precision, axis=1), np.stack(shift, axis=1)
 
 
-def _chains(
-    sites: ClusterSites, base: Base, sampling: Sampling, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Partitions (draws, tasks), concentrations and log joint probabilities, those of the first chain first."""
-    kept, concentrations, log_joint = [], [], []
-    for _ in range(sampling.n_chains):
-        a = 1.0 if sampling.concentration is None else sampling.concentration
-        seats = _empty(len(sites.shift), sites)
-        for sweep in range(sampling.n_burn_in + sampling.n_draws):
-            seats = sweep_tasks(seats, sites, base, a, rng)
-            n_clusters = int((seats.size > 0).sum())
-            if sampling.concentration is None:
-                a = draw_concentration(a, n_clusters, len(seats.seat), GammaPrior(), rng)
-            if sweep >= sampling.n_burn_in:
-                kept.append(seats.seat.copy())
-                concentrations.append(a)
-                log_joint.append(float(seats.evidence[seats.size > 0].sum()))
-    return np.array(kept), np.array(concentrations), np.array(log_joint)
+class Drawn(NamedTuple):
+    """Where a chain stands: sweeps that are done, who sits where, the concentration, and draws so far.
+
+    Draws are partitions (draws, tasks), concentrations and log joint probabilities.
+    """
+
+    n_sweeps: int
+    seats: Seats
+    concentration: float
+    partitions: NDArray[np.int64]
+    concentrations: Floats
+    log_joint: Floats
+
+    @classmethod
+    def nothing(cls, sites: ClusterSites, sampling: Sampling) -> Drawn:
+        """Before the first sweep."""
+        n_tasks, n = len(sites.shift), sampling.n_draws
+        room = np.zeros((n, n_tasks), dtype=np.int64), np.zeros(n), np.zeros(n)
+        return cls(0, _empty(n_tasks, sites), sampling.concentration or 1.0, *room)
+
+
+# Where BLAS has other threads, sums come out otherwise in the last digit.
+@one_blas_thread()
+def _chain(
+    sites: ClusterSites,
+    base: Base,
+    sampling: Sampling,
+    seed: np.random.SeedSequence | int,
+    place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
+) -> Drawn:
+    """Run a chain, as far as it may."""
+    rng, drawn = np.random.default_rng(seed), Drawn.nothing(sites, sampling)
+    if (kept := place.load()) is not None:
+        drawn, rng.bit_generator.state = kept
+    while drawn.n_sweeps < sampling.n_sweeps and not stop.asked():
+        if place.due():
+            place.save((drawn, rng.bit_generator.state))
+        a = drawn.concentration
+        seats = sweep_tasks(drawn.seats, sites, base, a, rng)
+        n_clusters = int((seats.size > 0).sum())
+        if sampling.concentration is None:
+            a = draw_concentration(a, n_clusters, len(seats.seat), GammaPrior(), rng)
+        draw = drawn.n_sweeps - sampling.n_burn_in
+        if draw >= 0:
+            drawn.partitions[draw], drawn.concentrations[draw] = seats.seat, a
+            drawn.log_joint[draw] = seats.evidence[seats.size > 0].sum()
+        drawn = drawn._replace(n_sweeps=drawn.n_sweeps + 1, seats=seats, concentration=float(a))
+    (place.save if stop.asked() else place.end)((drawn, rng.bit_generator.state))
+    return drawn
+
+
+def _joined(chains: Sequence[Drawn], sampling: Sampling) -> tuple[int, NDArray[np.int64], Floats, Floats]:
+    """As many draws of each chain, of those that were not ended before they had any; first how many these are."""
+    which, n = equally_long([max(chain.n_sweeps - sampling.n_burn_in, 0) for chain in chains])
+    kept = [chains[i] for i in which]
+    partitions = np.concatenate([chain.partitions[:n] for chain in kept])
+    concentrations = np.concatenate([chain.concentrations[:n] for chain in kept])
+    return len(which), partitions, concentrations, np.concatenate([chain.log_joint[:n] for chain in kept])
 
 
 def _empty(n_tasks: int, sites: ClusterSites) -> Seats:

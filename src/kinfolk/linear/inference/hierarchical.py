@@ -9,7 +9,7 @@ values at a mode. With two rows a task a Laplace approximation's curvature is th
 its τ is too small (Breslow and Lin 1995); averages have neither fault. A step that would lower F is halved. After every
 step τ and σ move towards their most probable values given q.
 
-One iteration is O(rows × columns²) and what ``model.weights`` takes; there are ten to fifty.
+One iteration is O(rows × columns²) and what ``model.weights`` takes; there are ten to fifty. Ctrl-C ends after one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kinfolk.interrupts import stops_safely
 from kinfolk.linear.model.logistic import averages
 from kinfolk.linear.model.rows import LinearRows
 from kinfolk.linear.model.scales import Pace, better_scales, first_pace, log_prior
@@ -63,20 +64,25 @@ def infer(rows: LinearRows, hyper: Hyper | None = None, options: Options | None 
     """
     groups, options = Groups(rows.own_group, rows.bends), Options() if options is None else options
     hyper = first_hyper(groups) if hyper is None else hyper
-    state = _first(rows, groups, hyper)
+    place = options.place("labels", rows, hyper)
+    if (kept := place.load()) is not None:
+        hyper, state, bounds, converged, paces = kept
+    else:
+        state, bounds, converged, paces = _first(rows, groups, hyper), list[float](), False, first_paces(groups)
     value = _bound(state, hyper, groups)
-    bounds, converged, paces = [], False, first_paces(groups)
-    for _ in range(options.max_iter):
-        state, better = _step(rows, groups, hyper, state, value)
-        gain = better - value
-        bounds.append(better + log_prior_of(hyper, groups))
-        before = hyper
-        if options.learn_scales:
-            hyper, paces = better_hyper(hyper, groups, state.moments, paces)
-        value = _bound(state, hyper, groups)
-        if abs(gain) < options.enough(rows) and hyper_change(before, hyper) < _SETTLED:
-            converged = True
-            break
+    with stops_safely() as stop:
+        while not converged and len(bounds) < options.max_iter and not (bounds and stop.asked()):
+            if place.due():
+                place.save((hyper, state, bounds, converged, paces))
+            state, better = _step(rows, groups, hyper, state, value)
+            gain = better - value
+            bounds.append(better + log_prior_of(hyper, groups))
+            before = hyper
+            if options.learn_scales:
+                hyper, paces = better_hyper(hyper, groups, state.moments, paces)
+            value = _bound(state, hyper, groups)
+            converged = bool(abs(gain) < options.enough(rows) and hyper_change(before, hyper) < _SETTLED)
+        (place.save if stop.asked() else place.end)((hyper, state, bounds, converged, paces))
     return hyper, Fitted(state.weights, np.array(bounds), converged)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import digamma, gammaln
 
+from kinfolk.interrupts import stops_safely
 from kinfolk.linear.inference.hierarchical import better_hyper, first_paces, hyper_change, log_prior_of
 from kinfolk.linear.inference.regression_statistics import statistics_of
 from kinfolk.linear.model.rows import LinearRows
@@ -61,20 +62,26 @@ def infer(rows: LinearRows, hyper: Hyper | None = None, options: Options | None 
     hyper = first_hyper(groups) if hyper is None else hyper
     statistics = statistics_of(rows)
     noise = Noise(np.full(rows.n_tasks, shape), np.full(rows.n_tasks, rate), shape, rate)
+    given = noise.precisions, hyper.spread(groups), hyper.scale(rows.n_columns, groups)
     bounds, converged, paces = list[float](), False, first_paces(groups)
-    for _ in range(options.max_iter):
-        given = noise.precisions, hyper.spread(groups), hyper.scale(rows.n_columns, groups)
-        moments, residual = statistics.learnt(*given)
-        noise = _better_noise(noise, residual, statistics.n_rows)
-        likelihood = _log_likelihood(noise, residual, statistics.n_rows)
-        bounds.append(likelihood - moments.divergence(*given[1:]) + log_prior_of(hyper, groups))
-        before = hyper
-        if options.learn_scales:
-            hyper, paces = better_hyper(hyper, groups, moments, paces)
-        gain = np.inf if len(bounds) < 2 else abs(bounds[-1] - bounds[-2])
-        if gain < options.enough(rows) and hyper_change(before, hyper) < _SETTLED:
-            converged = True
-            break
+    place = options.place("numbers", rows, hyper)
+    if (kept := place.load()) is not None:
+        hyper, noise, given, bounds, converged, paces = kept
+    with stops_safely() as stop:
+        while not converged and len(bounds) < options.max_iter and not (bounds and stop.asked()):
+            if place.due():
+                place.save((hyper, noise, given, bounds, converged, paces))
+            given = noise.precisions, hyper.spread(groups), hyper.scale(rows.n_columns, groups)
+            moments, residual = statistics.learnt(*given)
+            noise = _better_noise(noise, residual, statistics.n_rows)
+            likelihood = _log_likelihood(noise, residual, statistics.n_rows)
+            bounds.append(likelihood - moments.divergence(*given[1:]) + log_prior_of(hyper, groups))
+            before = hyper
+            if options.learn_scales:
+                hyper, paces = better_hyper(hyper, groups, moments, paces)
+            gain = np.inf if len(bounds) < 2 else abs(bounds[-1] - bounds[-2])
+            converged = bool(gain < options.enough(rows) and hyper_change(before, hyper) < _SETTLED)
+        (place.save if stop.asked() else place.end)((hyper, noise, given, bounds, converged, paces))
     weights = weights_given_sites(statistics.sites(given[0], rows.n_own), *given[1:])
     return hyper, Fitted(weights, np.array(bounds), converged, noise)
 

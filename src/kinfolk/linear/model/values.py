@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import Checkpoint, Nowhere, Place
 from kinfolk.linear.model.rows import LinearRows
 from kinfolk.linear.model.weights import TaskWeights
 from kinfolk.maths.arrays import Floats
@@ -78,16 +79,22 @@ def first_hyper(groups: Groups) -> Hyper:
 class Options(NamedTuple):
     """How long to go on: iterations at most, and a gain in the bound, in nats a thousand rows, that is enough.
 
-    Scales that are not to be learnt stay as they were given.
+    Scales that are not to be learnt stay as they were given. ``checkpoint`` is where a fit keeps how far it got.
     """
 
     max_iter: int = 300
     tol: float = 1e-2
     learn_scales: bool = True
+    checkpoint: Checkpoint = Checkpoint()
 
     def enough(self, rows: LinearRows) -> float:
         """The gain below which it is enough, of tables under a thousand rows as of a thousand."""
         return self.tol * max(1.0, rows.n_rows / 1e3)
+
+    def place(self, what: str, rows: LinearRows, hyper: Hyper | None) -> Place | Nowhere:
+        """Where a fit to these rows keeps how far it got."""
+        own = self.max_iter, self.tol, self.learn_scales
+        return self.checkpoint.place(what, rows, hyper, own)
 
 
 class Noise(NamedTuple):
@@ -110,7 +117,7 @@ class ClusterDraws(NamedTuple):
     ``seats`` (draws, tasks) are partitions, ``log_evidence`` their log evidence up to a constant; ``base_scale``
     (labels, own columns) is the spread of what clusters' weights are drawn from; ``new_mean`` and ``new_covariance``
     are of a new task's own weights, for each label; ``own_share`` (tasks, labels, own columns) is how much of what is
-    known of a task's cluster came from the task itself.
+    known of a task's cluster came from the task itself; ``n_chains`` chains have as many draws each, the first's first.
     """
 
     seats: NDArray[np.int64]
@@ -120,6 +127,7 @@ class ClusterDraws(NamedTuple):
     new_mean: Floats
     new_covariance: Floats
     own_share: Floats
+    n_chains: int = 1
 
 
 class Fitted(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -71,6 +72,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.label_prior = label_prior
         self.feature_prior = feature_prior
@@ -87,6 +89,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def _columns(self) -> Columns:
         """How the parameters want columns read."""
@@ -105,8 +108,7 @@ class SharingNB(TaskClassifier, FittedAttributes, ClassifierMixin, BaseEstimator
         """What the parameters that all estimators have say of how inference is to go about it."""
         schedule = Schedule(self.n_chains, self.n_burn_in, self.n_draws)
         options = Options(schedule=schedule, n_jobs=self.n_jobs, verbose=self.verbose)
-        folder = getattr(self, "checkpoint", None)
-        return options if folder is None else options._replace(checkpoint=check_checkpoint(folder, self.random_state))
+        return options._replace(checkpoint=check_checkpoint(self.checkpoint, self.random_state))
 
     def _uses_unlabelled(self) -> bool:
         """Whether rows without a label are learnt from."""

@@ -107,9 +107,9 @@ class ClusteredNB(SharingNB):
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
     checkpoint : path, optional
-        A folder in which sampling keeps how far it got: a fit that was killed and is started again, with the same data,
-        parameters and ``random_state``, goes on there and ends as if nothing had happened. Ctrl-C then stops after the
-        sweep at work. The folder may hold checkpoints of any number of fits, and may be deleted after them.
+        A folder in which sampling, or variational inference, keeps how far it got: a fit that was killed and is started
+        again, with the same data, parameters and ``random_state``, goes on there and ends as if nothing had happened.
+        The folder may hold checkpoints of any number of fits, and may be deleted after them.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class ClusteredNB(SharingNB):
     tree_ : TaskTree
         With "bhc": the tree of merges; ``tree_.linkage()`` is SciPy's form of it.
     interrupted_ : bool
-        Whether Ctrl-C ended the fit early; what is here is then made of the draws so far.
+        Whether Ctrl-C ended the fit early, after a sweep; what is here is then made of the draws, or sweeps, so far.
 
     References
     ----------
@@ -202,6 +202,7 @@ class ClusteredNB(SharingNB):
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
+            checkpoint=checkpoint,
         )
         self.inference = inference
         self.concentration = concentration
@@ -209,7 +210,6 @@ class ClusteredNB(SharingNB):
         self.partition_per = partition_per
         self.within = within
         self.strength_prior = strength_prior
-        self.checkpoint = checkpoint
         self.batch_size = batch_size
         self.device = device
 

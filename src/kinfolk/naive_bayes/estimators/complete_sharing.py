@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,9 @@ class CompleteSharingNB(SharingNB):
         Chains run side by side (threads, through joblib).
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
+    checkpoint : path, optional
+        A folder in which sampling, with unlabelled rows, keeps how far it got: a fit that was killed and is started
+        again, with the same data, parameters and ``random_state``, goes on there and ends as if nothing had happened.
 
     Attributes
     ----------
@@ -112,6 +116,7 @@ class CompleteSharingNB(SharingNB):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         super().__init__(
             label_prior=label_prior,
@@ -129,6 +134,7 @@ class CompleteSharingNB(SharingNB):
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
+            checkpoint=checkpoint,
         )
         self.share_labels = share_labels
 

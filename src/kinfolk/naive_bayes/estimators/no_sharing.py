@@ -57,6 +57,9 @@ class NoSharingNB(SharingNB):
         Chains run side by side (threads, through joblib).
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
+    checkpoint : path, optional
+        A folder in which sampling, with unlabelled rows, keeps how far it got: a fit that was killed and is started
+        again, with the same data, parameters and ``random_state``, goes on there and ends as if nothing had happened.
 
     Attributes
     ----------

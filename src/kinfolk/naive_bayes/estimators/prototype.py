@@ -159,9 +159,9 @@ class PrototypeNB(SharingNB):
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
+            checkpoint=checkpoint,
         )
         self.strength_prior = strength_prior
-        self.checkpoint = checkpoint
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

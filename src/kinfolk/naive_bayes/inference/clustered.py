@@ -70,6 +70,10 @@ def learn_from_blocks(
     change = 0.0
     for _ in range(_MAX_ROUNDS):
         _, fitted = ALGORITHMS[options.inference](data, hyper, options, seed)
+        if fitted.interrupted:
+            if samples:  # without a draw
+                raise KeyboardInterrupt
+            return hyper, fitted
         learnt, probability = hyper, fitted.block_probabilities()
         if "feature_prior" in hyper.learns:
             prior = learn_feature_prior(fitted.blocks.counts, probability, layout)

@@ -48,7 +48,9 @@ class PerFeature(NamedTuple):
         in number, whoever the tasks are); ``partition`` is the features' partition that agrees best with those of the
         others. Evidence adds up, with the labels' own counted once; it is None if any feature's is.
         """
-        hyper, _ = learn_from_blocks(data, hyper, options, seed)
+        hyper, draft = learn_from_blocks(data, hyper, options, seed)
+        if draft is not None and draft.interrupted:
+            raise KeyboardInterrupt
         learns = frozenset() if hyper.concentration_prior is None else frozenset({"concentration"})
         n_features = len(data.statistics.layout.n_values)
         seeds = [int(part.generate_state(1)[0] >> 1) for part in np.random.SeedSequence(seed).spawn(n_features)]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.evidence import Evidence
+from kinfolk.interrupts import stops_safely
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.dirichlet import dirichlet_product
 from kinfolk.naive_bayes.inference.options import Options
@@ -39,9 +40,11 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
     held: TaskCounts = CountsInMemory(counts) if options.device is None else TorchCounts(counts, options.device)
     few = partial(cluster_few, groups=product, concentration=concentration)
     rng = np.random.default_rng(seed)
-    with progress_bar("Sweeping over tasks", None, options.verbose) as advance:
-        clusters = fit_clusters(held, product, concentration, rng, few, options.batch_size, advance)
-    if not clusters.converged:
+    place = options.checkpoint.place("variational", data.values, hyper, options.batch_size, options.device, seed)
+    with progress_bar("Sweeping over tasks", None, options.verbose) as advance, stops_safely() as stop:
+        clusters = fit_clusters(held, product, concentration, rng, few, options.batch_size, advance, place)
+        interrupted = stop.asked()
+    if not (clusters.converged or interrupted):
         warnings.warn(
             f"The bound was still rising after {MAX_SWEEPS} sweeps over the tasks: the clusters found are valid, but "
             'better ones may exist; inference="randomised-bhc" needs no sweeps',
@@ -69,6 +72,7 @@ def infer(data: TrainingData, hyper: HyperParameters, options: Options, seed: in
         partition=canonical(partition),
         evidence=Evidence(clusters.bound + hyper.log_label_evidence(statistics.label_counts), "lower bound"),
         independent=True,
+        interrupted=interrupted,
     )
     return hyper, fitted
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln
 
+from kinfolk.interrupts import asked
 from kinfolk.maths.arrays import Floats
 from kinfolk.partition.variational.task_counts import Groups, TaskCounts
 
@@ -99,7 +100,10 @@ def converge(
     tolerance: float = TOLERANCE,
     progress: Callable[[int], None] | None = None,
 ) -> Clusters:
-    """Sweep until the bound stands still; every sweep raises it. Clusters that nobody is left in are dropped."""
+    """Sweep until the bound stands still, which every sweep raises; clusters that nobody is left in are dropped.
+
+    Ctrl-C ends it after a sweep.
+    """
     clusters = clusters.ordered()
     bound = -np.inf
     for _ in range(max_sweeps):
@@ -110,6 +114,6 @@ def converge(
         clusters = Clusters(sweep.counts[kept], sweep.sizes[kept], bound, converged).ordered()
         if progress is not None:
             progress(1)
-        if converged:
+        if converged or asked():
             break
     return clusters

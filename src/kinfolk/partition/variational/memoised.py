@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kinfolk.interrupts import asked
 from kinfolk.maths.arrays import Floats
 from kinfolk.partition.variational.mean_field import (
     MAX_SWEEPS,
@@ -104,7 +105,7 @@ def converge_in_batches(
         if progress is not None:
             progress(1)
         converged = bound - before < tolerance * data.n_tasks
-        if converged:
+        if converged or asked():
             break
     last = converge(data, memory.clusters, groups, concentration, max_sweeps=1, progress=progress)
     return last._replace(converged=converged)

@@ -76,9 +76,9 @@ class NestedIHMM(SequenceModel):
     verbose : bool, optional
         Show progress on standard error; by default on a terminal, once it takes more than a second.
     checkpoint : path, optional
-        A folder in which sampling keeps how far it got: a fit that was killed and is started again, with the same data,
-        parameters and ``random_state``, goes on there and ends as if nothing had happened. Ctrl-C then stops after the
-        sweep at work. The folder may hold checkpoints of any number of fits, and may be deleted after them.
+        A folder in which sampling, or variational inference, keeps how far it got: a fit that was killed and is started
+        again, with the same data, parameters and ``random_state``, goes on there and ends as if nothing had happened.
+        The folder may hold checkpoints of any number of fits, and may be deleted after them.
 
     Attributes
     ----------

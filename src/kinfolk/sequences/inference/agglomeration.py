@@ -23,6 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import NOWHERE, Checkpoint, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop
 from kinfolk.maths.arrays import Floats
 from kinfolk.partition.concentration import GammaPrior, most_probable_concentration
 from kinfolk.sequences.inference.mean_field import (
@@ -210,36 +212,75 @@ def promise_of_joining(set_fits: SetFits, first: TaskSet, second: TaskSet) -> fl
     return max(glances) - set_fits.of(first).bound - set_fits.of(second).bound
 
 
-def evidence_in_common(set_fits: SetFits) -> Floats:
+class Known(NamedTuple):
+    """What has been found out of sets of tasks under given hyper-parameters, each once, and where that is kept.
+
+    It hangs on the data alone and not on the way that agglomeration takes, which can be gone again from the start.
+    """
+
+    fits: dict[TaskSet, ClusterFit]
+    promises: dict[tuple[TaskSet, TaskSet], float]
+    gains: dict[tuple[TaskSet, TaskSet], float]
+    place: Place | Nowhere = NOWHERE
+    stop: Stop = NEVER
+
+    @classmethod
+    def of(cls, set_fits: SetFits, place: Place | Nowhere, stop: Stop) -> Known:
+        """What was kept, beside what is known."""
+        promises, gains = {}, {}
+        if (kept := place.load()) is not None:
+            fits, promises, gains = kept
+            set_fits.fits.update(fits)
+        return cls(set_fits.fits, promises, gains, place, stop)
+
+    def pause(self) -> None:
+        """Keep it if it is time to; end if that is asked for, since clusters are not found yet."""
+        if self.stop.asked() or self.place.due():
+            self.place.save(self[:3])
+        if self.stop.asked():
+            raise KeyboardInterrupt
+
+
+def evidence_in_common(set_fits: SetFits, known: Known | None = None) -> Floats:
     """What joining each two tasks would add to the bound, unrefined, in nats."""
     n_tasks = set_fits.sequences.n_tasks
     common = np.zeros((n_tasks, n_tasks))
+    known = Known.of(set_fits, NOWHERE, NEVER) if known is None else known
     for j, i in combinations(range(n_tasks), 2):
-        common[i, j] = common[j, i] = promise_of_joining(set_fits, (j,), (i,))
+        pair = (j,), (i,)
+        if pair not in known.promises:
+            known.pause()
+            known.promises[pair] = promise_of_joining(set_fits, *pair)
+        common[i, j] = common[j, i] = known.promises[pair]
     return common
 
 
-def agglomerate(set_fits: SetFits, eta: float) -> Agglomeration:
+def agglomerate(set_fits: SetFits, eta: float, place: Place | Nowhere = NOWHERE, stop: Stop = NEVER) -> Agglomeration:
     """Join the pair of clusters that gains most until no pair gains, starting from tasks alone."""
     clusters: list[TaskSet] = [(task,) for task in range(set_fits.sequences.n_tasks)]
-    common = evidence_in_common(set_fits)
+    known = Known.of(set_fits, place, stop)
+    common = evidence_in_common(set_fits, known)
     promises: dict[tuple[TaskSet, TaskSet], float] = {
         ((j,), (i,)): common[i, j] + log_seats((1, 1), eta) for j, i in combinations(range(len(clusters)), 2)
     }
-    gains: dict[tuple[TaskSet, TaskSet], float] = {}
+    gains = known.gains
     joins: list[tuple[TaskSet, TaskSet, float]] = []
     while len(clusters) > 1:
         pairs = [(a, b) for i, a in enumerate(clusters) for b in clusters[i + 1 :]]
         for a, b in pairs:
             if (a, b) not in promises:
                 seats = log_seats((len(a), len(b)), eta)
-                promises[a, b] = promise_of_joining(set_fits, a, b) + seats
+                if (a, b) not in known.promises:
+                    known.pause()
+                    known.promises[a, b] = promise_of_joining(set_fits, a, b)
+                promises[a, b] = known.promises[a, b] + seats
         pairs.sort(key=lambda pair: -promises[pair])
         best, in_vain = None, 0
         for a, b in pairs:
             if in_vain == _PATIENCE:
                 break
             if (a, b) not in gains:
+                known.pause()
                 bounds = [set_fits.of(tasks).bound for tasks in (a, b)]
                 gains[a, b] = set_fits.together([a, b]).bound - sum(bounds) + log_seats((len(a), len(b)), eta)
             if gains[a, b] > 0.0 and (best is None or gains[a, b] > gains[best]):
@@ -262,6 +303,8 @@ def find_clusters(
     *,
     n_starts: int = 4,
     seed: int = 0,
+    keep: Checkpoint = Checkpoint(),  # noqa: B008 - a value
+    stop: Stop = NEVER,
 ) -> Agglomeration:
     """Cluster tasks, with hyper-parameters learnt on the way.
 
@@ -276,6 +319,10 @@ def find_clusters(
     n_starts : int
         Random starts of each task alone.
     seed : int
+    keep : Checkpoint
+        Where what is known of sets of tasks is kept.
+    stop : Stop
+        Whether to end, by KeyboardInterrupt.
 
     Returns
     -------
@@ -294,9 +341,9 @@ def find_clusters(
     emission = emission if isinstance(priors.strength, GammaPrior) else emission.with_strength(priors.strength)
     set_fits = SetFits.of_data(sequences, emission, hyper, n_starts=n_starts, seed=seed)
     best: Agglomeration | None = None
-    for _ in range(_ROUNDS):
+    for turn in range(_ROUNDS):
         eta = value_of(priors.eta) if best is None else best.eta
-        found = relearnt(agglomerate(set_fits, eta), priors)
+        found = relearnt(agglomerate(set_fits, eta, keep.place("sets of tasks", turn), stop), priors)
         if best is not None and log_score(found, priors) <= log_score(best, priors):
             break
         settled = best is not None and found.clusters == best.clusters

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
+from kinfolk.checkpoints import NOWHERE, Nowhere, Place
+from kinfolk.interrupts import NEVER, Stop
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.inference.agglomeration import Agglomeration, at_most, log_prior
 from kinfolk.sequences.inference.mean_field import (
@@ -109,6 +111,8 @@ def fit_mixture(
     *,
     n_iterations: int = 200,
     tolerance: float = 1e-2,
+    place: Place | Nowhere = NOWHERE,
+    stop: Stop = NEVER,
 ) -> Mixture:
     """Coordinate ascent from a start; hyper-parameters with a prior are learnt.
 
@@ -121,6 +125,10 @@ def fit_mixture(
     n_iterations : int
     tolerance : float
         Ends when an iteration adds less than this many nats to the bound.
+    place : Place or Nowhere
+        Where iterations that are done are kept.
+    stop : Stop
+        Whether to end after the iteration at work.
 
     Returns
     -------
@@ -137,16 +145,25 @@ def fit_mixture(
     >>> mixture.partition.tolist()
     [0, 0, 1, 1]
     """
-    mixture, trace = start, list(start.trace)
-    for i in range(n_iterations):
+    first, mixture, trace = 0, start, start.trace.tolist()
+    if (kept := place.load()) is not None:
+        first, mixture, trace = kept
+    for i in range(first, n_iterations):
+        before = i, mixture, trace[:]
+        if place.due():
+            place.save(before)
         local = [fit_locally(sequences, mixture.emission, mixture.hyper, fit) for fit in mixture.fits]
         mixture = with_responsibilities(mixture, np.array([one.bounds for one in local]).T)
         trace.append(mixture.bound + log_prior(priors, mixture.eta, mixture.hyper, mixture.emission.strength))
         if i > 0 and trace[-1] < trace[-2] + tolerance:
             break
+        if stop.asked():
+            place.save(before)
+            return mixture._replace(trace=np.array(trace))
         mixture = with_clusters(mixture, sequences, local)
         if i < _LEARNING_ITERATIONS:
             mixture = with_hyper(mixture, priors)
+    place.end((n_iterations, mixture, trace))
     return mixture._replace(trace=np.array(trace))
 
 

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, softmax
 
+from kinfolk.checkpoints import Checkpoint
+from kinfolk.interrupts import NEVER, Stop
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.inference.agglomeration import find_clusters
 from kinfolk.sequences.inference.mean_field import Local, base_of, fit_locally, log_rising, usual_transitions
@@ -40,6 +42,8 @@ def fit_stochastically(
     n_states: int,
     n_passes: int = 3,
     seed: int = 0,
+    keep: Checkpoint = Checkpoint(),  # noqa: B008 - a value
+    stop: Stop = NEVER,
 ) -> Mixture:
     """Fit many tasks, a batch at a time.
 
@@ -53,6 +57,10 @@ def fit_stochastically(
     n_passes : int
         How often each task is in a batch.
     seed : int
+    keep : Checkpoint
+        Where batches that are done are kept.
+    stop : Stop
+        Whether to end: among the batches by KeyboardInterrupt, in the last passes with what there is.
 
     Returns
     -------
@@ -71,18 +79,29 @@ def fit_stochastically(
     rng = np.random.default_rng(seed)
     n_tasks = sequences.n_tasks
     founders = np.sort(rng.choice(n_tasks, size=min(_N_FOUNDERS, n_tasks), replace=False))
-    found = find_clusters(sequences.of_tasks(founders), emission, priors, n_states, seed=seed)
-    globals_ = _first_globals(start_mixture(found, n_clusters), n_tasks / len(founders))
     size = min(n_tasks, max(_FEWEST_OF_BATCH, _STEPS_OF_BATCH * n_tasks // max(sequences.n_steps, 1)))
-    n_batches = 0
-    for _ in range(n_passes):
-        order = rng.permutation(n_tasks)
-        for first in range(0, n_tasks, size):
-            batch = sequences.of_tasks(np.sort(order[first : first + size]))
-            length = (n_batches + _DELAY) ** -_FORGETTING
-            globals_ = _step(globals_, batch, n_tasks, length)
-            n_batches += 1
-    return fit_mixture(sequences, priors, _placed(globals_, sequences), n_iterations=_LAST_ITERATIONS)
+    in_pass = -(-n_tasks // size)
+    first, order, place = 0, np.arange(n_tasks), keep.place("batches")
+    if (kept := place.load()) is not None:
+        first, order, globals_, rng.bit_generator.state = kept
+    else:
+        few = sequences.of_tasks(founders)
+        found = find_clusters(few, emission, priors, n_states, seed=seed, keep=keep, stop=stop)
+        globals_ = _first_globals(start_mixture(found, n_clusters), n_tasks / len(founders))
+    for n in range(first, n_passes * in_pass):
+        if stop.asked() or place.due():
+            place.save((n, order, globals_, rng.bit_generator.state))
+        if stop.asked():
+            raise KeyboardInterrupt
+        if n % in_pass == 0:
+            order = rng.permutation(n_tasks)
+        begin = n % in_pass * size
+        batch = sequences.of_tasks(np.sort(order[begin : begin + size]))
+        globals_ = _step(globals_, batch, n_tasks, (n + _DELAY) ** -_FORGETTING)
+    place.end((n_passes * in_pass, order, globals_, rng.bit_generator.state))
+    last = keep.place("last passes")
+    placed = _placed(globals_, sequences)
+    return fit_mixture(sequences, priors, placed, n_iterations=_LAST_ITERATIONS, place=last, stop=stop)
 
 
 class _Globals(NamedTuple):

@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from kinfolk.checkpoints import Checkpoint
+from kinfolk.interrupts import NEVER, Stop, stops_safely
 from kinfolk.progress import progress_bar
 from kinfolk.sequences.inference.agglomeration import MOST_TASKS_TO_AGGLOMERATE, find_clusters, given_clusters, relearnt
 from kinfolk.sequences.inference.mean_field_mixture import Mixture, fit_mixture, start_mixture, to_draws
@@ -40,18 +42,25 @@ def infer(
     HyperParameters
         Means over draws.
     Fitted
+        Where Ctrl-C was pressed, that of the iterations so far; before the first of the last, KeyboardInterrupt.
     """
-    with progress_bar("Fitting", None, options.verbose):
+    own = options.n_states, options.n_clusters, options.partition
+    keep = options.checkpoint.of("ihmm by mean field", sequences, emission, priors, own, seed)
+    options = options._replace(checkpoint=keep)
+    with progress_bar("Fitting", None, options.verbose), stops_safely() as stop:
         if options.n_clusters is not None:
-            fitted = _fitted(sequences, emission, priors, options, options.n_clusters, seed, 1)
+            fitted = _fitted(sequences, emission, priors, options, options.n_clusters, seed, 1, stop)
         else:
             seeds = np.random.SeedSequence(seed).generate_state(sequences.n_tasks).tolist()
             parts = []
-            for task, own in enumerate(seeds):
-                alone = options._replace(partition=np.zeros(1, dtype=np.int64))
+            for task, own_seed in enumerate(seeds):
+                if stop.asked():
+                    raise KeyboardInterrupt
+                alone = options._replace(partition=np.zeros(1, dtype=np.int64), checkpoint=keep.of("task", task))
                 part = sequences.between(task, task + 1)
-                parts.append(_fitted(part, emission, priors, alone, 1, own, sequences.n_tasks))
+                parts.append(_fitted(part, emission, priors, alone, 1, own_seed, sequences.n_tasks, stop))
             fitted = put_together(parts)
+        fitted = fitted._replace(interrupted=stop.asked())
     return fitted.mean_hyper(), fitted
 
 
@@ -63,9 +72,10 @@ def _fitted(
     n_clusters: int,
     seed: int,
     n_alongside: int,
+    stop: Stop,
 ) -> Fitted:
     shape = (n_clusters, options.n_states)
-    mixture = fit_approximately(sequences, emission, priors, *shape, options.partition, seed)
+    mixture = fit_approximately(sequences, emission, priors, *shape, options.partition, seed, options.checkpoint, stop)
     return draws_of(mixture, options.schedule.n_draws, np.random.default_rng([seed, 3]), n_alongside)
 
 
@@ -77,6 +87,8 @@ def fit_approximately(
     n_states: int,
     partition: NDArray[np.int64] | None,
     seed: int,
+    keep: Checkpoint = Checkpoint(),  # noqa: B008 - a value
+    stop: Stop = NEVER,
 ) -> Mixture:
     """The variational posterior, from clusters that are given or found by agglomeration.
 
@@ -89,12 +101,17 @@ def fit_approximately(
                 'from the clusters of some of them; inference="gibbs" starts where it is told',
                 stacklevel=2,
             )
-        return fit_stochastically(sequences, emission, priors, n_clusters=n_clusters, n_states=n_states, seed=seed)
-    if partition is None:
-        found = find_clusters(sequences, emission, priors, n_states, seed=seed)
-    else:
-        found = relearnt(given_clusters(sequences, emission, priors, n_states, partition, seed), priors)
-    return fit_mixture(sequences, priors, start_mixture(found, n_clusters))
+        shape = {"n_clusters": n_clusters, "n_states": n_states}
+        return fit_stochastically(sequences, emission, priors, **shape, seed=seed, keep=keep, stop=stop)
+
+    def start() -> Mixture:
+        if partition is None:
+            found = find_clusters(sequences, emission, priors, n_states, seed=seed, keep=keep, stop=stop)
+        else:
+            found = relearnt(given_clusters(sequences, emission, priors, n_states, partition, seed), priors)
+        return start_mixture(found, n_clusters)
+
+    return fit_mixture(sequences, priors, keep.done(start, "start"), place=keep.place("iterations"), stop=stop)
 
 
 def draws_of(mixture: Mixture, n_draws: int, rng: np.random.Generator, n_alongside: int = 1) -> Fitted:
