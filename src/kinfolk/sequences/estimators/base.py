@@ -119,9 +119,8 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
             )
             layout, tasks = learn_layout(arrival, is_flat(X), self.emission, self.symbols), arrival.known.tasks
             assert arrival.lengths is not None
-            sequences = arrange(
-                layout.observations(arrival.table, arrival.lengths), arrival.lengths, arrival.place, len(tasks)
-            ).sequences
+            observations = layout.observations(arrival.table, arrival.lengths, arrival.rows)
+            sequences = arrange(observations, arrival.lengths, arrival.place, len(tasks)).sequences
             emission = choose_emission(
                 sequences.observations,
                 [channel.kind for channel in layout.channels],
