@@ -336,6 +336,24 @@ def test_labels_are_counted_by_the_best_matching_of_states():
     assert mocap.share_of_wrong_labels(np.zeros(40), movements().action) == pytest.approx(0.5)
 
 
+def test_rows_of_movements_that_were_published_are_not_measured_again(tmp_path):
+    first = mocap.study(build=Rounded, n_repeats=1, load=movements).table
+    known = first.filter(first["method"] != mocap.SHARED).with_columns(wrong=0.25)
+    known.write_csv(tmp_path / "earlier.csv")
+    asked = []
+
+    def told(method, **parameters):
+        asked.append((method, parameters["random_state"]))
+        return Rounded(method, **parameters)
+
+    both = mocap.study(build=told, n_repeats=2, load=movements, earlier=tmp_path / "earlier.csv").table
+    assert both["method"].to_list() == 2 * first["method"].to_list()
+    assert [method for method, _ in asked] == [mocap.SHARED, *mocap.MODELS]
+    before = both.filter((both["repeat"] == 0) & (both["method"] != mocap.SHARED))
+    assert before["wrong"].to_list() == [0.25] * len(known)
+    assert both.filter(both["repeat"] == 1).drop("repeat").equals(first.drop("repeat"))
+
+
 def test_a_study_of_movements_writes_numbers_picture_and_report_and_repeats_itself(tmp_path):
     first, second = (
         publish(tmp_path / run, "mocap", "Title", mocap.ABOUT, mocap.study(build=Rounded, n_repeats=2, load=movements))

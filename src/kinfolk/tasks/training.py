@@ -62,7 +62,8 @@ class Arrival(NamedTuple):
     """A training table: its features, what the model will remember of it, and each row's task, as a place in ``known``.
 
     ``weights`` are None where every row counts once. Of sequences, ``lengths`` says how long each is, ``place`` is each
-    sequence's, and ``rows`` says which row each step is, None where they stand in that order. ``backend`` is the library of tables that it came from, ``declared`` are its frame's categories.
+    sequence's, and ``rows`` says which row each step is, None where they stand in that order. ``backend`` is the
+    library of tables that it came from, ``declared`` are its frame's categories.
     """
 
     table: Table

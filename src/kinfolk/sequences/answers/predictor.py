@@ -82,7 +82,7 @@ class SequencesPredictor(Predictor):
         return float(found.mean()) if len(found) else float("nan")
 
     def predict(self, X: Any, lengths: Any = None, *, task: Any = None, decoding: str = "viterbi") -> NDArray[np.int64]:
-        """Hidden states of every step, in the draw with the highest log joint."""
+        """Hidden states of every step, in the draw that tells them."""
         check_decoding(decoding)
         if decoding == "marginal":
             return np.asarray(self.predict_proba(X, lengths, task=task).argmax(axis=1))

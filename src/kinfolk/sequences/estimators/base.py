@@ -149,7 +149,8 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
         empty = draw_empty_clusters(fitted.draws, emission, np.random.default_rng([seed, 1]))
         filters = CompiledFilters(emission, self.n_jobs)
         rooms = fitted.draw_rooms
-        return Kept(fitted.draws, empty, n_clusters, seed, emission, filters, fitted.draw_weights, rooms)
+        weights = fitted.draw_weights
+        return Kept(fitted.draws, empty, n_clusters, seed, emission, filters, weights, rooms, fitted.central)
 
     @property
     def interrupted_(self) -> bool:
