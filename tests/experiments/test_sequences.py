@@ -11,7 +11,7 @@ import pytest
 from kinfolk.datasets.sequences import make_kin_sequences, make_sequences
 from kinfolk.experiments.publishing import publish
 from kinfolk.experiments.sequences import mocap, music, synthetic, vowels
-from kinfolk.experiments.sequences.models import AVERAGED, NESTED, SHARED, SINGLE, gain_over, steps_of
+from kinfolk.experiments.sequences.models import AVERAGED, ESTIMATORS, NESTED, SHARED, SINGLE, gain_over, steps_of
 from kinfolk.experiments.sequences.music import compare_clips, held_out, kin_of, middle
 from kinfolk.experiments.sequences.synthetic import judge, path_from_one_cluster
 from kinfolk.experiments.sequences.vowels import by_hmmlearn, choose, nearest_mean
@@ -322,6 +322,25 @@ def test_test_utterances_are_scored_by_the_model_of_their_own_speaker():
     assert "Nats a test utterance, by its speaker's model" in outcome.ours[1]
 
 
+def test_rows_of_speakers_that_were_published_are_not_measured_again(tmp_path):
+    first = vowels.study(build=Unigram, sizes=(3, 5), n_repeats=1, load=utterances).table
+    known = first.filter((first["method"] != AVERAGED) & (first["examples"] == 3)).with_columns(accuracy=0.25)
+    known.write_csv(tmp_path / "earlier.csv")
+    asked = []
+
+    def told(method, **parameters):
+        asked.append(method)
+        return Unigram(method, **parameters)
+
+    given = {"sizes": (3, 5), "n_repeats": 1, "load": utterances}
+    both = vowels.study(build=told, earlier=tmp_path / "earlier.csv", **given).table
+    assert asked == [AVERAGED, *ESTIMATORS]
+    assert both["method"].to_list() == first["method"].to_list()
+    taken = (both["method"] != AVERAGED) & (both["examples"] == 3)
+    assert both.filter(taken)["accuracy"].to_list() == [0.25] * len(known)
+    assert both.filter(~taken).equals(first.filter(~taken))
+
+
 def test_the_report_says_where_hmmlearn_was_not_run():
     outcome = vowels.study(build=Unigram, sizes=(10,), n_repeats=3, load=utterances)
     assert "hmmlearn is not installed" in outcome.setting
@@ -334,6 +353,24 @@ def test_labels_are_counted_by_the_best_matching_of_states():
     assert outcome.table["wrong"].to_list() == [0.0] * 8
     assert outcome.table["states"].to_list() == [3] * 8
     assert mocap.share_of_wrong_labels(np.zeros(40), movements().action) == pytest.approx(0.5)
+
+
+def test_rows_of_movements_that_were_published_are_not_measured_again(tmp_path):
+    first = mocap.study(build=Rounded, n_repeats=1, load=movements).table
+    known = first.filter(first["method"] != mocap.SHARED).with_columns(wrong=0.25)
+    known.write_csv(tmp_path / "earlier.csv")
+    asked = []
+
+    def told(method, **parameters):
+        asked.append((method, parameters["random_state"]))
+        return Rounded(method, **parameters)
+
+    both = mocap.study(build=told, n_repeats=2, load=movements, earlier=tmp_path / "earlier.csv").table
+    assert both["method"].to_list() == 2 * first["method"].to_list()
+    assert [method for method, _ in asked] == [mocap.SHARED, *mocap.MODELS]
+    before = both.filter((both["repeat"] == 0) & (both["method"] != mocap.SHARED))
+    assert before["wrong"].to_list() == [0.25] * len(known)
+    assert both.filter(both["repeat"] == 1).drop("repeat").equals(first.drop("repeat"))
 
 
 def test_a_study_of_movements_writes_numbers_picture_and_report_and_repeats_itself(tmp_path):

@@ -1,6 +1,7 @@
 """FeatureIHMM: who has which states, starts, numbering of states, archives, and tasks that were not met."""
 
 import warnings
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 import kinfolk
 from kinfolk import FeatureIHMM
 from kinfolk.sequences.answers.new_tasks import base_of_a_new_task
-from kinfolk.sequences.inference.feature_gibbs import numbered_alike
+from kinfolk.sequences.inference import feature_gibbs
+from kinfolk.sequences.inference.feature_gibbs import central_draw, numbered_alike
 from kinfolk.sequences.inference.feature_starts import cut_into_blocks, start_paths
 from kinfolk.sequences.model.draw import HyperParameters
 from kinfolk.sequences.model.emissions.gaussian_diagonal import GaussianDiagonal
@@ -189,9 +191,49 @@ def test_states_of_all_draws_are_numbered_by_the_steps_they_share(model):
         transitions=draw.transitions[:, rows][:, :, order], row_counts=draw.row_counts[:, rows][:, :, order],
         code_counts=draw.code_counts[:, order], states=place[steps], log_joint=draw.log_joint - 1.0,
     )  # fmt: skip
-    one, other = numbered_alike([draw._replace(states=steps), shuffled])
+    one, other = numbered_alike([draw._replace(states=steps), shuffled], 0)
     for name in ("parameters", "base_weights", "features", "transitions", "row_counts"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_states_are_told_by_the_draw_that_agrees_best_with_all_however_probable_another_is(model):
+    """Against a search over every matching of states, on paths whose states are numbered at will."""
+    draw = model[0].posterior_.draws[0]
+    rng = np.random.default_rng(1)
+    small = draw._replace(base_weights=np.full((1, 3), 1 / 3))
+    for _ in range(20):
+        truth = rng.integers(3, size=12)
+        paths = [rng.permutation(3)[np.where(rng.random(12) < 0.3, rng.integers(3, size=12), truth)] for _ in range(5)]
+        matchings = [np.array(order) for order in permutations(range(3))]
+        alike = [sum(max((order[own] == other).sum() for order in matchings) for other in paths) for own in paths]
+        draws = [small._replace(states=path, log_joint=float(place)) for place, path in enumerate(paths)]
+        assert alike[central_draw(draws)] == max(alike)
+
+
+def test_states_of_a_file_are_those_of_its_central_draw_or_where_it_has_none_of_the_most_probable(model):
+    feature = model[0]
+    fitted = feature.posterior_
+    probable = int(np.argmax([draw.log_joint for draw in fitted.draws]))
+    other = next(place for place in range(len(fitted.draws)) if place not in (probable, fitted.central))
+    archive = feature._to_archive()
+    assert archive.about["central"] == fitted.central
+    for central, wanted in ((other, other), (None, probable)):
+        archive.about["central"] = central
+        assert FeatureIHMM._from_archive(archive)._predictor().kept.best_place == wanted
+    for central in (-1, len(fitted.draws), 0.5, "0"):
+        archive.about["central"] = central
+        with pytest.raises(ValueError, match="tells its hidden states"):
+            FeatureIHMM._from_archive(archive)
+
+
+def test_of_many_draws_some_are_compared(model, monkeypatch):
+    monkeypatch.setattr(feature_gibbs, "_DRAWS_COMPARED", 4)
+    draw = model[0].posterior_.draws[0]
+    draws = [
+        draw._replace(states=np.repeat([0, 1], [4, 4]) if place in (3, 6, 9) else np.arange(8)) for place in range(10)
+    ]
+    # Of all ten the others are more, but not of the first, the fourth, the seventh and the last.
+    assert central_draw(draws) == 3
 
 
 def test_a_new_task_has_states_as_often_as_the_others_say():

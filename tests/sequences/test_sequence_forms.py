@@ -173,8 +173,28 @@ def test_places_in_sequences_that_do_not_tell_an_order_are_told():
         model.fit(LONG.assign(at=[*range(19), "x"]))
     with pytest.raises(ValueError, match="at"):
         model.fit(LONG)
-    with pytest.warns(UserWarning, match="rows 4 and 5 are of one sequence and both have 7.*1 in all"):
+    with pytest.warns(UserWarning, match="rows 4 and 5 are of one sequence and both have 7: such rows"):
         model.fit(LONG.assign(at=[7 if i in (4, 5) else i + 20 for i in range(20)]))
+    with pytest.warns(UserWarning, match="rows 1 and 2 .* both have 7, the first of 2 such pairs"):
+        model.fit(LONG.assign(at=[7 if i in (1, 2, 3) else i + 20 for i in range(20)]))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_are_numbered_as_they_stand_in_the_table_wherever_a_column_puts_them():
+    backwards = LONG.iloc[::-1].assign(at=np.arange(20.0)[::-1])
+    backwards["level"] = np.linspace(0.0, 1.0, 20)
+    options = {"task_column": "who", "sequence_column": "clip", "order_column": "at", **SMALL}
+    # In text, as of a file's column, all numbers before it are text as well.
+    wrong = backwards.assign(level=["much" if i == 3 else str(level) for i, level in enumerate(backwards["level"])])
+    with pytest.raises(ValueError, match="column 'level', row 3: 'much' is no number"):
+        SharedIHMM(emission=["categorical"] * (backwards.shape[1] - 4) + ["gaussian"], **options).fit(wrong)
+    model = SharedIHMM(**options).fit(backwards)
+    with pytest.raises(ValueError, match="column 'level', row 3: 'much' is not a number"):
+        model.predict(wrong)
+    with pytest.raises(ValueError, match="column 'level', row 2: -1 is not a count"):
+        SharedIHMM(emission=["categorical"] * (backwards.shape[1] - 4) + ["poisson"], **options).fit(
+            backwards.assign(level=[-1 if i == 2 else 4 for i in range(20)])
+        )
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

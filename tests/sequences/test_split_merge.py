@@ -39,21 +39,39 @@ def step(state, moves, data, emission, at, rng, learning=False):
     return draw_given_states(state._replace(states=states), data, emission, at, rng), moves
 
 
-@pytest.mark.parametrize(("n_clusters", "kappa"), [(2, 0.0), (3, 0.8)])
-def test_partitions_and_paths_are_as_frequent_as_enumeration_says(n_clusters, kappa, monkeypatch):
-    # Exact for a glance of any weight: of so few data bounds say little.
-    monkeypatch.setattr(split_merge, "_GLANCE", 8.0)
+def off(n_clusters, kappa, n_sweeps=1_500):
+    """How far a chain is from enumeration: the largest z-score."""
     exact = exact_posterior(OBSERVED, 2, n_clusters, kappa=kappa, **SMOOTH)
     rng, emission, fixed = np.random.default_rng(0), Categorical(2, SMOOTH["strength"]), Priors(*SMOOTH.values(), kappa)
     # SetFits under other hyper-parameters than the chain's are references all the same.
     moves = moves_of(DATA, Categorical(2, 0.4), ClusterPrior(1.0, 1.0, 0.2, 2))
     state = start_state(DATA, emission, fixed, n_clusters=n_clusters, n_states=2, rng=rng)
-    found = np.empty((1_500, 6))
+    found = np.empty((n_sweeps, 6))
     for i in range(len(found)):
         state, moves = step(state, moves, DATA, emission, fixed, rng)
         s = state.states
         found[i] = state.cluster[0] == state.cluster[1], *(s[1:4] == s[:3]), *(s[5:] == s[4:6])
-    assert np.abs(z_scores(found, [exact.together, *exact.stays])).max() < 4.0
+    return np.abs(z_scores(found, [exact.together, *exact.stays])).max()
+
+
+@pytest.mark.parametrize(("n_clusters", "kappa"), [(2, 0.0), (3, 0.8)])
+def test_partitions_and_paths_are_as_frequent_as_enumeration_says(n_clusters, kappa, monkeypatch):
+    # Exact for a glance of any weight: of so few data bounds say little.
+    monkeypatch.setattr(split_merge, "_GLANCE", 8.0)
+    assert off(n_clusters, kappa) < 4.0
+
+
+BROKEN = {
+    "a split forgets how probable the partition is": (_AtWork, "_log_seats", lambda *given: 0.0),
+    "paths forget their weights": (split_merge, "annealed", lambda *given, **how: (annealed(*given, **how)[0], 0.0)),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_broken_split_or_merge_is_found_out_by_enumeration(how, monkeypatch):
+    where, name, instead = BROKEN[how]
+    monkeypatch.setattr(where, name, instead)
+    assert off(3, 0.8) > 5.0
 
 
 @pytest.mark.slow

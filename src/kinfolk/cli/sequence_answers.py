@@ -100,7 +100,7 @@ def all_text(about: dict[str, Any]) -> str:
     parts = [
         fact_lines(facts_of(about)),
         text_table(["task", "cluster", "states"], tasks),
-        "In the most probable draw:\n"
+        "In the draw that tells hidden states:\n"
         + text_table(["cluster", "state", "shows", "share of steps", "mean stay", "tasks"], states),
     ]
     pairs = [

@@ -70,7 +70,7 @@ def _states(account: Account) -> Section:
         for cluster, state, name, share, duration, n_tasks in list(zip(*states.values(), strict=True))[:_MOST_ROWS]
     ]
     said = (
-        "In the most probable draw of the posterior: what each hidden state shows in the columns in which it differs "
+        "In the draw of the posterior that tells hidden states: what each shows in the columns in which it differs "
         "most from the others, the share of steps that the tasks which use it are there, how many steps they stay on "
         "average (up to 100), and how many tasks use it."
     )

@@ -66,8 +66,8 @@ class Asked(NamedTuple):
 
     The place of a task never seen is the number of known ones; ``place`` is None where none was given or needed.
     Where the model is one of sequences, ``lengths`` are those of the sequences that the rows make, ``task`` and
-    ``sequence`` their tasks and names as they were given, and ``rows`` says which row each step was, None where they
-    stand as they came.
+    ``sequence`` their tasks and names as they were given, and ``rows`` says which row each step is, None where they
+    stand in that order.
     """
 
     table: Table

@@ -123,8 +123,9 @@ def _end_to_end(parts: list[Any]) -> Any:
 class Taken(NamedTuple):
     """The features of a table of sequences, the steps of each sequence, and its task, None where none is given.
 
-    ``sequence`` is what a column of the table calls each sequence, None where there is none; ``rows`` says which row of
-    the table each step was, None where they stand as they came.
+    ``sequence`` is what a column of the table calls each sequence, None where there is none. The table's rows stand as
+    they came, so that sentences about them number them so; ``rows`` says which of them each step is, sequence by
+    sequence, None where they stand in that order.
     """
 
     table: Table
@@ -186,7 +187,7 @@ def take_sequences(
                 "and is of one task alone: say where sequences end, by lengths= or by sequence_column="
             )
     named = None if ids is None else ids[firsts]
-    return Taken(features if rows is None else features.rows(rows), steps, tasks, named, rows)
+    return Taken(features, steps, tasks, named, rows)
 
 
 def _numbered(values: NDArray[Any] | None, column: str | int | None, tasks: NDArray[Any] | None) -> NDArray[np.int64]:
@@ -227,9 +228,11 @@ def _in_order(values: NDArray[Any], column: str | int, sequence: NDArray[np.int6
     same = (np.diff(sequence[rows]) == 0) & (np.diff(place[rows]) == 0)
     if same.any():
         first, second = sorted(rows[int(np.argmax(same)) :][:2].tolist())
+        n_pairs = int(same.sum())
+        of_more = f", the first of {n_pairs:,} such pairs" if n_pairs > 1 else ""
         warnings.warn(
             f"order column {column!r}: rows {first} and {second} are of one sequence and both have "
-            f"{values.tolist()[first]!r}, as do {int(same.sum())} in all: such rows stay in the order of the table",
+            f"{values.tolist()[first]!r}{of_more}: such rows stay in the order of the table",
             UserWarning,
             stacklevel=2,
         )

@@ -61,8 +61,9 @@ class Columns(NamedTuple):
 class Arrival(NamedTuple):
     """A training table: its features, what the model will remember of it, and each row's task, as a place in ``known``.
 
-    ``weights`` are None where every row counts once. Of sequences, ``lengths`` says how long each is, and ``place`` is
-    each sequence's. ``backend`` is the library of tables that it came from, ``declared`` are its frame's categories.
+    ``weights`` are None where every row counts once. Of sequences, ``lengths`` says how long each is, ``place`` is each
+    sequence's, and ``rows`` says which row each step is, None where they stand in that order. ``backend`` is the
+    library of tables that it came from, ``declared`` are its frame's categories.
     """
 
     table: Table
@@ -72,6 +73,7 @@ class Arrival(NamedTuple):
     backend: Backend
     declared: Mapping[int, Sequence[Any]]
     lengths: NDArray[np.int64] | None = None
+    rows: NDArray[np.int64] | None = None
 
     @property
     def counted(self) -> NDArray[np.bool_]:
@@ -135,7 +137,7 @@ class Labelled(NamedTuple):
 
     def coded(self, columns: Columns, before: Training | None = None) -> Training:
         """The table coded by a schema that is learnt from its rows, or was from earlier ones."""
-        table, known, place, weights, backend, declared, _ = self.arrival
+        table, known, place, weights, backend, declared, *_ = self.arrival
         counted = self.arrival.counted
         if before is None:
             kept, kept_weights = (table, None) if weights is None else (table.rows(counted), weights[counted])
@@ -243,10 +245,10 @@ def receive_table(
     if before is not None:
         table = hold_columns(table, before)
         names, width = before.columns, before.n_columns
-    steps = None
+    steps = rows = None
     if sequences:
         taken = take_sequences(table, lengths, sequence_column, task, task_column, order_column)
-        features, steps, given = taken.table, taken.lengths, taken.task
+        features, steps, given, rows = taken.table, taken.lengths, taken.task, taken.rows
     else:
         features, given = take_tasks(table, task, task_column)
     if given is None and before is None and shares and not sequences:
@@ -259,7 +261,7 @@ def receive_table(
     n = table.n_rows if steps is None else len(steps)
     place = np.zeros(n, dtype=np.int64) if given is None else places_of(given, tasks)
     known = Known(model, names, width, task_column, tasks, new_tasks, sequence_column, order_column)
-    return Arrival(features, known, place, weights, backend, declared, steps)
+    return Arrival(features, known, place, weights, backend, declared, steps, rows)
 
 
 def group_column(table: Table) -> int | None:

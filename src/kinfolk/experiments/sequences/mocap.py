@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,15 @@ from kinfolk.progress import progress_bar
 N_ACTIONS = 12
 FEATURE, PLAIN, SHARED, NESTED = "FeatureIHMM", "FeatureIHMM, Gaussian", "SharedIHMM", "NestedIHMM"
 HMMLEARN, DYNAMAX, DYNAMAX_PLAIN = "hmmlearn, Gaussian", "dynamax", "dynamax, Gaussian"
+ORDER = (FEATURE, PLAIN, SHARED, NESTED, HMMLEARN, DYNAMAX, DYNAMAX_PLAIN)
 # An exercise lasts for seconds, which are tens of steps: with a dozen states to go to, about 300/12. Of one, two and
 # three steps back, the joint density of states and data is by far the highest with three.
 LASTING: dict[str, Any] = {"stickiness": 300.0, "transition_concentration": 1.0}
+# The more chains, the less their answer hangs on the seed; a dozen short ones take two cores half a minute at most.
+CHAINS: dict[str, Any] = {"n_chains": 12, "n_burn_in": 20, "n_draws": 20}
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
-    FEATURE: ("FeatureIHMM", {"emission": "ar-3", "n_burn_in": 20, "n_draws": 20, **LASTING}),
-    PLAIN: ("FeatureIHMM", {"emission": "gaussian-full", "n_burn_in": 20, "n_draws": 20, **LASTING}),
+    FEATURE: ("FeatureIHMM", {"emission": "ar-3", **CHAINS, **LASTING}),
+    PLAIN: ("FeatureIHMM", {"emission": "gaussian-full", **CHAINS, **LASTING}),
     SHARED: ("SharedIHMM", {"emission": "ar-3", "stickiness": 300.0}),
     # Two chains, since agglomerating the recordings takes each of them half a minute.
     NESTED: ("NestedIHMM", {"emission": "ar-3", "stickiness": 300.0, "n_clusters": 6, "n_chains": 2}),
@@ -62,19 +66,25 @@ def study(
     load: Callable[[], Any] | None = None,
     build: Build | None = None,
     methods: Sequence[str] = tuple(MODELS),
+    earlier: Path | None = None,
 ) -> Study:
-    """Learn all recordings without labels by every method, and count steps that are labelled wrongly."""
+    """Learn all recordings without labels by every method, and count steps that are labelled wrongly.
+
+    Rows of ``earlier``, a table that this study has published for the same seed, are not measured again.
+    """
     n_repeats = n_repeats or (1 if quick else 5)
     data = (load or _load)()
+    published = [] if earlier is None else pl.read_csv(earlier).to_dicts()
     rows = []
     with progress_bar("Segmenting exercises", n_repeats, True) as advance:
         for repeat in range(n_repeats):
             own_seed = seeds_of(seed, repeat)
-            for method, states in segment(
-                data, methods, build or build_model, QUICK if quick else {}, own_seed
-            ).items():
+            known = {row["method"]: row for row in published if row["repeat"] == repeat}
+            made = segment(data, methods, build or build_model, QUICK if quick else {}, own_seed, tuple(known))
+            for method, states in made.items():
                 wrong = share_of_wrong_labels(states, data.action)
-                rows.append({"method": method, "repeat": repeat, "wrong": wrong, "states": len(np.unique(states))})
+                known[method] = {"method": method, "repeat": repeat, "wrong": wrong, "states": len(np.unique(states))}
+            rows += [known[method] for method in ORDER if method in known]
             advance(1)
     table = pl.DataFrame(rows)
     has_dynamax = DYNAMAX in set(table["method"])
@@ -83,6 +93,7 @@ def study(
         f"wrong where its state is not that of its label, by the best one-to-one matching of states and labels; at "
         f"most {N_ACTIONS} states, of autoregressions on three steps unless it says Gaussian, with stickiness "
         f"{LASTING['stickiness']:g}; ± are standard errors over seeds."
+        + (f" FeatureIHMM has {CHAINS['n_chains']} chains." if FEATURE in methods and not quick else "")
         + (f" {NESTED} has two chains." if NESTED in methods else "")
         + (" dynamax has steps back and stickiness as ours, and takes the recordings end to end." * has_dynamax)
         + "".join(
@@ -108,17 +119,27 @@ def build_model(method: str, **parameters: Any) -> Any:
 
 
 def segment(
-    data: Any, methods: Sequence[str], build: Build, parameters: dict[str, Any], seed: int
+    data: Any,
+    methods: Sequence[str],
+    build: Build,
+    parameters: dict[str, Any],
+    seed: int,
+    known: Sequence[str] = (),
 ) -> dict[str, NDArray[np.int64]]:
-    """The state of every step by each method; states of two clusters are two states."""
+    """The state of every step by each method that is not known; states of two clusters are two states."""
     found = {}
     for method in methods:
+        if method in known:
+            continue
         model = fit_quietly(build(method, random_state=seed, **parameters), data.X, data.lengths, data.task)
         states = model.predict(data.X, data.lengths, task=data.task)
         if method == NESTED:
             states = states + N_ACTIONS * np.repeat(model.partition_, data.lengths)
         found[method] = np.asarray(states)
-    return found | by_hmmlearn(data, seed) | by_dynamax(data, seed)
+    for peer, gives in ((by_hmmlearn, {HMMLEARN}), (by_dynamax, {DYNAMAX, DYNAMAX_PLAIN})):
+        if not gives <= set(known):
+            found |= peer(data, seed)
+    return found
 
 
 def by_hmmlearn(data: Any, seed: int) -> dict[str, NDArray[np.int64]]:

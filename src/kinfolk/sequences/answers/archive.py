@@ -78,6 +78,8 @@ def to_archive(params: Mapping[str, Any], known: Known, layout: Layout, kept: Ke
         arrays["chain_weights"] = fitted.chain_weights
     if fitted.rooms is not None:
         about["rooms"] = list(fitted.rooms)
+    if fitted.central is not None:
+        about["central"] = fitted.central
     if draws[0].features is not None:
         arrays["draws.features"] = np.array([draw.features for draw in draws], dtype=np.int8)
     return Archive(about, arrays)
@@ -129,6 +131,7 @@ def kept_from(archive: Archive, filters: Callable[[Emission], Filters]) -> Kept:
         filters(emission),
         _draw_weights_from(archive, sizes[0]),
         _each_draw(_rooms_from(archive), sizes[0]),
+        _central_from(archive, sizes[0]),
     )
 
 
@@ -160,6 +163,7 @@ def fitted_from(archive: Archive, kept: Kept) -> Fitted:
         _chain_weights_from(archive),
         rooms,
         bool(archive.about.get("interrupted", False)),
+        kept.central,
     )
 
 
@@ -255,6 +259,16 @@ def _rooms_from(archive: Archive) -> tuple[int | None, ...] | None:
     if not isinstance(rooms, list) or not rooms or any(r is not None and int(r) < 1 for r in rooms):
         raise ValueError("the models of its chains have no room for clusters")
     return tuple(None if room is None else int(room) for room in rooms)
+
+
+def _central_from(archive: Archive, n_draws: int) -> int | None:
+    """The draw that tells hidden states; None where the log joint says which, as in files of earlier versions."""
+    central = archive.about.get("central")
+    if central is None:
+        return None
+    if not isinstance(central, int) or not 0 <= central < n_draws:
+        raise ValueError("the draw that tells its hidden states is none that it has")
+    return central
 
 
 def _each_draw(of_chains: tuple[int | None, ...] | None, n_draws: int) -> tuple[int | None, ...] | None:

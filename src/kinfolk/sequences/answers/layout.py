@@ -43,13 +43,17 @@ class Layout(NamedTuple):
     is_flat: bool
     channels: tuple[Channel, ...]
 
-    def observations(self, table: Table, lengths: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    def observations(
+        self, table: Table, lengths: NDArray[np.int64], rows: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[Any], ...]:
         """Every channel's steps: numbers, NaN where missing; or counts or codes, −1 where missing.
 
         A symbol that is not known has the code past the last. Channels that look back have the steps before, of
-        sequences of these lengths, beside each step.
+        sequences of these lengths, beside each step. ``rows`` says which row each step is, where they stand otherwise.
         """
         steps = tuple(_channel_steps(table, channel) for channel in self.channels)
+        if rows is not None:
+            steps = tuple(shown[rows] for shown in steps)
         return with_pasts(steps, [channel.kind for channel in self.channels], lengths)
 
     def values(self, observations: Sequence[NDArray[Any]]) -> NDArray[Any]:

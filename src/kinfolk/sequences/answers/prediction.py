@@ -52,7 +52,8 @@ class Kept(NamedTuple):
     ``empty`` is a cluster without tasks for each draw. ``n_clusters`` is how many clusters the model has room for, or
     None where tasks never share, so that a new one is on its own. Draws of a new task's transitions hang on ``seed``.
     ``weights`` say how much each draw counts, and add up to one; None where all count alike. ``rooms`` have
-    ``n_clusters`` for each draw, where draws are of several models.
+    ``n_clusters`` for each draw, where draws are of several models. ``central`` is the place of the draw that
+    tells hidden states; None where that is the one with the highest log joint.
     """
 
     draws: Sequence[Draw]
@@ -63,6 +64,7 @@ class Kept(NamedTuple):
     filters: Filters
     weights: Floats | None = None
     rooms: Sequence[int | None] | None = None
+    central: int | None = None
 
     @property
     def shares(self) -> Floats:
@@ -71,14 +73,16 @@ class Kept(NamedTuple):
 
     @property
     def best_place(self) -> int:
-        """The place of the draw with the highest log joint, among those that count most."""
+        """The place of the draw that tells hidden states: with the highest log joint among those that count most."""
+        if self.central is not None:
+            return self.central
         log_joint = np.array([draw.log_joint for draw in self.draws])
         # Weights of one model's chains differ by rounding alone.
         return int(np.argmax(np.where(self.shares > 0.999 * self.shares.max(), log_joint, -np.inf)))
 
     @property
     def best(self) -> Draw:
-        """The draw with the highest log joint, among those that count most."""
+        """The draw that tells hidden states."""
         return self.draws[self.best_place]
 
     def room(self, place: int) -> int | None:
@@ -222,12 +226,12 @@ def groups_of(sequences: Sequences) -> list[int]:
 
 
 def state_probabilities(kept: Kept, sequences: Sequences) -> Floats:
-    """Probability of each hidden state of every step (steps, states), in the best draw."""
+    """Probability of each hidden state of every step (steps, states), in the draw that tells them."""
     return np.asarray(_in_best_draw(kept, sequences, lambda *given: kept.filters.smooth(*given)[1]))
 
 
 def most_probable_paths(kept: Kept, sequences: Sequences) -> NDArray[np.int64]:
-    """The hidden states of every step on the most probable path of its sequence, in the best draw."""
+    """The hidden states of every step on the most probable path of its sequence, in the draw that tells them."""
     return np.asarray(_in_best_draw(kept, sequences, kept.filters.most_probable_paths))
 
 
@@ -251,7 +255,7 @@ def _in_best_draw(
 
 
 def clusters_in_best_draw(kept: Kept, sequences: Sequences) -> NDArray[np.int64]:
-    """The cluster of the best draw whose states each sequence has, as `most_probable_paths` tells them."""
+    """The cluster of the draw that tells states whose states each sequence has, as `most_probable_paths` tells them."""
     draw, found = kept.best, []
     for group in groups_of(sequences):
         some = sequences.between(group, group + 1)

@@ -82,7 +82,7 @@ class SequencesPredictor(Predictor):
         return float(found.mean()) if len(found) else float("nan")
 
     def predict(self, X: Any, lengths: Any = None, *, task: Any = None, decoding: str = "viterbi") -> NDArray[np.int64]:
-        """Hidden states of every step, in the draw with the highest log joint."""
+        """Hidden states of every step, in the draw that tells them."""
         check_decoding(decoding)
         if decoding == "marginal":
             return np.asarray(self.predict_proba(X, lengths, task=task).argmax(axis=1))
@@ -210,7 +210,8 @@ class SequencesPredictor(Predictor):
         asked = receive_sequences(X, self.known, lengths=lengths, needs_task=False)
         assert asked.lengths is not None
         place = np.zeros(len(asked.lengths), dtype=np.int64)
-        return arrange(self.layout.observations(asked.table, asked.lengths), asked.lengths, place, 1).sequences
+        observations = self.layout.observations(asked.table, asked.lengths, asked.rows)
+        return arrange(observations, asked.lengths, place, 1).sequences
 
     def _receive(self, X: Any, lengths: Any, task: Any) -> Arranged:
         """New sequences, coded and laid out: those of new tasks first, then those of each known task."""
@@ -224,7 +225,8 @@ class SequencesPredictor(Predictor):
         assert asked.place is not None
         n_tasks = len(self.tasks_)
         group = np.where(asked.place == n_tasks, 0, asked.place + 1)
-        return arrange(self.layout.observations(asked.table, asked.lengths), asked.lengths, group, n_tasks + 1)
+        observations = self.layout.observations(asked.table, asked.lengths, asked.rows)
+        return arrange(observations, asked.lengths, group, n_tasks + 1)
 
     def _places_of(self, task: Any, n_sequences: int) -> NDArray[np.int64]:
         if task is None:

@@ -76,7 +76,7 @@ def expected_shares(transitions: Floats, n_steps: int = _HORIZON) -> Floats:
 
 
 def states_of(kept: Kept, layout: Layout) -> States:
-    """The states that tasks use in the best draw: of each task as many as it used, those that it is in most."""
+    """The states that tasks use: of each task as many as it used, those that it is in most."""
     draw = kept.best
     of_task = expected_shares(draw.transitions)
     order = np.argsort(np.argsort(-of_task, axis=1, kind="stable"), axis=1)
@@ -96,7 +96,7 @@ def states_of(kept: Kept, layout: Layout) -> States:
 
 
 def names_of(kept: Kept, layout: Layout) -> dict[tuple[int, int], str]:
-    """What every state of the best draw is called, those that no task uses too, by cluster and state."""
+    """What every state of that draw is called, those that no task uses too, by cluster and state."""
     known, draw = states_of(kept, layout), kept.best
     cluster, state = (places.ravel() for places in np.indices(draw.parameters.shape[:2]))
     weights = np.zeros(draw.parameters.shape[:2])

@@ -169,7 +169,10 @@ class Answers(StateAnswers):
         return self._predictor().score(X, lengths, task=task)
 
     def predict(self, X: Any, lengths: Any = None, *, task: Any = None, decoding: str = "viterbi") -> NDArray[np.int64]:
-        """Hidden states of every step, in the draw with the highest log joint.
+        """Hidden states of every step, in one draw of the posterior.
+
+        That is the draw with the highest log joint; of :class:`~kinfolk.FeatureIHMM` it is the one that has the fewest
+        steps of the training sequences in another state than all draws have them in, on average.
 
         States are numbered within a cluster of that draw, so that they mean the same in two tasks that share one. A
         sequence of a new task has those of the cluster that explains it best.

@@ -119,9 +119,8 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
             )
             layout, tasks = learn_layout(arrival, is_flat(X), self.emission, self.symbols), arrival.known.tasks
             assert arrival.lengths is not None
-            sequences = arrange(
-                layout.observations(arrival.table, arrival.lengths), arrival.lengths, arrival.place, len(tasks)
-            ).sequences
+            observations = layout.observations(arrival.table, arrival.lengths, arrival.rows)
+            sequences = arrange(observations, arrival.lengths, arrival.place, len(tasks)).sequences
             emission = choose_emission(
                 sequences.observations,
                 [channel.kind for channel in layout.channels],
@@ -150,7 +149,8 @@ class SequenceModel(TaskRouting, Answers, BaseEstimator):
         empty = draw_empty_clusters(fitted.draws, emission, np.random.default_rng([seed, 1]))
         filters = CompiledFilters(emission, self.n_jobs)
         rooms = fitted.draw_rooms
-        return Kept(fitted.draws, empty, n_clusters, seed, emission, filters, fitted.draw_weights, rooms)
+        weights = fitted.draw_weights
+        return Kept(fitted.draws, empty, n_clusters, seed, emission, filters, weights, rooms, fitted.central)
 
     @property
     def interrupted_(self) -> bool:

@@ -11,7 +11,7 @@ from kinfolk.sequences.answers.layout import Channel, Layout
 from kinfolk.sequences.model.emissions.emission import Family
 from kinfolk.sequences.model.emissions.families import FAMILIES, family_named, kind_named
 from kinfolk.tasks.columns import distinct, learn_schema, used_categories
-from kinfolk.tasks.schema import as_numbers, encode
+from kinfolk.tasks.schema import as_numbers, encode, is_number
 from kinfolk.tasks.table import Coded, Table, is_missing
 from kinfolk.tasks.training import Arrival
 
@@ -82,7 +82,9 @@ def _check_column(table: Table, index: int, kind: str, family: type[Family]) -> 
         if family.takes_booleans:
             strange &= np.array([not isinstance(value, bool | np.bool_) for value in values.tolist()])
         if strange.any():
-            row = int(np.argmax(strange))
+            # Where a file's column has text, its numbers are text, too: what does not read as one is at fault.
+            unreadable = strange & np.array([not is_number(value) for value in values.tolist()])
+            row = int(np.argmax(unreadable if unreadable.any() else strange))
             raise ValueError(f"{label}, row {row}: {values[row]!r} is no number, which emission={kind!r} needs")
     family.check(as_numbers(values, label), label)
 

@@ -1,22 +1,28 @@
 """Inference of the beta-process HMM by sampling: where chains start, and their draws with states numbered alike.
 
 Chains run as those of the nDP-iHMM do (`gibbs`). A state's number means nothing, and changes where states are born,
-split and merge. So states of every draw that is kept are numbered as those of the best one, the draw with the highest
-log joint, are: two states are the same if they have most steps in common, all pairs at once (H. W. Kuhn, Naval Res.
-Logist. 2, 1955). The best one's come in the order of how many steps they have.
+split and merge. Two states of two draws are the same if they have most steps in common, all pairs at once (H. W. Kuhn,
+Naval Res. Logist. 2, 1955).
+
+Chains of a few dozen sweeps end in modes of their own, hundreds of nats apart. The one with the highest log joint is
+hardly a better answer than the others, and which one it is, is up to the seed. So hidden states are told by the draw
+that has the fewest steps in another state than all draws have them in, on average: of the draws, the best answer where
+every step that is told otherwise costs the same (D. A. Binder, Biometrika 65, 1978, on point estimates of clusterings).
+States of all draws are numbered as this one's, which come in the order of how many steps they have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from kinfolk.interrupts import stops_safely
+from kinfolk.maths.arrays import Floats
 from kinfolk.progress import progress_bar
 from kinfolk.sequences.inference.feature_starts import start_paths
 from kinfolk.sequences.inference.feature_sweep import start_state, sweep
@@ -33,8 +39,8 @@ from kinfolk.sequences.model.sequences import Sequences
 _SPLIT_MERGES = 20
 # Sweeps after which starts are compared.
 _SWEEPS_TO_COMPARE = 6
-# Steps by which states of draws are compared.
-_STEPS_COMPARED = 4096
+# Steps by which states of draws are compared, and how many draws at most each with each.
+_STEPS_COMPARED, _DRAWS_COMPARED = 4096, 120
 
 
 def infer(
@@ -68,8 +74,9 @@ def infer(
     keep = options.checkpoint
     with bar as advance, stops_safely() as stop:
         (fitted,) = run_side_by_side([sampler], schedule, seed, options.n_jobs, advance, keep, key, stop)
-    draws = numbered_alike(fitted.draws)
-    return fitted.mean_hyper(), fitted._replace(draws=draws, interrupted=stop.asked())
+    central = central_draw(fitted.draws)
+    draws = numbered_alike(fitted.draws, central)
+    return fitted.mean_hyper(), fitted._replace(draws=draws, interrupted=stop.asked(), central=central)
 
 
 class FeatureSampler(NamedTuple):
@@ -102,8 +109,38 @@ class FeatureSampler(NamedTuple):
         return kept(state, self.sequences, self.emission)._replace(states=steps)
 
 
-def numbered_alike(draws: Sequence[Draw]) -> tuple[Draw, ...]:
-    """The draws with their states numbered as in the best one, and without the steps by which that was found.
+def central_draw(draws: Sequence[Draw]) -> int:
+    """The place of the draw whose steps are in the states of all draws most often, on average; the first of equals.
+
+    Of many draws some are compared, evenly spaced, as many of each chain. O(compared² · (steps + L³)).
+
+    Examples
+    --------
+    >>> rows, hyper = np.full((1, 3, 2), 0.5), HyperParameters(1.0, 1.0, 1.0, 1.0)
+    >>> draw = Draw(np.zeros(1), np.full((1, 2), 0.5), rows, rows, hyper, 0.0, np.array([2]), states=np.zeros(4, int))
+    >>> paths = ([1, 1, 0, 0], [0, 0, 0, 1], [1, 1, 1, 0], [0, 0, 0, 1])
+    >>> central_draw([draw._replace(states=np.array(path)) for path in paths])
+    1
+    """
+    compared = np.unique(np.linspace(0, len(draws) - 1, min(len(draws), _DRAWS_COMPARED)).round().astype(np.int64))
+    n_states = draws[0].base_weights.shape[1]
+    paths = [np.asarray(draws[place].states) for place in compared.tolist()]
+    alike = np.diag([float(len(path)) for path in paths])
+    for i, path in enumerate(paths):
+        for j in range(i):
+            overlap = steps_in_common(path, paths[j], n_states)
+            alike[i, j] = alike[j, i] = overlap[linear_sum_assignment(-overlap)].sum()
+    return int(compared[np.argmax(alike.sum(axis=1))])
+
+
+def steps_in_common(one: NDArray[Any], other: NDArray[Any], n_states: int) -> Floats:
+    """How many steps are in each state by one draw and in each by another (L, L)."""
+    together = np.bincount(one.astype(np.int64) * n_states + other, minlength=n_states * n_states)
+    return together.reshape(n_states, n_states).astype(np.float64)
+
+
+def numbered_alike(draws: Sequence[Draw], central: int) -> tuple[Draw, ...]:
+    """The draws with their states numbered as in the central one, and without the steps by which that was found.
 
     Examples
     --------
@@ -111,21 +148,20 @@ def numbered_alike(draws: Sequence[Draw]) -> tuple[Draw, ...]:
     >>> one = Draw(np.zeros(1), np.array([[0.2, 0.8]]), np.array([[[5.0], [6.0]]]), rows, hyper, -3.0, np.array([2]),
     ...            rows, np.empty((1, 2, 0)), features=np.array([[True, True]]), states=np.array([0, 1, 1]))
     >>> other = one._replace(parameters=one.parameters[:, ::-1], states=np.array([1, 0, 0]), log_joint=-4.0)
-    >>> [draw.parameters.ravel().tolist() for draw in numbered_alike([one, other])]
+    >>> [draw.parameters.ravel().tolist() for draw in numbered_alike([one, other], 0)]
     [[6.0, 5.0], [6.0, 5.0]]
     """
-    best = max(draws, key=lambda draw: draw.log_joint)
-    n_states = best.base_weights.shape[1]
-    assert best.states is not None
-    by_size = np.argsort(-np.bincount(best.states, minlength=n_states), kind="stable")
+    reference = draws[central]
+    n_states = reference.base_weights.shape[1]
+    assert reference.states is not None
+    by_size = np.argsort(-np.bincount(reference.states, minlength=n_states), kind="stable")
     place = np.empty(n_states, dtype=np.int64)
     place[by_size] = np.arange(n_states)
-    wanted = place[best.states]
+    wanted = place[reference.states]
     out = []
     for draw in draws:
         assert draw.states is not None
-        overlap = np.zeros((n_states, n_states))
-        np.add.at(overlap, (wanted, draw.states), 1.0)
+        overlap = steps_in_common(wanted, draw.states, n_states)
         # Of states with no step, those that some task has come first.
         assert draw.features is not None
         overlap += 1e-6 * draw.features.any(axis=0)

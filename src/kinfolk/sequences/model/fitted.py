@@ -49,7 +49,8 @@ class Fitted(NamedTuple):
     ``convergence`` is None where nothing was sampled, and ``bound`` where nothing was approximated. ``chain_weights``
     (n_chains,) say how much each chain counts, and add up to one; None where all count alike. ``rooms`` say how many
     clusters the model of each chain has room for, None where tasks never share; left out where all are of one model.
-    ``interrupted`` tells that sampling was ended early, with the draws that there were.
+    ``interrupted`` tells that sampling was ended early, with the draws that there were. ``central`` is the place of the
+    draw that tells hidden states; None where that is the one with the highest log joint.
     """
 
     draws: tuple[Draw, ...]
@@ -59,6 +60,7 @@ class Fitted(NamedTuple):
     chain_weights: Floats | None = None
     rooms: tuple[int | None, ...] | None = None
     interrupted: bool = False
+    central: int | None = None
 
     @property
     def draw_weights(self) -> Floats | None:
