@@ -19,6 +19,8 @@ Partitions = NDArray[np.int64]
 
 # Wider pictures than this hold more columns than a screen has points: iterations are thinned out evenly.
 MOST_COLUMNS = 2_000
+# With more iterations than this, lines around every change would hide what they outline.
+_MOST_OUTLINED = 400
 
 
 def cluster_evolution(
@@ -102,6 +104,7 @@ def cluster_evolution(
         extent=(first - 0.5, first + n_iterations - 0.5, n_tasks - 0.5, -0.5),
     )
     ax.hlines(np.arange(1, n_tasks) - 0.5, first - 0.5, first + n_iterations - 0.5, colors="white", linewidth=1.0)
+    _outline(ax, aligned[:, places].T, first, n_iterations)
     shown = range(0, n_tasks, -(-n_tasks // style.MOST_NAMES))
     ax.set_yticks(list(shown), [names[places[row]] for row in shown], fontsize=8, color=style.INK, parse_math=False)
     ax.tick_params(axis="y", length=0, pad=3)
@@ -112,6 +115,19 @@ def cluster_evolution(
     ax.set_xlabel("iteration (colour: cluster)", fontsize=9, color=style.ALONE)
     style.write_title(ax, title)
     return ax
+
+
+def _outline(ax: Axes, drawn: Partitions, first: int, n_iterations: int) -> None:
+    """Black lines where a row, or an iteration, is of another cluster than the next: seen without colours too."""
+    n_columns = drawn.shape[1]
+    if n_columns > _MOST_OUTLINED:
+        return
+    step = n_iterations / n_columns
+    edges = first - 0.5 + step * np.arange(n_columns + 1)
+    row, column = np.nonzero(drawn[1:] != drawn[:-1])
+    ax.hlines(row + 0.5, edges[column], edges[column + 1], colors="black", linewidth=0.9)
+    row, column = np.nonzero(drawn[:, 1:] != drawn[:, :-1])
+    ax.vlines(edges[column + 1], row - 0.5, row + 0.5, colors="black", linewidth=0.6)
 
 
 def _draws(model: Any, chain: int) -> NDArray[np.int64]:

@@ -102,6 +102,8 @@ def look(seen: Seen, ignore: Sequence[str] = ()) -> list[Alert]:
 def _sharing_hurts(seen: Seen) -> Iterator[Finding]:
     if seen.held_out is None or seen.held_out.comparison.ways[seen.held_out.own] != "sharing":
         return
+    if seen.findings.unit != "task":  # of rows that are to be told apart, what one class wins another loses
+        return
     tasks = seen.findings.tasks
     _, _, gain, error = seen.held_out.by_task(len(tasks))
     tested = np.isfinite(gain) & (error > 0)
@@ -243,7 +245,8 @@ CHECKS: dict[str, Check] = {
         "Sharing hurts a task",
         3,
         "The task is predicted worse than it would be from its own rows alone: what others teach does not fit it.",
-        "Collect more rows, or give it a model of its own (NoSharingNB, SingleIHMM); AveragedNB weighs both ways.",
+        'Collect more rows, or fit it alone (NoSharingNB, SingleIHMM, BayesNets(sharing="none")). Averages '
+        "(TransferClassifier, AveragedNB, AveragedIHMM) weigh both ways.",
         _sharing_hurts,
     ),
     "KF002": Check(
