@@ -355,6 +355,26 @@ def test_networks_of_classes_are_compared_by_the_labels_that_they_give_rows_held
         model.report(data=X)
 
 
+def test_two_models_of_networks_are_compared_on_the_same_parts_of_the_rows():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 120)
+    X = pd.DataFrame({"a": a, "b": a ^ (rng.random(120) < 0.1)}).astype(str)
+    task = np.repeat(["x", "y", "z"], 40)
+    models = {
+        "joint": kinfolk.BayesNets(random_state=0).fit(X, task=task),
+        "same": kinfolk.BayesNets(sharing="identical", random_state=0).fit(X, task=task),
+    }
+    page = kinfolk.reporting.compare(models, data=X, task=task, n_folds=3)
+    found = {entry["model"]: entry["minus log probability of a row"] for entry in page.document["comparison"]["models"]}
+    assert set(found) == {"joint", "same", "alone"}
+    for name, model in models.items():
+        own = model.report(data=X, task=task, n_folds=3).document["comparison"]["models"]
+        assert found[name] == pytest.approx(next(entry["loss"] for entry in own if entry["model"] == "BayesNets"))
+    labels = kinfolk.BayesMultinet(random_state=0).fit(X, task)
+    with pytest.raises(ValueError, match="networks and networks of classes cannot be compared on the same rows"):
+        kinfolk.reporting.compare({"joint": models["joint"], "labels": labels}, data=X, y=task)
+
+
 def test_a_model_that_shares_with_nobody_is_not_compared_with_itself():
     X, y, task = kin(6, 20)
     page = kinfolk.NoSharingNB().fit(X, y, task=task).report(data=X, y=y, task=task, n_folds=3)

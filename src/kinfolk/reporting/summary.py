@@ -16,10 +16,10 @@ def did_sharing_help(account: Account) -> Html:
     held_out = account.held_out
     if held_out is None:
         said = "This page was made from the model alone, which holds no rows. Given rows (--data TABLE, or data=), "
-        others = "every task alone, and all tasks pooled."
+        rivals = "every task alone, and all tasks pooled."
         if account.findings.unit == "class":
-            others = "every class alone, and one structure for all classes."
-        return element("p", said, f"it compares the model with models that do not share: {others}")
+            rivals = "every class alone, and one structure for all classes."
+        return element("p", said, f"it compares the model with models that do not share: {rivals}")
     found = held_out.comparison
     helps, _ = account.verdict
     losses = {name: loss for name, loss in found.losses.items() if name != "logistic-pooled"}
