@@ -144,7 +144,7 @@ def _first(accounts: Mapping[str, Account], found: Comparison | None) -> Html:
     if alike:
         said = f"Agreement of clusters (adjusted Rand index; 1 is the same, 0 is chance): {'; '.join(alike)}."
     cards = [
-        element("div", element("h3", question), element("p", answer), class_="answer")
+        element("div", element("h2", question), element("p", answer), class_="answer")
         for question, answer in (("Which predicts better?", better), ("Do they agree on who is kin?", said))
     ]
     return element("div", *cards, class_="answers")

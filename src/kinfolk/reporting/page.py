@@ -53,7 +53,7 @@ def answers(account: Account) -> Html:
         ("Who is kin?", summary.who_is_kin(account)),
         ("What to look at next", summary.what_next(account)),
     )
-    cards = [element("div", element("h3", question), answer, class_="answer") for question, answer in asked]
+    cards = [element("div", element("h2", question), answer, class_="answer") for question, answer in asked]
     return element("div", *cards, class_="answers")
 
 
