@@ -112,3 +112,12 @@ def test_very_many_iterations_are_thinned_out():
 def test_what_cannot_be_drawn_is_refused(clusters, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         cluster_evolution(clusters, **options)
+
+
+def test_with_many_tasks_no_line_hides_their_colours():
+    last = np.repeat(np.arange(20), 25)
+    ax = cluster_evolution(np.tile(last, (30, 1)), ax=Figure().add_subplot())
+    (lines,) = ax.collections
+    assert [path.vertices[0, 1] for path in lines.get_paths()] == [25 * k - 0.5 for k in range(1, 20)]
+    assert mpl.colors.to_hex(lines.get_colors()[0]) == "#000000"
+    assert len(ax.get_yticks()) <= 60
