@@ -326,6 +326,14 @@ class TestVerdicts:
             losses = {("ALARM", method): loss for method, loss in (best | {POOLED: (pooled, 20.0)}).items()}
             assert figure_4.judge_problems(scores_of(losses, ("problem", "method")))[3] == verdict
 
+    @pytest.mark.parametrize(("joint", "verdict"), [(4.5, "held"), (1.0, "not held")])
+    def test_what_joint_learning_saves_is_compared_between_correlated_and_independent_parameters(self, joint, verdict):
+        losses = {("ASIA", SEPARATE): (8.0, 8.0), ("ASIA", VALIDATED): (4.0, 4.0)}
+        losses |= {("ASIA-IND", SEPARATE): (9.0, 9.0), ("ASIA-IND", VALIDATED): (joint, joint)}
+        scores = scores_of(losses, ("problem", "method"), n_draws=9)
+        assert figure_4.judge_kinds(scores) == verdict
+        assert "ASIA 50 ± 0% with correlated parameters" in figure_4.write_kinds(scores)
+
     def test_what_joint_learning_saves_is_held_against_the_rows_that_separate_learning_needs(self):
         sizes = (250, 500, 1000, 2000)
 

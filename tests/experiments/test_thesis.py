@@ -47,6 +47,7 @@ SMALLEST = {
     "thesis-figure-4-7": {"every": 60},
     "thesis-figure-4-8": {"n_trials": 2},
     "thesis-real": {"sets": {"made_up": "Made up"}, "n_folds": 2, "load": made_up},
+    "thesis-section-2-4": {"n_repeats": 1},
 }
 
 

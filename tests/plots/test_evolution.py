@@ -55,6 +55,10 @@ def test_tasks_of_one_last_cluster_stand_together_in_its_colour():
     assert shown[:, -1].tolist() == [0, 0, 1, 1]
     assert mpl.colors.to_hex(image.cmap(image.norm(1))).upper() == PALETTE[1]
     assert list(image.get_extent()) == [0.5, 8.5, 3.5, -0.5]
+    # Without colours, lines tell where another cluster begins: below a and c from the fourth iteration on, and at it.
+    below, beside = ([path.vertices.tolist() for path in lines.get_paths()] for lines in ax.collections[1:])
+    assert below == [[[start + 0.5, 1.5], [start + 1.5, 1.5]] for start in range(3, 8)]
+    assert beside == [[[3.5, row - 0.5], [3.5, row + 0.5]] for row in (2, 3)]
 
 
 def test_axes_can_be_given_and_rows_ordered_and_iterations_counted_from_anywhere():
@@ -108,3 +112,12 @@ def test_very_many_iterations_are_thinned_out():
 def test_what_cannot_be_drawn_is_refused(clusters, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         cluster_evolution(clusters, **options)
+
+
+def test_with_many_tasks_no_line_hides_their_colours():
+    last = np.repeat(np.arange(20), 25)
+    ax = cluster_evolution(np.tile(last, (30, 1)), ax=Figure().add_subplot())
+    (lines,) = ax.collections
+    assert [path.vertices[0, 1] for path in lines.get_paths()] == [25 * k - 0.5 for k in range(1, 20)]
+    assert mpl.colors.to_hex(lines.get_colors()[0]) == "#000000"
+    assert len(ax.get_yticks()) <= 60

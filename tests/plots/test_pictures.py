@@ -168,6 +168,11 @@ def test_segments_end_where_states_change(heard):
     np.testing.assert_array_equal(ax.images[0].get_array(), states)
     changes = [path.vertices[0, 0] for lines in ax.collections[:3] for path in lines.get_paths()]
     np.testing.assert_allclose(changes, np.nonzero(np.diff(states))[1] + 0.5)
+    # Without colours, numbers tell the states.
+    for text in ax.texts:
+        at, row = text.get_position()
+        assert int(text.get_text()) == states[int(row), int(at)]
+    assert len(ax.texts) == len(changes) + 3
 
 
 def test_means_of_states_are_near_those_that_observations_were_drawn_around(heard):

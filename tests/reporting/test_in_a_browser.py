@@ -1,6 +1,9 @@
 """Reports in a real browser: hostile names, keyboard, sorting and searching, light and dark, narrow, on paper."""
 
+import os
 import shutil
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -125,9 +128,25 @@ def test_on_paper_no_row_is_lost_that_a_search_hides(visit):
     assert not page.locator("nav").is_visible()
 
 
+@pytest.mark.skipif(not os.environ.get("KINFOLK_AXE"), reason="needs axe-core: KINFOLK_AXE names its axe.min.js")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_to_complain_of(visit, scheme):
+    # The policy of the page keeps foreign scripts out, which is just what this one is.
+    page = visit(color_scheme=scheme, bypass_csp=True)
+    page.evaluate(Path(os.environ["KINFOLK_AXE"]).read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
+def test_headings_go_down_one_step_at_a_time(visit):
+    levels = visit().locator("h1, h2, h3, h4").evaluate_all("all => all.map(h => Number(h.tagName[1]))")
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
 def test_pictures_have_titles_and_anchors_lead_somewhere(visit):
     page = visit()
-    assert page.locator("svg[role=img]").evaluate_all("all => all.every(s => s.querySelector('title, desc'))")
+    assert page.locator("svg[role]").evaluate_all("all => all.every(s => s.querySelector('title, desc'))")
     lost = page.evaluate("""() => [...document.querySelectorAll("a[href^='#']")].map(a => a.getAttribute("href"))
         .filter(target => !document.getElementById(target.slice(1)))""")
     assert lost == []

@@ -328,6 +328,67 @@ def test_networks_are_compared_on_rows_held_out_by_their_probability():
     assert "gain over alone" in page.html
 
 
+def test_networks_of_classes_are_compared_by_the_labels_that_they_give_rows_held_out(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.choice(["ill", "well"], 120)
+    a = rng.integers(0, 2, 120)
+    X = pd.DataFrame({"a": a, "b": a ^ (y == "ill") ^ (rng.random(120) < 0.2)}).astype(str)
+    model = kinfolk.BayesMultinet(random_state=0).fit(X, y)
+    page = model.report(data=X.assign(state=y), y="state", n_folds=3)
+    found = {entry["model"]: entry["loss"] for entry in page.document["comparison"]["models"]}
+    by_hand = []
+    for train, test in kinfolk.TaskKFold(3, random_state=0).split(X, task=y):
+        alone = kinfolk.BayesMultinet(sharing="none", random_state=0).fit(X.iloc[train], y[train])
+        proba = alone.predict_proba(X.iloc[test])
+        by_hand.append(-np.log(proba[np.arange(len(test)), (y[test] == "well").astype(int)]).mean())
+    assert found["class-alone"] == pytest.approx(np.mean(by_hand))
+    assert set(found) == {"BayesMultinet", "class-alone", "class-pooled"}
+    assert page.document["calibration"]["label"] == "well"
+    assert "BayesMultinet, 2 classes" in page.html
+    assert "KF001" not in [alert["code"] for alert in page.document["checks"]]
+    kinfolk.save(model, tmp_path / "nets.kin")
+    again = kinfolk.load(tmp_path / "nets.kin", estimator=True)
+    assert again.report().document["details"] == model.report().document["details"]
+    with pytest.raises(ValueError, match="leave task= out"):
+        model.report(data=X, y=y, task=y)
+    with pytest.raises(ValueError, match="give y="):
+        model.report(data=X)
+
+
+def test_two_models_of_networks_are_compared_on_the_same_parts_of_the_rows():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 120)
+    X = pd.DataFrame({"a": a, "b": a ^ (rng.random(120) < 0.1)}).astype(str)
+    task = np.repeat(["x", "y", "z"], 40)
+    models = {
+        "joint": kinfolk.BayesNets(random_state=0).fit(X, task=task),
+        "same": kinfolk.BayesNets(sharing="identical", random_state=0).fit(X, task=task),
+    }
+    page = kinfolk.reporting.compare(models, data=X, task=task, n_folds=3)
+    found = {entry["model"]: entry["minus log probability of a row"] for entry in page.document["comparison"]["models"]}
+    assert set(found) == {"joint", "same", "alone"}
+    for name, model in models.items():
+        own = model.report(data=X, task=task, n_folds=3).document["comparison"]["models"]
+        assert found[name] == pytest.approx(next(entry["loss"] for entry in own if entry["model"] == "BayesNets"))
+    labels = kinfolk.BayesMultinet(random_state=0).fit(X, task)
+    with pytest.raises(ValueError, match="networks and networks of classes cannot be compared on the same rows"):
+        kinfolk.reporting.compare({"joint": models["joint"], "labels": labels}, data=X, y=task)
+
+
+def test_a_model_that_shares_with_nobody_is_not_compared_with_itself():
+    X, y, task = kin(6, 20)
+    page = kinfolk.NoSharingNB().fit(X, y, task=task).report(data=X, y=y, task=task, n_folds=3)
+    assert "of the best model without sharing, which is this model." in page.html
+    assert "every task alone +0.000" not in page.html
+
+
+def test_tasks_around_a_prototype_are_not_said_to_stand_alone():
+    X, y, task = kin(4, 20)
+    page = kinfolk.PrototypeNB(random_state=0).fit(X, y, task=task).report()
+    assert "the 4 tasks vary around one common prototype" in page.html
+    assert "stands alone" not in page.html
+
+
 def test_networks_are_compared_on_the_tables_by_task_that_they_were_fitted_to():
     rng = np.random.default_rng(0)
     a = rng.integers(0, 2, 120)

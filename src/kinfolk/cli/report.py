@@ -89,7 +89,7 @@ def report(how: ReportOptions) -> None:
             raise ValueError(f"{option} belongs to --data, which was not given")
     estimators = {path: kinfolk.load(path, estimator=True) for path in how.models}
     first = next(iter(estimators.values()))
-    without_labels = hasattr(first, "networks_") or hasattr(first, "n_states_")
+    without_labels = hasattr(first, "n_states_") or (hasattr(first, "networks_") and not hasattr(first, "classes_"))
     if how.label is not None and hasattr(first, "n_states_"):
         raise ValueError(f"--label was given, but {how.models[0]} holds hidden Markov models, which predict no label")
     if how.data is not None and how.label is None and not without_labels:

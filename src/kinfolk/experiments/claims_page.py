@@ -77,7 +77,7 @@ def claims_page(records: Iterable[Record]) -> str:
         for name, record in known.items()
     ]
     first = [
-        element("p", f"The five papers have {len(claims)} figures, tables and claims in all. {said}"),
+        element("p", f"The papers have {len(claims)} figures, tables and claims in all. {said}"),
         sortable("verdicts", ["verdict", "what it means", "claims"], totals, search=False),
         sortable("studies", ["name", "study", "state"], states),
     ]
@@ -93,7 +93,7 @@ _MEANS = {
     "open": "the data at hand cannot tell, or the run was too short",
     "in words": "the study gives numbers and leaves the verdict to the reader",
     "not run": "its study was not run, or could not be",
-    "no measurement": "a definition or a drawing, or a statement about a program",
+    "no measurement": "a definition, a drawing, a conjecture, or a statement about a program",
 }
 
 
@@ -118,7 +118,8 @@ def _paper(number: int, paper: str, claims: list[Claim], known: Mapping[str, Rec
         study = "" if claim.study is None else element("a", claim.study, href=f"#{claim.study}")
         record = known.get(claim.study or "")
         quick = record is not None and record["not_run"] is None and record["with"]["quick"]
-        rows.append([claim.place, claim.says, ours, f"{verdict}{' (quick)' * bool(quick)}", study])
+        told = f"{verdict}{' (quick)' * bool(quick)}"
+        rows.append([claim.place, _with_code(claim.says), _with_code(ours), told, study])
     heads = ["where", "the paper says", "here", "verdict", "study"]
     return Section(f"paper-{number}", paper, sortable(f"claims-{number}", heads, rows))
 
@@ -129,7 +130,15 @@ def _length(record: Record) -> str:
     if record["with"].get("part"):
         return "run in part"
     repeats = record["with"].get("repeats")
-    return "run in full" if repeats is None else f"run, with {repeats} repeats of everything"
+    if repeats is None:
+        return "run in full"
+    return "run once, without repeats" if repeats == 1 else f"run, with {repeats} repeats of everything"
+
+
+def _with_code(text: str) -> Html:
+    """Text in which what stands between backticks is code."""
+    parts = text.split("`")
+    return joined([element("code", part) if at % 2 else part for at, part in enumerate(parts)])
 
 
 def _command(record: Record) -> str:
@@ -142,7 +151,7 @@ def _command(record: Record) -> str:
 def _study(record: Record) -> Html:
     parts: list[Any] = [
         element("p", record["title"]),
-        element("p", f"Paper: {record['paper']} Data: {record['stands_in']}", class_="small"),
+        element("p", f"Paper: {record['paper']} Data: ", _with_code(record["stands_in"]), class_="small"),
     ]
     if record["not_run"] is not None:
         parts += [element("p", element("b", "Not run: "), record["not_run"])]

@@ -267,6 +267,11 @@ EXPERIMENTS: dict[str, Experiment] = {
             "kinfolk.experiments.clustered_naive_bayes.thesis_real",
         ),
         Experiment(
+            "thesis-section-2-4",
+            "Roy (2006), section 2.4: one prototype for two groups of tasks",
+            "kinfolk.experiments.clustered_naive_bayes.thesis_section_2_4",
+        ),
+        Experiment(
             "thesis-table-4-1",
             "Roy (2006), table 4.1: the most common partition of users",
             "kinfolk.experiments.clustered_naive_bayes.thesis_table_4_1",

@@ -19,6 +19,8 @@ Partitions = NDArray[np.int64]
 
 # Wider pictures than this hold more columns than a screen has points: iterations are thinned out evenly.
 MOST_COLUMNS = 2_000
+# With more iterations than this, lines around every change would hide what they outline: last clusters alone are.
+_MOST_OUTLINED = 400
 
 
 def cluster_evolution(
@@ -101,10 +103,10 @@ def cluster_evolution(
         interpolation="nearest",
         extent=(first - 0.5, first + n_iterations - 0.5, n_tasks - 0.5, -0.5),
     )
-    ax.hlines(np.arange(1, n_tasks) - 0.5, first - 0.5, first + n_iterations - 0.5, colors="white", linewidth=1.0)
-    shown = range(0, n_tasks, -(-n_tasks // style.MOST_NAMES))
-    ax.set_yticks(list(shown), [names[places[row]] for row in shown], fontsize=8, color=style.INK, parse_math=False)
-    ax.tick_params(axis="y", length=0, pad=3)
+    if n_tasks <= style.MOST_NAMES:  # between more rows, lines would be wider than the rows
+        ax.hlines(np.arange(1, n_tasks) - 0.5, first - 0.5, first + n_iterations - 0.5, colors="white", linewidth=1.0)
+    _outline(ax, aligned[:, places].T, first, n_iterations)
+    style.write_rows(ax, [names[place] for place in places])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.tick_params(axis="x", labelsize=8, colors=style.ALONE)
     for spine in ax.spines.values():
@@ -112,6 +114,20 @@ def cluster_evolution(
     ax.set_xlabel("iteration (colour: cluster)", fontsize=9, color=style.ALONE)
     style.write_title(ax, title)
     return ax
+
+
+def _outline(ax: Axes, drawn: Partitions, first: int, n_iterations: int) -> None:
+    """Black lines where a row, or an iteration, is of another cluster than the next: seen without colours too."""
+    n_rows, n_columns = drawn.shape
+    edges = first - 0.5 + n_iterations / n_columns * np.arange(n_columns + 1)
+    if n_rows > style.MOST_NAMES or n_columns > _MOST_OUTLINED:
+        ends = np.flatnonzero(drawn[1:, -1] != drawn[:-1, -1]) + 0.5
+        ax.hlines(ends, edges[0], edges[-1], colors="black", linewidth=0.7)
+        return
+    row, column = np.nonzero(drawn[1:] != drawn[:-1])
+    ax.hlines(row + 0.5, edges[column], edges[column + 1], colors="black", linewidth=0.9)
+    row, column = np.nonzero(drawn[:, 1:] != drawn[:, :-1])
+    ax.vlines(edges[column + 1], row - 0.5, row + 0.5, colors="black", linewidth=0.6)
 
 
 def _draws(model: Any, chain: int) -> NDArray[np.int64]:

@@ -84,6 +84,9 @@ def reliance(
     ax.grid(axis="y", visible=False)
     style.write_rows(ax, [names[place] for place in order])
     style.name_axes(ax, "share of what answers rest on", "")
-    ax.legend(frameon=False, fontsize=8, labelcolor=style.INK, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    where: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    legend = ax.legend(frameon=False, fontsize=8, labelcolor=style.INK, ncols=4, **where)
+    for patch in legend.get_patches():
+        patch.set(edgecolor=style.INK, linewidth=0.5)  # white is seen in the key by its edge
     style.write_title(ax, title)
     return ax

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["state_sequences"]
 
 _MOST_SEQUENCES = 60
+# Segments that take less of the width than this are too narrow for the number of their state.
+_LEAST_WRITTEN = 0.025
 
 
 def state_sequences(
@@ -28,7 +31,8 @@ def state_sequences(
 ) -> Axes:
     """Draw a row for each sequence, in the colour of the hidden state that each observation most probably has.
 
-    States are numbered in the order in which they appear in each task; their colours mean the same within a task.
+    Segments that are wide enough have the number of their state, as in ``predict``; numbers and colours mean the same
+    within a task, and in all tasks of a cluster.
 
     Parameters
     ----------
@@ -72,10 +76,16 @@ def state_sequences(
     colours = ListedColormap([style.PALETTE[place % len(style.PALETTE)] for place in range(n_colours)])
     look: dict[str, Any] = {"vmin": -0.5, "vmax": n_colours - 0.5, "aspect": "auto", "interpolation": "nearest"}
     ax.imshow(table, cmap=colours, **look)
-    # Where a segment ends is seen without colours too.
+    # Where a segment ends, and which state it is in, is seen without colours too.
     for row, own in enumerate(table):
-        ends = np.flatnonzero(np.diff(own[~np.isnan(own)]) != 0) + 0.5
+        known = own[~np.isnan(own)].astype(int)
+        ends = np.flatnonzero(np.diff(known) != 0) + 0.5
         ax.vlines(ends, row - 0.5, row + 0.5, colors="black", linewidth=0.7)
+        for begin, end in pairwise([-0.5, *ends.tolist(), len(known) - 0.5]):
+            if end - begin >= _LEAST_WRITTEN * table.shape[1]:
+                state = int(known[round(begin + 0.5)])
+                ink = style.ink_on(style.PALETTE[state % len(style.PALETTE)])
+                ax.text((begin + end) / 2, row, str(state), ha="center", va="center", fontsize=7, color=ink)
     ax.hlines(np.arange(1, len(lengths)) - 0.5, -0.5, table.shape[1] - 0.5, colors="white", linewidth=1.5)
     style.write_rows(ax, names)
     ax.tick_params(axis="x", labelsize=8, colors=style.ALONE)

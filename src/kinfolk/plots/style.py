@@ -45,6 +45,18 @@ def new_axes(width: float, height: float) -> Axes:
     return ax
 
 
+def ink_on(colour: str) -> str:
+    """What can be read on a colour: dark on light ones, white on dark ones.
+
+    Examples
+    --------
+    >>> ink_on("#0072B2"), ink_on("#E69F00")
+    ('white', '#333333')
+    """
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "white"
+
+
 def is_model(thing: Any) -> bool:
     """Whether something is an estimator, fitted or not, or what a file gives."""
     return hasattr(thing, "fit") or hasattr(thing, "tasks_")

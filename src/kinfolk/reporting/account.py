@@ -14,6 +14,7 @@ from kinfolk.parameters import check_whole
 from kinfolk.reporting import held_out_sequences
 from kinfolk.reporting.findings import SOURCES, Findings, findings_of
 from kinfolk.reporting.held_out import PLAIN, Calibration, Given, HeldOut, calibrate, hold_out, receive
+from kinfolk.reporting.held_out_classes import hold_out_classes, receive_classes
 from kinfolk.reporting.held_out_networks import hold_out_networks, receive_networks
 from kinfolk.reporting.numbered_checks import Alert, Seen, look
 from kinfolk.sequences.answers.segments import Decoded, cut_into_segments
@@ -89,8 +90,11 @@ def account_for(
             given, sequences = whole.rows, whole.decoded
             held_out = held_out_sequences.hold_out_sequences(findings, whole, n_folds, seed)
         else:
-            of_networks = findings.family == "networks"
-            take_in, compare = (receive_networks, hold_out_networks) if of_networks else (receive, hold_out)
+            take_in, compare = receive, hold_out
+            if findings.family == "networks":
+                take_in, compare = receive_networks, hold_out_networks
+                if findings.unit == "class":
+                    take_in, compare = receive_classes, hold_out_classes
             given = take_in(findings, data, y, task)
             held_out = compare(findings, given, n_folds, seed)
         calibration = calibrate(held_out, given)

@@ -13,13 +13,16 @@ from sklearn.metrics import adjusted_rand_score
 
 from kinfolk.reporting import drawing
 from kinfolk.reporting.account import Account, account_for, document, facts_of_rows, versions
+from kinfolk.reporting.findings import Findings
 from kinfolk.reporting.held_out import receive
 from kinfolk.reporting.layout import Section, frame, made_again, number, some, sortable
 from kinfolk.reporting.making import Report
 from kinfolk.reporting.markup import Html, element, joined
-from kinfolk.transfer.comparison import Comparison, evaluate
+from kinfolk.transfer.comparison import Comparison, evaluate, judge
 
 _MOST_MOVED = 200
+# What most models are of.
+_ROWS = "models of labels or numbers"
 
 
 def compare(
@@ -63,10 +66,18 @@ def compare(
         raise ValueError("at least two models are needed to compare them")
     accounts = {name: account_for(model, ignore=ignore) for name, model in models.items()}
     found, made_of = None, dict(again or {})
-    if data is not None:
+    kinds = {_kind(one.findings) for one in accounts.values()}
+    if data is not None and kinds != {_ROWS}:
+        if len(kinds) > 1:
+            raise ValueError(f"{' and '.join(sorted(kinds))} cannot be compared on the same rows: leave the rows out")
+        held = {"y": y, "task": task, "n_folds": n_folds, "seed": random_state}
+        accounts = {name: account_for(model, data, ignore=ignore, **held) for name, model in models.items()}
+        found = _side_by_side_on_rows(accounts)
+        rows = next(iter(accounts.values())).given
+        assert rows is not None
+        made_of |= facts_of_rows(rows, random_state, n_folds)
+    elif data is not None:
         first = next(iter(accounts.values())).findings
-        if any(one.findings.family in ("networks", "sequences") for one in accounts.values()):
-            raise ValueError("models of labels and of numbers are compared on rows, others without: leave the rows out")
         given = receive(first, data, y, task)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -97,6 +108,32 @@ def compare(
     return made
 
 
+def _kind(findings: Findings) -> str:
+    """What a model is of, as far as that decides what it can be compared with."""
+    if findings.family == "networks":
+        return "networks of classes" if findings.unit == "class" else "networks"
+    return "models of sequences" if findings.family == "sequences" else _ROWS
+
+
+def _side_by_side_on_rows(accounts: Mapping[str, Account]) -> Comparison:
+    """Models that were each held out from the same parts of the rows, and every task alone, in one comparison."""
+    held = {name: account.held_out for name, account in accounts.items()}
+    losses: dict[str, Any] = {}
+    qualities: dict[str, Any] = {}
+    ways: dict[str, str] = {}
+    for name, one in held.items():
+        assert one is not None
+        others = {other: other for other in (one.alone,) if other is not None and other not in losses}
+        for called, there in {name: one.own, **others}.items():
+            losses[called], qualities[called] = one.comparison.losses[there], one.comparison.qualities[there]
+            ways[called] = one.comparison.ways[there]
+    first = next(one for one in held.values() if one is not None).comparison
+    best = min(losses, key=lambda name: float(np.mean(losses[name])))
+    helps, verdict = judge(losses, ways, first.measure)
+    seconds = dict.fromkeys(losses, 0.0)
+    return Comparison(first.measure, first.quality, losses, qualities, ways, seconds, best, helps, verdict, first.notes)
+
+
 def _first(accounts: Mapping[str, Account], found: Comparison | None) -> Html:
     better = (
         "The models alone cannot tell; rows can (--data TABLE, or data= in Python)." if found is None else found.verdict
@@ -107,7 +144,7 @@ def _first(accounts: Mapping[str, Account], found: Comparison | None) -> Html:
     if alike:
         said = f"Agreement of clusters (adjusted Rand index; 1 is the same, 0 is chance): {'; '.join(alike)}."
     cards = [
-        element("div", element("h3", question), element("p", answer), class_="answer")
+        element("div", element("h2", question), element("p", answer), class_="answer")
         for question, answer in (("Which predicts better?", better), ("Do they agree on who is kin?", said))
     ]
     return element("div", *cards, class_="answers")
@@ -155,9 +192,12 @@ def _held_out(found: Comparison | None) -> Section | None:
         for row in rows
     ]
     heads = ["model", found.measure, "difference from the best", found.quality]
-    return Section(
-        "sharing", "Rows held out", joined(element("figure", drawn), sortable("losses", heads, table, search=False))
+    caption = (
+        f"{found.measure.capitalize()} on held-out rows, with 95 % intervals; ± are standard errors over folds. Judge "
+        "by the difference from the best, which is taken fold by fold."
     )
+    figure = element("figure", drawn, element("figcaption", caption))
+    return Section("sharing", "Rows held out", joined(figure, sortable("losses", heads, table, search=False)))
 
 
 def _side_by_side(accounts: Mapping[str, Account]) -> Section:

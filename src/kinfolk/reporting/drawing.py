@@ -22,15 +22,18 @@ _LONGEST_NAME = 22
 _LETTER = 6.2
 
 
-def picture(width: float, height: float, title: str, said: str, *parts: Any) -> Html:
-    """An SVG picture that is as wide as it may be, no wider than its own size, and never too small to be read."""
+def picture(width: float, height: float, title: str, said: str, *parts: Any, role: str = "img") -> Html:
+    """An SVG picture that is as wide as it may be, no wider than its own size, and never too small to be read.
+
+    One that holds links is a "group" to screen readers, which do not look into an "img".
+    """
     return element(
         "svg",
         element("title", title),
         element("desc", said),
         *parts,
         viewBox=f"0 0 {width:g} {height:g}",
-        role="img",
+        role=role,
         style=f"max-width:{width:g}px;min-width:{min(width, 34 * 16):g}px",
     )
 
@@ -80,7 +83,7 @@ def kinship_map(similarity: Floats, partition: NDArray[np.int64], order: Sequenc
             turned = f"translate({at:.5g} {margin - 5:g}) rotate(-90)"
             parts.append(element("text", name, transform=turned, dy="0.35em", aria_hidden="true"))
     said = f"A square of {n} tasks a side. A cell is the darker, the more probable it is that its two tasks are kin."
-    return picture(side + 4, side + 4, "Who is kin", said, *parts)
+    return picture(side + 4, side + 4, "Who is kin", said, *parts, role="group" if named else "img")
 
 
 def error_bars(rows: Sequence[tuple[str, float, float]], unit: str, own: str) -> Html:

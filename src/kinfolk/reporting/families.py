@@ -8,7 +8,7 @@ import numpy as np
 
 from kinfolk.reporting import drawing, sequence_sections
 from kinfolk.reporting.account import Account
-from kinfolk.reporting.layout import Section, number, some, sortable, with_error
+from kinfolk.reporting.layout import Section, legend_of, number, some, sortable, with_error
 from kinfolk.reporting.markup import element, joined
 
 _MOST_SOURCES = 12
@@ -99,7 +99,8 @@ def _arcs(account: Account) -> Section:
     """Every arc with the tasks that have it."""
     arcs = account.findings.details["arcs"]
     sure = any(arc["confidence"] is not None for arc in arcs)
-    heads = ["parent", "child", "tasks", *(["confidence"] if sure else []), "who"]
+    unit = account.findings.unit
+    heads = ["parent", "child", "classes" if unit == "class" else "tasks", *(["confidence"] if sure else []), "who"]
     rows: list[list[Any]] = []
     for arc in arcs[:_MOST_ARCS]:
         who = "all" if arc["n_tasks"] == arc["of"] else some([str(task) for task in arc["tasks"]], 8)
@@ -110,13 +111,16 @@ def _arcs(account: Account) -> Section:
         )
     differing = len(arcs) - account.findings.details["n_common"]
     common = account.findings.details["n_common"]
-    said = f"{common:,} {'arc is' if common == 1 else 'arcs are'} in every task that has both variables; "
-    said += f"{differing:,} {'differs' if differing == 1 else 'differ'} between tasks."
+    said = (
+        f"{common:,} {'arc is' if common == 1 else 'arcs are'} in the network of every {unit} that has both variables; "
+    )
+    said += f"{differing:,} {'differs' if differing == 1 else 'differ'}."
     parts: list[Any] = [element("p", said)]
     confidence = "Confidence: the share of resamples of the rows in which the arc was found."
     if not sure:
         confidence = "BayesNets(bootstrap=100) also learns from resamples of the rows, and tells how sure each arc is."
-    parts.append(element("p", confidence, class_="small"))
+    if sure or unit == "task":
+        parts.append(element("p", confidence, class_="small"))
     if rows:
         parts.append(sortable("arc-table", heads, rows))
     if len(arcs) > _MOST_ARCS:
@@ -126,8 +130,10 @@ def _arcs(account: Account) -> Section:
 
 def _networks(account: Account) -> Section:
     findings = account.findings
-    gains = None if account.held_out is None else account.held_out.by_task(len(findings.tasks))
-    rows = [
+    of_classes = findings.unit == "class"  # which no row is of before it is predicted
+    gains = None if account.held_out is None or of_classes else account.held_out.by_task(len(findings.tasks))
+    flags = {alert.task for alert in account.alerts if alert.task is not None}
+    rows: list[list[Any]] = [
         [
             element("td", str(task), class_="name"),
             number(own["arcs"], f"{own['arcs']:,}"),
@@ -136,11 +142,14 @@ def _networks(account: Account) -> Section:
         for task, own in zip(findings.tasks, findings.details["by_task"], strict=True)
     ]
     ids = [f"task-{place}" for place in range(min(len(rows), _MOST_ARCS))]
-    heads = ["task", "arcs", "arcs of its own"]
+    heads = [findings.unit, "arcs", "arcs of its own"]
     if gains is not None:
-        heads += ["loss held out", "gain over alone"]
+        heads += ["loss held out", "gain over alone", "flags"]
         for place, cells in enumerate(rows):
             loss, gain = with_error(gains[0][place], gains[1][place]), with_error(gains[2][place], gains[3][place], "+")
-            cells += [loss, gain]
+            codes = sorted(
+                {alert.code for alert in account.alerts if alert.task == findings.tasks[place]} if flags else ()
+            )
+            cells += [loss, gain, element("td", [[element("a", code, href=f"#{code}"), " "] for code in codes])]
     table = sortable("network-table", heads, rows[:_MOST_ARCS], ids=ids)
-    return Section("networks", "Networks", table)
+    return Section("networks", "Networks", joined(table, legend_of(heads)))

@@ -59,6 +59,8 @@ class Findings:
         How much each member of an average weighs.
     details : mapping
         What a family's own section shows.
+    unit : str
+        What the tasks of this model are: of a classifier with a network for each class, classes.
     """
 
     estimator: Any
@@ -79,6 +81,13 @@ class Findings:
     evidence: Evidence | None = None
     weights: Mapping[str, float] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    unit: str = "task"
+
+    @property
+    def n_tasks_told(self) -> str:
+        """The number of tasks, or of what stands in their place, in words."""
+        n = len(self.tasks)
+        return f"{n:,} {self.unit}{'' if n == 1 else 'es' if self.unit.endswith('s') else 's'}"
 
     @property
     def model(self) -> str:
@@ -120,7 +129,7 @@ def findings_of(estimator: Any) -> Findings:
     -------
     Findings
     """
-    if not hasattr(estimator, "tasks_"):
+    if not hasattr(estimator, "tasks_") and not hasattr(estimator, "nets_"):
         raise ValueError(f"{type(estimator).__name__} is not fitted yet, or has no tasks: there is nothing to report")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

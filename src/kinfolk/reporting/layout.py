@@ -93,6 +93,21 @@ def sortable(
     return joined(tools, element("div", table, class_="scroll"))
 
 
+_COLUMNS = {
+    "certainty": "Certainty: how probable it is that the task belongs to its cluster.",
+    "answers rest on": "Answers rest on: the task’s own rows, those of its kin, those of everybody, and the prior.",
+    "loss held out": "Loss held out: the mean loss of the task’s held-out rows; ± is the standard error over rows.",
+    "gain over alone": "Gain over alone: how much larger the loss would be if the task learnt from its own rows only.",
+    "flags": "Flags: the checks below that found something about the task.",
+}
+
+
+def legend_of(heads: Sequence[str]) -> Html | None:
+    """What the columns of a table of tasks mean, of those that it has."""
+    told = [_COLUMNS[head] for head in heads if head in _COLUMNS]
+    return element("p", " ".join(told), class_="small") if told else None
+
+
 def made_again(facts: Mapping[str, str]) -> Section:
     """What a page was made of and with, by name."""
     parts: list[Any] = []

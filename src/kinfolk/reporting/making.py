@@ -171,7 +171,7 @@ def notebook_summary(estimator: Any) -> str:
 
     findings = findings_of(estimator)
     found = Account(findings, None, None, None, look(Seen(findings)))
-    head = element("b", f"{findings.model}, {len(findings.tasks):,} tasks")
+    head = element("b", f"{findings.model}, {findings.n_tasks_told}")
     verdict = None if findings.convergence is None else element("p", findings.convergence.advice())
     more = element("p", "report() makes a page of all that was found, checks() a table of what to look at.")
     return str(element("div", head, summary.who_is_kin(found, linked=False), verdict, more, style=_SUMMARY_STYLE))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.estimators.base import SharingNB
+from kinfolk.naive_bayes.estimators.prototype import PrototypeNB
 from kinfolk.reporting.findings import SOURCES, Findings, similarity_of
 from kinfolk.tasks.answering import Known
 
@@ -33,7 +34,10 @@ def read(estimator: Any) -> Findings:
             "convergence": member.convergence_,
             "draws": _draws(member),
             "evidence": None if weights is not None else fit.posterior.evidence or member._evidence_found,
-            "details": {"beliefs": _beliefs(member) if _same(partition, member.partition_) else {}},
+            "details": {
+                "beliefs": _beliefs(member) if _same(partition, member.partition_) else {},
+                "around_prototype": isinstance(estimator, PrototypeNB),
+            },
         }
     known: Known = estimator._predictor().known
     names = [name for name in known.columns or () if name != known.task_column]

@@ -1,4 +1,4 @@
-"""Bayes nets of many tasks, read for a report: which arcs all tasks share, and where they differ."""
+"""Bayes nets of many tasks, or classes, read for a report: which arcs all share, and where they differ."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kinfolk.reporting.findings import Findings
 def read(estimator: Any) -> Findings:
     """Arcs with the tasks that have them, and how sure each is where resamples were drawn."""
     networks = estimator.networks_
+    of_classes = hasattr(estimator, "nets_")
     holders: dict[tuple[str, str], list[Any]] = {}
     for task, network in networks.items():
         for v, parents in enumerate(network.parents):
@@ -39,8 +40,9 @@ def read(estimator: Any) -> Findings:
         estimator,
         "networks",
         list(networks),
-        None,
-        list(estimator._model.schema.names),
+        estimator.classes_.tolist() if of_classes else None,
+        list((estimator.nets_ if of_classes else estimator)._model.schema.names),
+        unit="class" if of_classes else "task",
         details={
             "arcs": arcs,
             "n_arcs": len(arcs),
@@ -57,7 +59,7 @@ def read(estimator: Any) -> Findings:
 
 def _confidence(estimator: Any) -> dict[tuple[str, str, str], float]:
     """Share of resamples in which a task had each arc; empty where none were drawn."""
-    table = getattr(estimator, "arc_confidence_", None)
+    table = getattr(getattr(estimator, "nets_", estimator), "arc_confidence_", None)
     if table is None:
         return {}
     rows = nw.from_native(table, eager_only=True).select("task", "parent", "child", "confidence").rows()

@@ -102,6 +102,8 @@ def look(seen: Seen, ignore: Sequence[str] = ()) -> list[Alert]:
 def _sharing_hurts(seen: Seen) -> Iterator[Finding]:
     if seen.held_out is None or seen.held_out.comparison.ways[seen.held_out.own] != "sharing":
         return
+    if seen.findings.unit != "task":  # of rows that are to be told apart, what one class wins another loses
+        return
     tasks = seen.findings.tasks
     _, _, gain, error = seen.held_out.by_task(len(tasks))
     tested = np.isfinite(gain) & (error > 0)
@@ -147,8 +149,8 @@ def _inputs_differ_alone(seen: Seen) -> Iterator[Finding]:
     for other in ("logistic-pooled", "pooled"):
         if held_out.better_than(other) is not True and (behind := held_out.behind(other)) is not None:
             n = len(seen.findings.clusters)
-            said = f"{n} clusters, but one model of all rows is not shown to be worse (its loss is {behind[0]:+.3f} ± "
-            yield Finding("the whole", f"{said}{behind[1]:.3f} beside this model's)")
+            said = f"{n} clusters, but one model of all rows is not shown to be worse"
+            yield Finding("the model", f"{said} (its loss differs by {behind[0]:+.3f} ± {behind[1]:.3f})")
             return
 
 
@@ -165,8 +167,8 @@ def _too_few_rows(seen: Seen) -> Iterator[Finding]:
 def _badly_calibrated(seen: Seen) -> Iterator[Finding]:
     calibration = seen.calibration
     if calibration is not None and calibration.bad:
-        said = f"probabilities are off by {calibration.gap:.1%} on average, more than chance would make them"
-        yield Finding("the whole", said)
+        said = f"probabilities are off by {100 * calibration.gap:.1f} percentage points on average, more than by chance"
+        yield Finding("the model", said)
 
 
 def _no_better_than_intercepts(seen: Seen) -> Iterator[Finding]:
@@ -176,7 +178,10 @@ def _no_better_than_intercepts(seen: Seen) -> Iterator[Finding]:
     for other in held_out.comparison.losses:
         if other.endswith("task-feature") and held_out.better_than(other) is not True:
             mean, error = held_out.behind(other) or (np.nan, np.nan)
-            yield Finding("the whole", f"the loss of pooling with intercepts is {mean:+.3f} ± {error:.3f} beside this")
+            yield Finding(
+                "the model",
+                f"the loss of pooling with intercepts differs from this model's by {mean:+.3f} ± {error:.3f}",
+            )
 
 
 def _never_seen(seen: Seen) -> Iterator[Finding]:
@@ -243,7 +248,8 @@ CHECKS: dict[str, Check] = {
         "Sharing hurts a task",
         3,
         "The task is predicted worse than it would be from its own rows alone: what others teach does not fit it.",
-        "Collect more rows, or give it a model of its own (NoSharingNB, SingleIHMM); AveragedNB weighs both ways.",
+        'Collect more rows, or fit it alone (NoSharingNB, SingleIHMM, BayesNets(sharing="none")). Averages '
+        "(TransferClassifier, AveragedNB, AveragedIHMM) weigh both ways.",
         _sharing_hurts,
     ),
     "KF002": Check(
@@ -270,7 +276,7 @@ CHECKS: dict[str, Check] = {
     "KF005": Check(
         "Tasks may differ in their inputs alone",
         2,
-        "Clusters are of tasks whose features are distributed alike. Where only the inputs differ and the same label "
+        "Tasks are clustered by how their features are distributed. Where only the inputs differ and the same label "
         "follows from them, one model of all rows predicts as well, and splitting the data gains nothing.",
         "Compare with pooled models by kinfolk.evaluate; keep the clusters if who is alike is the question.",
         _inputs_differ_alone,

@@ -14,7 +14,18 @@ from kinfolk.reporting import drawing, families, summary
 from kinfolk.reporting.account import Account
 from kinfolk.reporting.findings import SOURCES
 from kinfolk.reporting.held_out import PLAIN
-from kinfolk.reporting.layout import Section, frame, made_again, number, short, some, sortable, swatch, with_error
+from kinfolk.reporting.layout import (
+    Section,
+    frame,
+    legend_of,
+    made_again,
+    number,
+    short,
+    some,
+    sortable,
+    swatch,
+    with_error,
+)
 from kinfolk.reporting.markup import Html, element, joined
 from kinfolk.reporting.numbered_checks import CHECKS
 from kinfolk.transfer.comparison import mean_and_error
@@ -31,7 +42,7 @@ _MOST_EXAMPLE_COLUMNS = 8
 def page(account: Account) -> str:
     """The report as HTML."""
     findings = account.findings
-    heading = f"{findings.model}, {len(findings.tasks):,} {'tasks' if len(findings.tasks) != 1 else 'task'}"
+    heading = f"{findings.model}, {findings.n_tasks_told}"
     return frame(heading, _facts(account), sections(account), answers(account))
 
 
@@ -42,7 +53,7 @@ def answers(account: Account) -> Html:
         ("Who is kin?", summary.who_is_kin(account)),
         ("What to look at next", summary.what_next(account)),
     )
-    cards = [element("div", element("h3", question), answer, class_="answer") for question, answer in asked]
+    cards = [element("div", element("h2", question), answer, class_="answer") for question, answer in asked]
     return element("div", *cards, class_="answers")
 
 
@@ -108,10 +119,10 @@ def _sharing(account: Account) -> Section | None:
         "losses", ["model", found.measure, "difference from this model", found.quality], rows, search=False
     )
     caption = (
-        f"{found.measure.capitalize()} on {'sequences' if account.sequences is not None else 'rows'} of known tasks "
-        "that were held out, with 95 % intervals. Errors (±) are standard errors over folds, widened because folds "
-        "share training data (Nadeau and Bengio 2003). Judge by the difference from this model, which is taken fold "
-        "by fold."
+        f"{found.measure.capitalize()} on held-out {summary.sequences_or_rows(account)}"
+        f"{' of known tasks' * (account.findings.unit == 'task')}, with 95 % intervals. Errors (±) are standard errors "
+        "over folds, widened because folds share training data (Nadeau and Bengio 2003). Judge by the difference from "
+        "this model, which is taken fold by fold."
     )
     figure = element("figure", drawing.error_bars(bars, found.measure, own), element("figcaption", caption))
     notes = [element("p", note, class_="small") for note in found.notes if "no task was given" not in note]
@@ -281,16 +292,7 @@ def _tasks(account: Account) -> Section:
         rows.append(cells)
         ids.append(f"task-{place}")
     table = sortable("task-table", heads, rows, ids=ids)
-    legend = None
-    if findings.shares is not None:
-        legend = element(
-            "p",
-            "Answers rest on: the task’s own rows, those of its kin, those of everybody, and the prior. Certainty: how "
-            "probable it is that the task belongs to its cluster. Gain over alone: how much larger the loss would be "
-            "if the task learnt from its own rows only; ± is the standard error over its rows.",
-            class_="small",
-        )
-    return Section("tasks", "Tasks", joined(said, table, legend))
+    return Section("tasks", "Tasks", joined(said, table, legend_of(heads)))
 
 
 def _rows_of_tasks(account: Account) -> Any:

@@ -16,9 +16,10 @@ def did_sharing_help(account: Account) -> Html:
     held_out = account.held_out
     if held_out is None:
         said = "This page was made from the model alone, which holds no rows. Given rows (--data TABLE, or data=), "
-        return element(
-            "p", said, "it compares the model with models that do not share: every task alone, and all tasks pooled."
-        )
+        rivals = "every task alone, and all tasks pooled."
+        if account.findings.unit == "class":
+            rivals = "every class alone, and one structure for all classes."
+        return element("p", said, f"it compares the model with models that do not share: {rivals}")
     found = held_out.comparison
     helps, _ = account.verdict
     losses = {name: loss for name, loss in found.losses.items() if name != "logistic-pooled"}
@@ -27,34 +28,36 @@ def did_sharing_help(account: Account) -> Html:
     if not sharing or not others:
         return element("p", "No model without sharing could learn from these rows: there is nothing to compare.")
     mean = {name: mean_and_error(losses[name])[0] for name in losses}
-    best, rival = min(sharing, key=mean.__getitem__), min(others, key=mean.__getitem__)
+    best, rival = (min(some, key=lambda name: (mean[name], name != held_out.own)) for some in (sharing, others))
     gain, error = mean_and_error(losses[rival] - losses[best])
     word, kind = {True: ("Yes.", "yes"), False: ("No.", "no"), None: ("That is not clear.", "open")}[helps]
-    model = "this model" if best == held_out.own else PLAIN.get(best, best)
+    model = "this model" if best == held_out.own else f"“{PLAIN.get(best, best)}”"
+    against = "which is this model" if rival == held_out.own else f"“{PLAIN.get(rival, rival)}”"
+    alike = f"{abs(gain):.3f}" == "0.000"
+    apart = f"{'lower' if gain > 0 else 'higher'} by {abs(gain):.3f} ± {error:.3f} than"
+    apart = f"about the same as (difference 0.000 ± {error:.3f})" if alike else apart
     of_this = mean_and_error(found.losses[held_out.own])
     return joined(
         element(
             "p",
             element("strong", word, class_=kind),
-            f" On {'sequences' if account.findings.family == 'sequences' else 'rows'} held out, ",
-            model,
-            "’s ",
-            found.measure,
-            " is ",
-            f"{mean[best]:.3f}, {'lower' if gain > 0 else 'higher'} by {abs(gain):.3f} ± {error:.3f} than that of ",
-            "the best model without sharing (",
-            PLAIN.get(rival, rival),
-            ")",
-            "." if helps is not None else ", which may be chance.",
+            f" On held-out {sequences_or_rows(account)}, the {found.measure} of {model} is {mean[best]:.3f}, ",
+            f"{apart} that of the best model without sharing, {against}.",
+            " The difference may be chance." if helps is None and not alike else None,
         ),
         element("p", f"This model: {of_this[0]:.3f} ± {of_this[1]:.3f}. {_beside(held_out)}", class_="small"),
         element("p", element("a", "All models", href="#sharing"), class_="small"),
     )
 
 
+def sequences_or_rows(account: Account) -> str:
+    """What is held out of the data of such a model."""
+    return "sequences" if account.findings.family == "sequences" else "rows"
+
+
 def _beside(held_out: HeldOut) -> str:
     """How much more loss each of the three models without sharing among kin has."""
-    kinds = ("", "logistic-", "ridge-")
+    kinds = ("", "logistic-", "ridge-", "class-")
     plain = [kind + way for way in ("alone", "pooled", "task-feature") for kind in kinds]
     known = {name: held_out.behind(name) for name in plain if name != held_out.own}
     found = {name: gap for name, gap in known.items() if gap is not None}
@@ -63,7 +66,7 @@ def _beside(held_out: HeldOut) -> str:
     said = [
         f"{PLAIN[name]} {gap[0]:+.3f} ± {gap[1]:.3f}"
         for name, gap in found.items()
-        if not (several and name.startswith("logistic-"))
+        if not (several and name.startswith("logistic-")) and gap != (0.0, 0.0)  # which is this model itself
     ]
     return f"Compared with it (above zero is worse): {'; '.join(said)}." if said else ""
 
@@ -72,7 +75,7 @@ def who_is_kin(account: Account, linked: bool = True) -> Html:
     """Clusters in a sentence, the largest by name."""
     findings = account.findings
     clusters, n_tasks = findings.clusters, len(findings.tasks)
-    if not clusters:
+    if not clusters or findings.details.get("around_prototype"):
         return element("p", _without_clusters(account))
     several = [own for own in clusters if len(own) > 1]
     n_alone = len(clusters) - len(several)
@@ -111,6 +114,8 @@ def who_is_kin(account: Account, linked: bool = True) -> Html:
 
 def _without_clusters(account: Account) -> str:
     findings = account.findings
+    if findings.details.get("around_prototype"):
+        return f"The model has no clusters: the {len(findings.tasks):,} tasks vary around one common prototype."
     if findings.family == "linear":
         n = findings.details.get("n_sources")
         return (
@@ -124,7 +129,7 @@ def _without_clusters(account: Account) -> str:
     if findings.family == "networks":
         found = findings.details
         common = f"{found['n_common']:,} of {found['n_arcs']:,} arcs"
-        return f"{common} are common to all of the {len(findings.tasks):,} tasks that have their variables."
+        return f"{common} are common to the networks of all {findings.n_tasks_told} that have their variables."
     return f"The model has {len(findings.tasks):,} tasks and no clusters."
 
 

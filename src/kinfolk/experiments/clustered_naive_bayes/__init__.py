@@ -2,6 +2,7 @@
 
 - ``thesis_figure_2_5`` to ``thesis_figure_4_8``, ``thesis_table_4_1``: the thesis by the numbers of its figures
 - ``thesis_evidence``: its evidence ratios; ``thesis_real``: its chapter 4 on real data
+- ``thesis_section_2_4``: one prototype for two groups of tasks
 - ``ijcai_figure_3``, ``ijcai_figure_4``, ``ijcai_figure_5``: one user with few examples, the trees found, the gains
 - ``sharing_real``: six real sets, every way to share
 - ``team``, ``team_picture``: what ``kinfolk demo`` shows

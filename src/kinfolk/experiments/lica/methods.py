@@ -125,6 +125,17 @@ def judge_gains(gained: pl.DataFrame) -> Verdict:
     return judge(*(several["gain"] > CLEAR * several["gain_error"]).to_list()) if len(several) else "open"
 
 
+def judge_alike(gained: pl.DataFrame, most: float = 0.02) -> Verdict:
+    """Whether every method is within so much of individual learning at every size.
+
+    Examples
+    --------
+    >>> judge_alike(pl.DataFrame({"gain": [0.01, -0.2]}))
+    'partly'
+    """
+    return judge(*(gained["gain"].abs() <= most).to_list())
+
+
 def judge_trend(gained: pl.DataFrame, keys: Sequence[str] = ()) -> Verdict:
     """Whether every method gains most at the smallest size; open where there is one size alone."""
     most = []

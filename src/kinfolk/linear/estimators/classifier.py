@@ -115,7 +115,7 @@ class HierarchicalClassifier(TaskClassifier, ClassifierMixin, PartiallyPooled):
         Parameters
         ----------
         X : frame or array of shape (n_rows, n_features)
-            Text, categories, numbers and gaps; pandas, polars, pyarrow or numpy.
+            Text, categories, numbers and missing values; pandas, polars, pyarrow or numpy.
         y : array-like of shape (n_rows,)
             Labels of any type; ``None`` or NaN (or the value of ``unlabelled``) where there is none.
         task : array-like of shape (n_rows,), optional

@@ -93,7 +93,7 @@ class HierarchicalRegressor(TaskRegressor, RegressorMixin, PartiallyPooled):
         Parameters
         ----------
         X : frame or array of shape (n_rows, n_features)
-            Text, categories, numbers and gaps; pandas, polars, pyarrow or numpy.
+            Text, categories, numbers and missing values; pandas, polars, pyarrow or numpy.
         y : array-like of shape (n_rows,)
             Numbers; ``None`` or NaN where there is none.
         task : array-like of shape (n_rows,), optional
