@@ -22,7 +22,7 @@ from kinfolk.networks.estimators.arcs import (
     LEARN,
     arc_log_odds,
     check_costs,
-    is_for_all_arcs,
+    knows_no_direction,
     make_constraints,
     make_starts,
     structure_log_odds,
@@ -87,9 +87,9 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         Where the search of a single structure begins: at what a search over orders of the variables finds from
         ``start``, disturbed ten times over all tasks, less often with more than 100 variables; at what a greedy search
         over equivalence classes (GES) finds; or at ``start`` itself. With "orders", a joint search goes on from an
-        order that all tasks have in common, too. Classes need "bdeu" or "bic", a ``structure_prior`` that is the same
-        for all arcs, and no required or forbidden ones and no tiers. "auto" is "orders", unless a plain climb is asked
-        for.
+        order that all tasks have in common, too. Classes need "bdeu" or "bic", a ``structure_prior`` that gives both
+        directions of every arc the same probability, and no required or forbidden arcs and no tiers. "auto" is
+        "orders", unless a plain climb is asked for.
     start : graph, list of arcs, or mapping from tasks to these, optional
         Structures to begin with; empty ones by default.
     required, forbidden : list of arcs, optional
@@ -322,14 +322,14 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             )
         if self.search == "classes" and not self._classes_can_be():
             raise ValueError(
-                'search="classes" needs the criterion "bdeu" or "bic", a structure_prior that is the same for all '
-                "arcs, no required or forbidden arcs and no tiers"
+                'search="classes" needs the criterion "bdeu" or "bic", a structure_prior that gives both '
+                "directions of every arc the same probability, no required or forbidden arcs and no tiers"
             )
 
     def _classes_can_be(self) -> bool:
         """Whether all structures of an equivalence class are worth the same, and all are allowed."""
         ruled = any(rule is not None for rule in (self.required, self.forbidden, self.tiers))
-        free = is_for_all_arcs(self.structure_prior) and not ruled
+        free = knows_no_direction(self.structure_prior) and not ruled
         return free and CRITERIA[self.criterion].equivalent
 
     def _check_complete(self, received: Received) -> None:
