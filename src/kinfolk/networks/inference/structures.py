@@ -225,8 +225,7 @@ def _through_orders(options: Options, problem: Problem, prior: Prior, best: Foun
 
 def _better_starts(options: Options, problem: Problem, alone: Prior) -> Structures:
     """A structure for each task to begin the last search with: what ``options.first`` finds from the given one."""
-    tasks = range(len(problem.cases.n_rows))
-    n_disturbed = options.effort.orders // len(tasks)
+    tasks, n_disturbed = range(len(problem.cases.n_rows)), options.effort.orders
 
     def one(t: int) -> NDArray[np.bool_]:
         own = t, options.starts[t], options.first, alone, n_disturbed
