@@ -93,7 +93,7 @@ def test_a_method_that_timed_out_is_not_run_on_more_rows_and_is_told_of(monkeypa
     assert asked == [50]
     assert "| asia, someone | over 600 s | not run |" in ours.details
     assert "A peer is ended after 600 s of the processor" in ours.setting
-    assert "Not run at all: PyBNesian climb, BDeu, causal-learn BOSS, BDeu" in ours.setting
+    assert "Not run at all: PyBNesian climb, BDeu, XGES, quick BDeu, causal-learn BOSS, BDeu" in ours.setting
 
 
 def test_a_limit_under_which_an_earlier_run_ended_a_peer_is_told_of_with_the_network(tmp_path, monkeypatch):

@@ -98,7 +98,8 @@ def test_of_all_543_structures_the_most_probable_by_default_is_found():
         assert model.log_score_ == pytest.approx(best, abs=1e-7)
 
 
-def test_a_search_over_classes_alone_ends_where_no_member_of_the_class_can_be_bettered():
+@pytest.mark.parametrize("by_arc", [False, True])
+def test_a_search_over_classes_alone_ends_where_no_member_of_the_class_can_be_bettered(by_arc):
     from kinfolk.networks.inference.classes import search_class
     from kinfolk.networks.model.data import lay_out
     from kinfolk.networks.model.equivalence import same_class
@@ -108,9 +109,13 @@ def test_a_search_over_classes_alone_ends_where_no_member_of_the_class_can_be_be
 
     for seed in range(6):
         codes, cards = problem(seed, 40)
-        by_hand = scorer(codes, cards, 0.1)
+        arcs = np.full((N, N), log(0.1 / 0.9))
+        if by_arc:
+            arcs = np.random.default_rng(seed).normal(-1.0, 3.0, (N, N))
+            arcs += arcs.T
+        by_hand = Scorer([Task(codes, tuple(range(N)))], cards, Rules(*no_rules(N)[:3], arcs))
         prepared = make_problem(lay_out([codes], cards), CRITERIA["bdeu"], 1.0, Constraints(*no_rules(N)[:3]))
-        end = search_class(prepared, 0, None, log(0.1 / 0.9))
+        end = search_class(prepared, 0, None, arcs if by_arc else log(0.1 / 0.9))
         assert end.score == pytest.approx(by_hand.total(end.adjacency[None]), abs=1e-7)
         for member in STRUCTURES:
             if same_class(member, end.adjacency):
@@ -173,6 +178,22 @@ def test_what_was_learnt_is_kept_by_resamples_files_and_completions(tmp_path):
     assert kinfolk.load(tmp_path / "nets.kin", estimator=True).structure_prior == 0.25
     gaps = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.05)
     assert 0 < BayesNets(structure_prior="learn", missing="em", random_state=0).fit(gaps).arc_probability_ < 1
+
+
+@pytest.mark.parametrize("sharing", ["none", "joint", "identical", "pooled"])
+def test_structural_em_and_resamples_believe_what_is_believed_of_arcs(sharing):
+    # 60 rows of two or three states are worth 66 nats at most: less than the first belief takes for an arc, while the
+    # second gives more for one than any table can cost.
+    believed = {1e-60: 0, 1 - 1e-15: len(PAIRS)}
+    whole = {t: as_frame(*problem(50 + t, 60)) for t in range(2)}
+    gaps = {t: table.mask(np.random.default_rng(t).random(table.shape) < 0.02) for t, table in whole.items()}
+    assert all(table.isna().to_numpy().any() for table in gaps.values())
+    for p, n_arcs in believed.items():
+        common = {"sharing": sharing, "structure_prior": p, "ess": 10.0, "random_state": 0}
+        em = BayesNets(missing="em", **common).fit(gaps)
+        assert [graph.number_of_edges() for graph in em.graphs_.values()] == [n_arcs] * 2
+        resampled = BayesNets(bootstrap=3, **common).fit(whole).arc_confidence_
+        assert resampled["confidence"].sum() == pytest.approx(2 * n_arcs)
 
 
 @pytest.mark.parametrize("wrong", [0, 1, -0.1, 7, True, "dense", float("nan")])

@@ -220,6 +220,9 @@ def test_penalties_that_are_no_mapping_are_refused(parameter):
 def test_classes_are_searched_with_scores_that_do_not_tell_their_members_apart():
     says(refusal(search="classes", criterion="k2"), "classes", "bdeu")
     says(refusal(search="classes", required=[("a", "b")]), "classes", "required")
+    one_way = {("a", "b"): 0.2, ("b", "a"): 0.3}
+    for prior in ({("a", "b"): 0.2}, one_way, ([("a", "b")], 0.5)):
+        says(refusal(search="classes", structure_prior=prior), "classes", "structure_prior", "both directions")
 
 
 def test_a_task_said_twice_or_not_at_all():

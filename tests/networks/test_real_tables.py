@@ -129,14 +129,15 @@ def test_where_named_columns_stand_changes_no_answer(options):
             assert mine == theirs
 
 
-def test_a_search_goes_on_from_the_graph_that_it_is_given_wherever_columns_stand():
+@pytest.mark.parametrize("options", [{"tabu": 0}, {}, {"search": "classes"}, {"search": "climb", "restarts": 2}])
+def test_a_search_goes_on_from_the_graph_that_it_is_given_wherever_columns_stand(options):
     truth = load_network("asia")
     table = sample_tasks([truth], 500, frame="pandas", random_state=1)[0]
     turned = table[table.columns[::-1]]
     for start in (truth.graph(), list(truth.graph().edges), nx.DiGraph([("xray", "lung")])):
-        one, other = (BayesNets(start=start, tabu=0, random_state=0).fit(rows) for rows in (table, turned))
+        one, other = (BayesNets(start=start, random_state=0, **options).fit(rows) for rows in (table, turned))
         assert arcs(one) == arcs(other)
-        plain = BayesNets(tabu=0, random_state=0).fit(table)
+        plain = BayesNets(random_state=0, **options).fit(table)
         assert one.log_score_ >= plain.log_score_ - 40
 
 

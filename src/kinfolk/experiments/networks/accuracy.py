@@ -34,7 +34,7 @@ LIMIT = 600.0
 # A peer that takes longer than this gets fewer draws.
 SLOW, FEW_DRAWS = 60.0, 3
 N_HELD_OUT = 5_000
-DEFAULT, CLIMB = "kinfolk", "kinfolk, plain climb"
+DEFAULT, CLIMB, CLASSES = "kinfolk", "kinfolk, plain climb", "kinfolk, classes"
 # The default where a column's categories are those that its rows have, which is all that causal-learn knows of them;
 # all other methods are told every state of the network.
 SEEN = "kinfolk, states seen"
@@ -43,8 +43,10 @@ OURS: dict[str, dict[str, Any]] = {
     SEEN: {},
     "kinfolk, uniform prior": {"structure_prior": "uniform"},
     CLIMB: {"tabu": 0},
+    CLASSES: {"search": "classes"},
 }
-BOSS = PEERS[0].name
+# As it comes, for its seconds; and for its structures, which are the same but for ties, with the same score made quick.
+BOSS, QUICK_BOSS = "causal-learn BOSS, BDeu", "causal-learn BOSS, quick BDeu"
 MEASURES = ("shd", "f1", "log_likelihood", "seconds")
 # What names one result.
 CELL = ("network", "rows", "draw", "method")
@@ -268,9 +270,10 @@ def _draw(scores: pl.DataFrame) -> Figure:
 def _compare(scores: pl.DataFrame) -> tuple[str, ...]:
     return (
         f"Default less plain climb, distance: {_differences(scores, CLIMB)}. "
-        f"Default less BOSS with BDeu: {_differences(scores, BOSS)}. With the very states that BOSS scores, those "
-        f"seen: {_differences(scores, BOSS, SEEN)}.",
-        f"Times the default's seconds: plain climb {_ratio(scores, CLIMB)}, BOSS {_ratio(scores, BOSS)}.",
+        f"Default less BOSS with BDeu: {_differences(scores, QUICK_BOSS)}. With the very states that BOSS scores, "
+        f"those seen: {_differences(scores, QUICK_BOSS, SEEN)}.",
+        f"Times the default's seconds: plain climb {_ratio(scores, CLIMB)}, BOSS {_ratio(scores, BOSS)}, with a quick "
+        f"score {_ratio(scores, QUICK_BOSS)}.",
     )
 
 

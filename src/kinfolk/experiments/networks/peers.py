@@ -6,7 +6,11 @@ and all that take a score get BDeu with an equivalent sample size of one, or BIC
 causal-learn's BDeu has a prior over structures, by which an arc has the probability 1 / (n - 1) of n variables: next to
 the estimator's own by default. It takes the states of a variable to be those that its rows have, where the others are
 told all that the network has. Its BIC is that of linear Gaussian models, with four times the usual penalty, of the
-codes as numbers; it has no other.
+codes as numbers; it has no other. With "quick BDeu" its searches ask ``remembered`` for the same score. Its BOSS and
+GRaSP look at the best of growing sets of parents first since version 0.1.4.8.
+
+XGES (A. Nazaret and D. Blei, "Extremely greedy equivalence search", UAI 2024) has a score of Gaussian models alone, and
+takes others: it gets BDeu and the prior that the estimator has by default.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kinfolk.experiments.networks.remembered import ForCausalLearn, RememberedBDeu
 
 try:
     import resource
@@ -76,17 +82,46 @@ def _from_causal_learn(graph: Any) -> NDArray[np.bool_]:
     return np.asarray((ends == -1) & ((ends.T == 1) | (ends.T == -1)))
 
 
-def _permutations(search: str, score: str) -> Callable[[Codes, NDArray[np.int64]], NDArray[np.bool_]]:
+def _permutations(
+    search: str, score: str, quick: bool = False
+) -> Callable[[Codes, NDArray[np.int64]], NDArray[np.bool_]]:
     def learn(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
         module = import_module(f"{_PERMUTATIONS}.{search}")
+        if quick:  # in this process, which is the peer's own
+            vars(module)["LocalScoreClass"] = ForCausalLearn
         return _from_causal_learn(getattr(module, search.lower())(codes.astype(float), score_func=score, verbose=False))
 
     return learn
 
 
-def _causal_learn_ges(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
-    ges = import_module(_GES).ges
-    return _from_causal_learn(ges(codes.astype(float), score_func=_BDEU)["G"])
+def _causal_learn_ges(quick: bool = False) -> Callable[[Codes, NDArray[np.int64]], NDArray[np.bool_]]:
+    def learn(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
+        module = import_module(_GES)
+        if quick:
+            vars(module)["LocalScoreClass"] = ForCausalLearn
+        return _from_causal_learn(module.ges(codes.astype(float), score_func=_BDEU)["G"])
+
+    return learn
+
+
+def _xges(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
+    from xges import XGES
+    from xges.scorer import ScorerInterface
+
+    n = len(cards)
+    score = RememberedBDeu(codes, cards, -math.log(n - 1))
+
+    class Score(ScorerInterface):
+        n_variables = n
+
+        def local_score(self, target: int, parents: Any) -> float:
+            return score.family(target, parents)
+
+    found = XGES().fit(codes.astype(float), scorer=Score(), verbose=0)
+    graph = np.zeros((n, n), dtype=bool)
+    for v in range(n):
+        graph[[*found.get_parents(v), *found.get_neighbors(v)], v] = True
+    return graph
 
 
 def _pgmpy_climb(codes: Codes, cards: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -122,7 +157,11 @@ PEERS = (
     Peer("causal-learn BOSS, Gaussian BIC", f"{_PERMUTATIONS}.BOSS", _permutations("BOSS", _BIC)),
     Peer("causal-learn GRaSP, BDeu", f"{_PERMUTATIONS}.GRaSP", _permutations("GRaSP", _BDEU)),
     Peer("causal-learn GRaSP, Gaussian BIC", f"{_PERMUTATIONS}.GRaSP", _permutations("GRaSP", _BIC)),
-    Peer("causal-learn GES, BDeu", _GES, _causal_learn_ges),
+    Peer("causal-learn GES, BDeu", _GES, _causal_learn_ges()),
+    Peer("causal-learn BOSS, quick BDeu", f"{_PERMUTATIONS}.BOSS", _permutations("BOSS", _BDEU, quick=True)),
+    Peer("causal-learn GRaSP, quick BDeu", f"{_PERMUTATIONS}.GRaSP", _permutations("GRaSP", _BDEU, quick=True)),
+    Peer("causal-learn GES, quick BDeu", _GES, _causal_learn_ges(quick=True)),
+    Peer("XGES, quick BDeu", "xges", _xges),
     Peer("pgmpy climb, BDeu", "pgmpy.estimators", _pgmpy_climb),
     Peer("PyBNesian climb, BDeu", "pybnesian", _pybnesian_climb),
     Peer("pyAgrum tabu, BDeu", "pyagrum", _pyagrum_climb),

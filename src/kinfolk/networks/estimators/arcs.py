@@ -191,8 +191,23 @@ UNIFORM, SPARSE, LEARN = "uniform", "sparse", "learn"
 
 
 def is_for_all_arcs(prior: Any) -> bool:
-    """Whether a prior of one structure is the same for all arcs, so that it knows no direction."""
+    """Whether a prior of one structure is the same for all arcs."""
     return prior is None or isinstance(prior, str | int | float | np.number)
+
+
+def knows_no_direction(prior: Any) -> bool:
+    """Whether a prior of one structure gives both directions of every arc the same probability.
+
+    Examples
+    --------
+    >>> knows_no_direction({("a", "b"): 0.1, ("b", "a"): 0.1}), knows_no_direction({("a", "b"): 0.1})
+    (True, False)
+    """
+    if is_for_all_arcs(prior):
+        return True
+    return isinstance(prior, Mapping) and all(
+        isinstance(arc, tuple) and prior.get(arc[::-1]) == probability for arc, probability in prior.items()
+    )
 
 
 def arc_log_odds(prior: Any, n_variables: int) -> float:

@@ -22,7 +22,7 @@ from kinfolk.networks.estimators.arcs import (
     LEARN,
     arc_log_odds,
     check_costs,
-    is_for_all_arcs,
+    knows_no_direction,
     make_constraints,
     make_starts,
     structure_log_odds,
@@ -41,9 +41,9 @@ from kinfolk.posterior import Archive
 from kinfolk.progress import progress_bar, progress_wanted
 from kinfolk.tasks.frames import make_frame
 
-# How often orders of variables are disturbed, in the searches of all tasks together, and how often times their number
-# where variables are many.
-_ORDERS, _ORDERS_TIMES_VARIABLES = 10, 1000
+# How often the order of variables is disturbed in a search at most; and how often times the number of variables, and
+# times its square, where these are many.
+_ORDERS, _ORDERS_TIMES_VARIABLES, _ORDERS_TIMES_PAIRS = 30, 1_000, 200_000
 # Most tasks with penalties of their own for pairs of tasks: their best states are found by branch and bound.
 _MOST_BOUNDED = 12
 _CHOICES = {
@@ -85,11 +85,11 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
         How often the best structures are disturbed and searched from again; ``restarts=0, tabu=0`` is one plain climb.
     search : {"auto", "orders", "classes", "climb"}, default="auto"
         Where the search of a single structure begins: at what a search over orders of the variables finds from
-        ``start``, disturbed ten times over all tasks, less often with more than 100 variables; at what a greedy search
-        over equivalence classes (GES) finds; or at ``start`` itself. With "orders", a joint search goes on from an
-        order that all tasks have in common, too. Classes need "bdeu" or "bic", a ``structure_prior`` that is the same
-        for all arcs, and no required or forbidden ones and no tiers. "auto" is "orders", unless a plain climb is asked
-        for.
+        ``start``, disturbed thirty times, less often with more than 80 variables; at what a greedy search over
+        equivalence classes (GES) finds; or at ``start`` itself. With "orders", a joint search goes on from an order
+        that all tasks have in common, too, disturbed thirty times by the number of tasks. Classes need "bdeu" or "bic",
+        a ``structure_prior`` that gives both directions of every arc the same probability, and no required or forbidden
+        arcs and no tiers. "auto" is "orders", unless a plain climb is asked for.
     start : graph, list of arcs, or mapping from tasks to these, optional
         Structures to begin with; empty ones by default.
     required, forbidden : list of arcs, optional
@@ -322,14 +322,14 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             )
         if self.search == "classes" and not self._classes_can_be():
             raise ValueError(
-                'search="classes" needs the criterion "bdeu" or "bic", a structure_prior that is the same for all '
-                "arcs, no required or forbidden arcs and no tiers"
+                'search="classes" needs the criterion "bdeu" or "bic", a structure_prior that gives both '
+                "directions of every arc the same probability, no required or forbidden arcs and no tiers"
             )
 
     def _classes_can_be(self) -> bool:
         """Whether all structures of an equivalence class are worth the same, and all are allowed."""
         ruled = any(rule is not None for rule in (self.required, self.forbidden, self.tiers))
-        free = is_for_all_arcs(self.structure_prior) and not ruled
+        free = knows_no_direction(self.structure_prior) and not ruled
         return free and CRITERIA[self.criterion].equivalent
 
     def _check_complete(self, received: Received) -> None:
@@ -390,7 +390,10 @@ class BayesNets(TaskRouting, Answers, BaseEstimator):
             log_odds=structure_log_odds(self.structure_prior, data.variables),
             starts=make_starts(self.start, tasks, data.present, data.variables, constraints),
             effort=Effort(
-                int(self.tabu), int(self.restarts), max(5, n // 4), min(_ORDERS, _ORDERS_TIMES_VARIABLES // n)
+                int(self.tabu),
+                int(self.restarts),
+                max(5, n // 4),
+                min(_ORDERS, max(_ORDERS_TIMES_VARIABLES // n, _ORDERS_TIMES_PAIRS // n**2)),
             ),
             first=self.search if self.search != "auto" else "climb" if plain else "orders",
             share_tables=self.tables == "shared",

@@ -52,8 +52,8 @@ _INSERT, _DELETE, _TURN, _N_PHASES = 0, 1, 2, 3
 class Around(NamedTuple):
     """The moves of one kind, ``phase``, of a task at one variable Y: cliques C of Y's neighbours.
 
-    ``gains`` is what Y's family with C gains by each variable; ``log_odds`` is what any arc adds to log P(G), which is
-    the same for all members of a class, since they have as many arcs.
+    ``gains`` is what Y's family with C gains by each variable; ``log_odds`` is what an arc between two variables adds
+    to log P(G), whichever way it points: members of a class have arcs between the same ones.
     """
 
     task: NDArray[np.int64]
@@ -78,16 +78,21 @@ class Reached(NamedTuple):
     stale: NDArray[np.bool_]
 
 
-def room_around(task: int, questions: Questions, log_odds: float = 0.0) -> Around:
+def room_around(task: int, questions: Questions, log_odds: float | NDArray[np.float64] = 0.0) -> Around:
     """Make room for the moves of one task at one variable at a time."""
     one, zero = np.full(1, task, dtype=np.int64), np.zeros(1, dtype=np.int64)
     n, words = questions.gains.shape[1], questions.parents.shape[1]
-    odds = np.full(1, log_odds)
+    odds = np.full((n, n), log_odds, dtype=np.float64)
     cliques = np.zeros((MOST_CLIQUES, words), dtype=np.uint64)
     return Around(one, odds, zero, zero.copy(), zero.copy(), cliques, np.zeros(n))
 
 
-def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = None, log_odds: float = 0.0) -> Found:
+def search_class(
+    problem: Problem,
+    task: int,
+    start: NDArray[np.bool_] | None = None,
+    log_odds: float | NDArray[np.float64] = 0.0,
+) -> Found:
     """Search one task's classes: insert arcs until nothing gains, then delete, then turn, and again until nothing does.
 
     The score must be the same for all members of a class, as BDeu and BIC are, and no arc required or forbidden. No
@@ -104,8 +109,8 @@ def search_class(problem: Problem, task: int, start: NDArray[np.bool_] | None = 
         Which task.
     start : bool ndarray, optional
         A structure, not above the limit on parents, whose class is the start; without arcs by default.
-    log_odds : float, default=0.0
-        What every arc adds to the log prior of a structure.
+    log_odds : float or symmetric ndarray of shape (n_variables, n_variables), default=0.0
+        What every arc, or one between two variables, adds to the log prior of a structure.
 
     Returns
     -------
@@ -177,7 +182,7 @@ def _take_steps(
             total += questions.score[row]
         for v in range(n):
             for p in range(n):
-                total += around.log_odds[0] * adjacency[p, v]
+                total += around.log_odds[p, v] * adjacency[p, v]
     chosen = np.zeros((1, words), dtype=np.uint64)
     ceiling, stale = reached.ceiling, reached.stale
     n_steps, n_ended, resting = reached.numbers[0], reached.numbers[1], reached.numbers[2]
@@ -349,9 +354,10 @@ def _best_with(pdag: Pdag, around: Around, place: int, floor: float, paths: bool
     n = len(gains)
     reached = np.empty(n, dtype=np.bool_)
     best, best_x, knows_paths = floor, int64(-1), False
-    odds = around.log_odds[0] if phase == _INSERT else -around.log_odds[0] if phase == _DELETE else 0.0
+    sign = 1.0 if phase == _INSERT else -1.0 if phase == _DELETE else 0.0
     for x in range(n):
-        if gains[x] + odds <= best + TIE or x == y:
+        gain = gains[x] + sign * around.log_odds[x, y]
+        if gain <= best + TIE or x == y:
             continue
         if phase == _DELETE:
             if not (among(cliques, place, x) or among(pdag.parents, y, x)):
@@ -368,7 +374,7 @@ def _best_with(pdag: Pdag, around: Around, place: int, floor: float, paths: bool
                     knows_paths = True
                 if _other_way(pdag, y, x, reached) if phase == _TURN else reached[x]:
                     continue
-        best, best_x = gains[x] + odds, x
+        best, best_x = gain, x
     return best, best_x
 
 

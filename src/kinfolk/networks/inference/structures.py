@@ -131,29 +131,29 @@ def learn_structures(options: Options, hyper: Hyper, data: Data, seed: int) -> O
 
 
 def _learn_given_odds(options: Options, hyper: Hyper, data: Data, seed: int) -> Outcome:
-    n_tasks, odds = len(data.codes), hyper.arc_log_odds
-    options = options._replace(log_odds=options.log_odds + odds)
+    n_tasks = len(data.codes)
+    options = options._replace(log_odds=options.log_odds + hyper.arc_log_odds)
     rng = np.random.default_rng(seed)
     seeds = rng.integers(1 << 32, size=n_tasks, dtype=np.uint32)
     joint_seed = int(rng.integers(1 << 32))
     if options.sharing == "pooled":
-        return _learn_as_one(options, odds, data, joint_seed, own_tables=False)
+        return _learn_as_one(options, data, joint_seed, own_tables=False)
     between = hyper.strengths if hyper.task_strengths is None else hyper.task_strengths
     all_alike = hyper.task_strengths is None and bool(np.isinf(between).all()) and all(options.costs.values())
     if options.sharing == "identical" or (options.sharing == "joint" and all_alike):
         # At δ = 1 the joint prior leaves identical structures alone, and the score is that of the paper's TSK.
-        return _learn_identical(options, odds, data, joint_seed)
+        return _learn_identical(options, data, joint_seed)
     cases = lay_out(data.codes, data.cards, data.present, data.weights)
     problem = make_problem(cases, options.criterion, options.ess, options.constraints)
     alone = no_sharing(n_tasks, options.log_odds)
-    starts = _better_starts(options, odds, problem, alone)
+    starts = _better_starts(options, problem, alone)
     separate = learn_separately(problem, alone, starts, options.effort, seeds, options.n_jobs, options.checkpoint)
     if options.sharing == "none" or n_tasks == 1 or not (hyper.learnt or between.any()):
         return separate
     ends, partly_alike = [separate.structures], bool(np.isinf(between).any())
     if options.effort.tabu or options.effort.restarts or partly_alike:
         # Tasks searched separately may all miss what they would find as one; a plain climb has the paper's start alone.
-        ends.append(_learn_identical(options, odds, data, joint_seed).structures)
+        ends.append(_learn_identical(options, data, joint_seed).structures)
     if partly_alike:
         # Separate structures may differ where they must not: no score could compare them with any other.
         ends = ends[1:]
@@ -223,13 +223,12 @@ def _through_orders(options: Options, problem: Problem, prior: Prior, best: Foun
     return learn_together(problem, prior, [best.adjacency, found.adjacency], options.effort, seed, keep)
 
 
-def _better_starts(options: Options, odds: float, problem: Problem, alone: Prior) -> Structures:
+def _better_starts(options: Options, problem: Problem, alone: Prior) -> Structures:
     """A structure for each task to begin the last search with: what ``options.first`` finds from the given one."""
-    tasks = range(len(problem.cases.n_rows))
-    n_disturbed = options.effort.orders // len(tasks)
+    tasks, n_disturbed = range(len(problem.cases.n_rows)), options.effort.orders
 
     def one(t: int) -> NDArray[np.bool_]:
-        own = t, options.starts[t], options.first, alone, odds, n_disturbed
+        own = t, options.starts[t], options.first, alone, n_disturbed
         return options.checkpoint.done(lambda: find(t), "start", *own)
 
     def find(t: int) -> NDArray[np.bool_]:
@@ -237,7 +236,7 @@ def _better_starts(options: Options, odds: float, problem: Problem, alone: Prior
         if asked():
             return np.asarray(start)
         if options.first == "classes":
-            return search_class(problem, t, start if start.any() else None, odds).adjacency
+            return search_class(problem, t, start if start.any() else None, alone.log_odds).adjacency
         climbed = climb(problem, alone, np.array([t]), start[None], 0)
         found = search_orders(problem, alone, np.array([t]), climbed.adjacency, n_disturbed)
         better: NDArray[np.bool_] = (found if found.score > climbed.score + TIE else climbed).adjacency[0]
@@ -248,7 +247,7 @@ def _better_starts(options: Options, odds: float, problem: Problem, alone: Prior
     return np.stack(Parallel(n_jobs=options.n_jobs, prefer="threads")(delayed(one)(t) for t in tasks))
 
 
-def _learn_as_one(options: Options, odds: float, data: Data, seed: int, own_tables: bool) -> Outcome:
+def _learn_as_one(options: Options, data: Data, seed: int, own_tables: bool) -> Outcome:
     """Learn one structure from the rows of all tasks, which have the same variables.
 
     With tables of their own, the rows are counted task by task, as if the task were a parent of every variable: the
@@ -269,22 +268,22 @@ def _learn_as_one(options: Options, odds: float, data: Data, seed: int, own_tabl
     if options.criterion.hierarchical and options.first == "orders":
         # What BDeu finds of pooled rows and of tasks by themselves is there in a tenth of the time, and near.
         bdeu, plain = options._replace(criterion=BDEU), options.effort._replace(tabu=0, restarts=0)
-        ends = [_learn_as_one(bdeu, odds, data, seed, own).structures[:1] for own in (True, False)]
+        ends = [_learn_as_one(bdeu, data, seed, own).structures[:1] for own in (True, False)]
         nearest = learn_together(problem, alone, [one.starts, *ends], plain, seed, keep)
         one = one._replace(starts=nearest.adjacency)
-    start = _better_starts(one, odds, problem, alone)
+    start = _better_starts(one, problem, alone)
     found = learn_together(problem, alone, [start], options.effort, seed, keep)
     return Outcome(np.repeat(found.adjacency, k, axis=0), found.score, math.inf)
 
 
-def _learn_identical(options: Options, odds: float, data: Data, seed: int) -> Outcome:
+def _learn_identical(options: Options, data: Data, seed: int) -> Outcome:
     """Let all tasks have one structure and tables of their own.
 
     Where a task lacks a variable the construction with a task variable does not apply, and the joint search under an
     infinite penalty does the same: each task's structure is the common one without the variables it lacks.
     """
     if data.present.all() and (options.starts == options.starts[0]).all():
-        return _learn_as_one(options, odds, data, seed, own_tables=True)
+        return _learn_as_one(options, data, seed, own_tables=True)
     k, n = data.present.shape
     cases = lay_out(data.codes, data.cards, data.present, data.weights)
     # BIC counts the rows of all tasks, as it does where the task is a variable.
