@@ -26,7 +26,7 @@ from kinfolk.tasks.table import Backend
 from kinfolk.tasks.training import Labelled
 from kinfolk.tasks.whole_fits import all_or_nothing
 from kinfolk.transfer.held_out import Folds, believe, rows_of_every_task, side_by_side, tasks_held_out
-from kinfolk.transfer.members import Chosen, Sizes, sizes_of
+from kinfolk.transfer.members import Chosen, Sizes, names_of, sizes_of
 from kinfolk.transfer.models import MODELS, Member, codings_of
 from kinfolk.transfer.predictor import classes_of, known_of, member_archives
 from kinfolk.transfer.scales import Scales, scales_of, unit_of
@@ -335,6 +335,8 @@ class ModelAverage(BaseEstimator):
             "classes": None if average.classes is None else plain_names(average.classes, "a label"),
             "names": list(average.members),
             "own_members": self.members is not None,
+            # Default ones that were chosen by name.
+            "member_names": names_of(self.members),
             "seed": average.seed,
             "backend": average.backend,
             "sizes": average.weights.sizes.tolist(),
@@ -359,7 +361,11 @@ class ModelAverage(BaseEstimator):
         classes = classes_of(archive) if scales is None else None
         model._keep(Average(known, classes, named, weights, n_rows, int(about["seed"]), backend, scales))
         if about["own_members"]:
-            model.members = {name: clone(member) for name, member in model.members_.items()}
+            names = about.get("member_names")
+            if not names and not all(hasattr(member, "get_params") for member in model.members_.values()):
+                # Nobody can have made such a member: it was chosen by name, which earlier files do not say.
+                names = about["names"]
+            model.members = names or {name: clone(member) for name, member in model.members_.items()}
         return model
 
     def __sklearn_tags__(self) -> Any:

@@ -205,12 +205,20 @@ def chosen_members(
     """All default members, those of some names, or a user's own."""
     if given is None:
         return default_members(lines, average, seed, sizes)
-    if isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(one, str) for one in given):
-        unknown = next((name for name in given if name not in lines), None)
-        if unknown is not None or not len(given):
+    names = names_of(given)
+    if names is not None:
+        unknown = next((name for name in names if name not in lines), None)
+        if unknown is not None or not names:
             raise ValueError(f"members={given!r}: names are needed of {', '.join(lines)}")
-        return default_members({name: lines[name] for name in given}, average, seed, sizes)
+        return default_members({name: lines[name] for name in names}, average, seed, sizes)
     return own_members(given, average, seed, kinds)
+
+
+def names_of(given: Any) -> list[str] | None:
+    """Default members chosen by name, if that is how they were given."""
+    if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(one, str) for one in given):
+        return None
+    return list(given)
 
 
 def _refuse_learnt(name: str, member: Any) -> None:

@@ -3,8 +3,8 @@
 A tree is a heap: node k has the children 2k + 1 and 2k + 2, all leaves are equally deep, and a node that nothing is
 gained by dividing sends every row to the left. Columns come as bins of few values, so that one pass over the rows finds
 the best cut of every node of a level. Nothing is drawn: the same rows grow the same trees. scikit-learn's histogram
-boosting does the same, but takes no offset for each row, which the effect of its task is here, and keeps its trees in
-private fields, which no file should depend on.
+boosting does the same, but has no random intercepts beside its trees, and keeps these in private fields, which no file
+should depend on.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
-from kinfolk.transfer.trees.means import draw_means
+from kinfolk.transfer.trees.crossed import Groups, settle
+from kinfolk.transfer.trees.growing import Cells, grow
 
 SQUARED, LOGISTIC, SOFTMAX = 0, 1, 2
+# Steps towards effects of groups before the first tree, and sweeps over groupings in each of these and after each tree.
+_FIRST_STEPS, _SWEEPS, _SETTLED = 40, 5, 1e-4
 
 
 class Growth(NamedTuple):
@@ -39,33 +42,33 @@ class Growth(NamedTuple):
 class Grown(NamedTuple):
     """Trees (rounds, outputs): the column and the bin that every node divides by, the value of every leaf.
 
-    ``loss`` is that of the rows not learnt from after every round, before the first too; ``of_tasks`` is what each task
-    has beside the trees, and last what a new one has, where tasks were given.
+    ``loss`` is that of the rows not learnt from after every round, before the first too; ``effects`` is what each group
+    has beside the trees and the mean of all, which comes last, where groupings were given.
     """
 
     column: NDArray[np.int32]
     bin: NDArray[np.int32]
     leaf: Floats
     loss: Floats
-    of_tasks: Floats
+    effects: Floats
 
 
 def boost(
-    bins: NDArray[np.uint8],
+    cells: Cells,
     target: Floats,
     offset: Floats,
     weights: Floats,
     kind: int,
     growth: Growth,
     most_rounds: int,
-    task: NDArray[np.int64] | None = None,
-    n_tasks: int = 0,
+    groups: Groups | None = None,
 ) -> Grown:
     """Grow trees on rows of positive weight; those of weight below zero are what the loss is measured on.
 
     Parameters
     ----------
-    bins : ndarray of shape (n_rows, n_columns)
+    cells : Cells
+        The rows in bins.
     target : ndarray of shape (n_rows,)
         Numbers; or 0 and 1; or places among the labels.
     offset : ndarray of shape (n_rows, n_outputs)
@@ -77,10 +80,10 @@ def boost(
     growth : Growth
     most_rounds : int
         Rounds at most; where there are rows to measure the loss on, fewer if it has not fallen for a while.
-    task : ndarray of shape (n_rows,), optional
-        Places of tasks, with numbers: what each has beside the trees is learnt anew after every round, as a random
-        intercept given the trees so far (Sigrist 2022), so that trees do not explain what is a task's own.
-    n_tasks : int
+    groups : Groups, optional
+        Of numbers, or of two labels: what each group has beside the trees is learnt anew after every round, as crossed
+        random intercepts given the trees so far (Sigrist 2022), so that trees do not explain what is a group's own. Of
+        labels, by penalised quasi-likelihood (Breslow and Clayton 1993).
 
     Returns
     -------
@@ -92,19 +95,18 @@ def boost(
     cut = np.full((most_rounds, n_outputs, nodes), 255, dtype=np.int32)
     leaf = np.zeros((most_rounds, n_outputs, leaves))
     loss = np.zeros(most_rounds + 1)
-    n_bins = int(bins.max(initial=0)) + 1
-    of_tasks = np.zeros(0 if task is None else n_tasks + 1)
+    effects = np.zeros(0 if groups is None else groups.first[-1] + 1)
+    groups = Groups.of([], [], len(target)) if groups is None else groups
     rounds = _boost(
-        np.ascontiguousarray(bins), target, offset.copy(), weights, kind, column, cut, leaf, loss, n_bins,
-        growth.depth, growth.rate, growth.ridge, growth.least, growth.patience,
-        np.zeros(0, dtype=np.int64) if task is None else task, of_tasks,
+        cells, target, offset.copy(), weights, kind, column, cut, leaf, loss, growth.rate, growth.ridge, growth.least,
+        growth.patience, groups, effects,
     )  # fmt: skip
-    return Grown(column[:rounds], cut[:rounds], leaf[:rounds], loss[: rounds + 1], of_tasks)
+    return Grown(column[:rounds], cut[:rounds], leaf[:rounds], loss[: rounds + 1], effects)
 
 
 @compiled
 def _boost(  # type: ignore[no-untyped-def]
-    bins,
+    cells,
     target,
     score,
     weights,
@@ -113,38 +115,41 @@ def _boost(  # type: ignore[no-untyped-def]
     cut,
     leaf,
     loss,
-    n_bins,
-    depth,
     rate,
     ridge,
     least,
     patience,
-    task,
-    of_tasks,
+    groups,
+    effects,
 ):
     n_rows, n_outputs = score.shape
     measured = False
     for i in range(n_rows):
         measured = measured or weights[i] < 0.0
-    gradient, curvature = np.empty((n_rows, n_outputs)), np.empty((n_rows, n_outputs))
+    gradient, curvature = np.empty((n_outputs, n_rows)), np.empty((n_outputs, n_rows))
     place = np.empty(n_rows, np.int32)
-    counts, left_over = np.empty(len(of_tasks)), np.zeros(n_rows if len(of_tasks) else 0)
-    for i in range(len(left_over)):
-        left_over[i] = target[i] - score[i, 0]
-    if len(of_tasks):
-        _settle(target, score, weights, task, left_over, counts, of_tasks)
+    sums = np.empty((2, max(leaf.shape[2] // 2, 1), cells.first[-1], 2))
+    n_grouped, n_groupings = n_rows if len(effects) else 0, groups.place.shape[1]
+    # Beside groups' effects, what is known of rows; working numbers, their weights, and what is left of them.
+    fixed, work, room = score[:n_grouped, 0].copy(), np.empty((4, n_grouped)), np.empty((2, max(len(effects), 1)))
+    variances = np.zeros(n_groupings + 1)
+    for _ in range(_FIRST_STEPS if n_grouped else 0):
+        before = variances.sum() + effects[-1]
+        _learn_effects(target, score, weights, kind, groups, fixed, effects, variances, work, room)
+        if abs(variances.sum() + effects[-1] - before) <= _SETTLED * variances.sum():
+            break
     best, loss[0] = 0, _measure(target, score, weights, kind)
     for t in range(len(column)):
         _derive(target, score, weights, kind, gradient, curvature)
         for c in range(n_outputs):
-            _grow(bins, gradient[:, c], curvature[:, c], column[t, c], cut[t, c], leaf[t, c], place, n_bins, depth,
-                  rate, ridge, least)  # fmt: skip
+            grow(cells, gradient[c], curvature[c], column[t, c], cut[t, c], leaf[t, c], place, sums[0], sums[1], rate,
+                 ridge, least)  # fmt: skip
             for i in range(n_rows):
                 score[i, c] += leaf[t, c, place[i]]
-            for i in range(len(left_over)):
-                left_over[i] -= leaf[t, c, place[i]]
-        if len(of_tasks):
-            _settle(target, score, weights, task, left_over, counts, of_tasks)
+            for i in range(n_grouped):
+                fixed[i] += leaf[t, c, place[i]]
+        if n_grouped:
+            _learn_effects(target, score, weights, kind, groups, fixed, effects, variances, work, room)
         if measured:
             loss[t + 1] = _measure(target, score, weights, kind)
             if loss[t + 1] < loss[best]:
@@ -155,11 +160,20 @@ def _boost(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _settle(target, score, weights, task, left_over, counts, of_tasks):  # type: ignore[no-untyped-def]
-    """What tasks have beside the trees, given what these leave of every row."""
-    draw_means(task, left_over, weights, counts, of_tasks)
-    for i in range(len(left_over)):
-        score[i, 0] = target[i] - left_over[i] + of_tasks[task[i]]
+def _learn_effects(target, score, weights, kind, groups, fixed, effects, variances, work, room):  # type: ignore[no-untyped-def]
+    """What groups have beside the trees: of labels, by one step of Newton's from where they are."""
+    number, weight, left_over, rest = work
+    for i in range(len(fixed)):
+        number[i], weight[i] = target[i], weights[i]
+        if kind == 1:
+            p = 1.0 / (1.0 + exp(-score[i, 0]))
+            curve = max(p * (1.0 - p), 1e-6)
+            number[i] = score[i, 0] + ((target[i] - p) / curve if weights[i] > 0.0 else 0.0)
+            weight[i] *= curve
+        left_over[i] = number[i] - fixed[i]
+    settle(groups, left_over, weight, effects, variances, rest, room, _SWEEPS, _SETTLED, kind == 1)
+    for i in range(len(fixed)):
+        score[i, 0] = number[i] - rest[i]
 
 
 @compiled
@@ -169,10 +183,10 @@ def _derive(target, score, weights, kind, gradient, curvature):  # type: ignore[
     for i in range(n_rows):
         w = max(weights[i], 0.0)
         if kind == 0:
-            gradient[i, 0], curvature[i, 0] = w * (score[i, 0] - target[i]), w
+            gradient[0, i], curvature[0, i] = w * (score[i, 0] - target[i]), w
         elif kind == 1:
             p = 1.0 / (1.0 + exp(-score[i, 0]))
-            gradient[i, 0], curvature[i, 0] = w * (p - target[i]), w * max(p * (1.0 - p), 1e-12)
+            gradient[0, i], curvature[0, i] = w * (p - target[i]), w * max(p * (1.0 - p), 1e-12)
         else:
             top = score[i].max()
             total = 0.0
@@ -180,8 +194,8 @@ def _derive(target, score, weights, kind, gradient, curvature):  # type: ignore[
                 total += exp(score[i, c] - top)
             for c in range(n_outputs):
                 p = exp(score[i, c] - top) / total
-                gradient[i, c] = w * (p - (target[i] == c))
-                curvature[i, c] = w * max(p * (1.0 - p), 1e-12)
+                gradient[c, i] = w * (p - (target[i] == c))
+                curvature[c, i] = w * max(p * (1.0 - p), 1e-12)
 
 
 @compiled
@@ -204,43 +218,3 @@ def _measure(target, score, weights, kind):  # type: ignore[no-untyped-def]
                 sum_of += exp(score[i, c] - top)
             total -= weights[i] * (top + log(sum_of) - score[i, int(target[i])])
     return total
-
-
-@compiled
-def _grow(bins, gradient, curvature, column, cut, leaf, place, n_bins, depth, rate, ridge, least):  # type: ignore[no-untyped-def]
-    """Grow one tree, level by level; ``place`` becomes the leaf of every row."""
-    n_rows, n_columns = bins.shape
-    place[:] = 0
-    for level in range(depth):
-        n_nodes, first = 1 << level, (1 << level) - 1
-        slope, curve = np.zeros((n_nodes, n_columns, n_bins)), np.zeros((n_nodes, n_columns, n_bins))
-        for i in range(n_rows):
-            if curvature[i] > 0.0:
-                k = place[i]
-                for j in range(n_columns):
-                    slope[k, j, bins[i, j]] += gradient[i]
-                    curve[k, j, bins[i, j]] += curvature[i]
-        for k in range(n_nodes):
-            whole, mass = slope[k, 0].sum(), curve[k, 0].sum()
-            most = 1e-9 + whole**2 / (mass + ridge)
-            for j in range(n_columns):
-                left, left_mass = 0.0, 0.0
-                for b in range(n_bins - 1):
-                    left += slope[k, j, b]
-                    left_mass += curve[k, j, b]
-                    right, right_mass = whole - left, mass - left_mass
-                    if left_mass < least or right_mass < least:
-                        continue
-                    gain = left**2 / (left_mass + ridge) + right**2 / (right_mass + ridge)
-                    if gain > most * (1.0 + 1e-12):
-                        most = gain
-                        column[first + k], cut[first + k] = j, b
-        for i in range(n_rows):
-            k = place[i]
-            place[i] = 2 * k + (bins[i, column[first + k]] > cut[first + k])
-    whole_of, mass_of = np.zeros(len(leaf)), np.zeros(len(leaf))
-    for i in range(n_rows):
-        whole_of[place[i]] += gradient[i]
-        mass_of[place[i]] += curvature[i]
-    for k in range(len(leaf)):
-        leaf[k] = -rate * whole_of[k] / (mass_of[k] + ridge)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 
+_MOST_SWEEPS, _SETTLED = 500, 1e-6
 _STRENGTHS = 2.0 ** np.arange(-1.0, 11.0)
 
 
@@ -60,8 +61,10 @@ def label_effects(counts: Floats) -> Effects:
 
 def number_effects(place: NDArray[np.int64], target: Floats, weights: Floats, n_known: int) -> Effects:
     """Means of numbers by place, drawn to the mean of all by the ratio of the variances within and between."""
-    from kinfolk.transfer.trees.means import draw_means
+    from kinfolk.transfer.trees.crossed import Groups, settle
 
-    found = np.empty(n_known + 1)
-    draw_means(place, target, weights, np.empty(n_known + 1), found)
+    found, groups = np.zeros(n_known + 1), Groups.of([place], [n_known], len(place))
+    room = np.empty((2, n_known))
+    settle(groups, target, weights, found, np.zeros(2), np.empty(len(place)), room, _MOST_SWEEPS, _SETTLED, False)
+    found[:-1] += found[-1]
     return Effects(found[:, None])

@@ -13,6 +13,8 @@ from kinfolk.transfer.trees.effects import Effects
 
 # What is below every number, and above: files have no infinity.
 BELOW, ABOVE = -np.finfo(np.float64).max, np.finfo(np.float64).max
+# The place of tasks among columns whose sizes are known.
+OF_TASKS = -1
 _KINDS = ("numbers", "two labels", "labels")
 
 
@@ -21,7 +23,7 @@ class Forest(NamedTuple):
 
     A row takes the right turn at a node where its column is above the threshold, else, or where nothing is known of it,
     the left; node k of a tree has the nodes 2k + 1 and 2k + 2 behind it. Its linear predictor is what its task's rows
-    say, and all its leaves.
+    say, and its categories' where these have intercepts of their own, and all its leaves.
 
     Parameters
     ----------
@@ -36,6 +38,11 @@ class Forest(NamedTuple):
     leaf : ndarray of shape (n_rounds, n_outputs, n_nodes + 1)
     noise : float
         Standard deviation of numbers about what trees say of rows not learnt from.
+    crossed : mapping from int to Effects
+        Of columns whose categories have intercepts beside the trees, as tasks have: what each adds, and last, nothing,
+        what one never seen does.
+    sizes : mapping from int to ndarray of shape (n_known + 1,)
+        How many rows each category of a column had, and at ``OF_TASKS`` each task; none of one never seen.
     """
 
     kind: str
@@ -45,11 +52,18 @@ class Forest(NamedTuple):
     threshold: Floats
     leaf: Floats
     noise: float = 1.0
+    crossed: dict[int, Effects] = {}  # noqa: RUF012 - a default, which nobody writes to
+    sizes: dict[int, Floats] = {}  # noqa: RUF012
 
     def score(self, ordinals: Floats, place: NDArray[np.int64]) -> Floats:
         """The linear predictor of rows (rows, outputs)."""
         of_task = self.effects.of(place)
-        return of_task + self._leaves(seen_by_trees(ordinals, self.of_columns, of_task))
+        sizes = [size_of(size, place if j == OF_TASKS else codes_of(ordinals[:, j])) for j, size in self.sizes.items()]
+        score = of_task + self._leaves(seen_by_trees(ordinals, self.of_columns, of_task, sizes))
+        for j, effects in self.crossed.items():
+            codes = codes_of(ordinals[:, j])
+            score += effects.of(np.where(codes < 0, effects.n_known, codes))
+        return score
 
     def _leaves(self, X: Floats) -> Floats:
         """The sum of all leaves that rows end in (rows, outputs)."""
@@ -66,19 +80,42 @@ class Forest(NamedTuple):
         return total
 
 
-def seen_by_trees(ordinals: Floats, of_columns: dict[int, Effects], of_task: Floats) -> Floats:
-    """Rows as trees see them: numbers, effects of categories in their columns' places, and what the task says."""
-    if not of_columns:
-        return np.hstack([ordinals, of_task])
+def codes_of(column: Floats) -> NDArray[np.int64]:
+    """Places of categories, negative where none is known."""
+    return np.where(np.isnan(column), -1, column).astype(np.int64)
+
+
+def sizes_of(place: NDArray[np.int64], weights: Floats, n_known: int) -> Floats:
+    """How many rows each task or category has; last, none."""
+    known = place >= 0
+    return np.append(np.bincount(place[known], weights[known], minlength=n_known).astype(np.float64), 0.0)
+
+
+def size_of(sizes: Floats, place: NDArray[np.int64], itself: float = 0.0) -> Floats:
+    """How many rows there are of the task or category of each, ``itself`` not counted; NaN where none is known.
+
+    In half powers of two, rounded down: it tells large from small, and hardly one large task from another. One column.
+
+    Examples
+    --------
+    >>> size_of(np.array([1.0, 7.0, 0.0]), np.array([0, 1, 2, -1])).ravel().tolist()
+    [2.0, 6.0, 0.0, nan]
+    """
+    n = np.maximum(sizes[np.minimum(place, len(sizes) - 1)] - itself, 0.0)
+    return np.where(place < 0, np.nan, np.floor(2.0 * np.log2(1.0 + n)))[:, None]
+
+
+def seen_by_trees(ordinals: Floats, of_columns: dict[int, Effects], of_task: Floats, sizes: list[Floats]) -> Floats:
+    """Rows as trees see them: numbers, effects of categories in their places, what the task says, and sizes."""
     parts = []
     for j in range(ordinals.shape[1]):
         if j in of_columns:
-            known = ~np.isnan(ordinals[:, j])
-            codes = np.where(known, ordinals[:, j], of_columns[j].n_known).astype(np.int64)
+            codes = codes_of(ordinals[:, j])
+            known = codes >= 0
             parts.append(np.where(known[:, None], of_columns[j].of(codes), np.nan))
         else:
             parts.append(ordinals[:, [j]])
-    return np.hstack([*parts, of_task])
+    return np.hstack([*parts, of_task, *sizes])
 
 
 def forest_arrays(forest: Forest) -> dict[str, NDArray[Any]]:
@@ -89,7 +126,9 @@ def forest_arrays(forest: Forest) -> dict[str, NDArray[Any]]:
         "forest.leaf": forest.leaf,
         "effects": forest.effects.values,
     }
-    return arrays | {f"effects.{j}": effects.values for j, effects in forest.of_columns.items()}
+    arrays |= {f"effects.{j}": effects.values for j, effects in forest.of_columns.items()}
+    arrays |= {f"crossed.{j}": effects.values for j, effects in forest.crossed.items()}
+    return arrays | {f"sizes.{'task' if j == OF_TASKS else j}": size for j, size in forest.sizes.items()}
 
 
 def forest_from(archive: Archive, n_columns: int) -> Forest:
@@ -107,11 +146,29 @@ def forest_from(archive: Archive, n_columns: int) -> Forest:
     threshold = archive.array("forest.threshold", "f", (len(leaf), n_outputs, n_nodes))
     if n_nodes < 1 or (n_nodes + 1) & n_nodes:
         raise ValueError(f"its trees have {n_nodes} nodes, which are none of whole levels")
-    names = [name.removeprefix("effects.") for name in archive.arrays if name.startswith("effects.")]
-    if not all(name.isdecimal() and int(name) < n_columns for name in names):
-        raise ValueError("its effects are not of its columns")
-    of_columns = {int(j): Effects(archive.array(f"effects.{j}", "f", (None, n_outputs))) for j in names}
-    width = n_columns + len(of_columns) * (n_outputs - 1) + n_outputs
+    of_columns, crossed = (
+        {j: Effects(archive.array(name, "f", (None, n_outputs))) for j, name in _arrays_of(archive, what, n_columns)}
+        for what in ("effects", "crossed")
+    )
+    sizes = {j: archive.array(name, "f", (None,)) for j, name in _arrays_of(archive, "sizes", n_columns)}
+    every = [each.values for each in (effects, *of_columns.values(), *crossed.values())]
+    if not all(map(len, (*every, *sizes.values()))):
+        raise ValueError("its effects are of nothing")
+    width = n_columns + len(of_columns) * (n_outputs - 1) + n_outputs + len(sizes)
     if column.size and not 0 <= column.min() <= column.max() < width:
         raise ValueError("its trees look at columns that it does not have")
-    return Forest(kind, effects, of_columns, column, threshold, leaf, noise)
+    return Forest(kind, effects, of_columns, column, threshold, leaf, noise, crossed, sizes)
+
+
+def _arrays_of(archive: Archive, what: str, n_columns: int) -> list[tuple[int, str]]:
+    """The columns, in order, that a file has something of, and the names of the arrays."""
+    found = list[tuple[int, str]]()
+    for name in archive.arrays:
+        if name == f"{what}.task":
+            found.append((OF_TASKS, name))
+        elif name.startswith(f"{what}."):
+            place = name.removeprefix(f"{what}.")
+            if not (place.isdecimal() and int(place) < n_columns):
+                raise ValueError("its effects are not of its columns")
+            found.append((int(place), name))
+    return sorted(found)
