@@ -8,6 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 import kinfolk
 from kinfolk.datasets import make_lica_documents
+from kinfolk.lica.inference import starts
 from kinfolk.lica.inference.eb import fit_empirical_bayes
 from kinfolk.lica.inference.starts import STARTS, Start, choose_start
 from kinfolk.lica.model.data import make_linear_tasks
@@ -56,6 +57,22 @@ def test_tasks_that_agree_start_with_their_mean(documents):
     made, train = documents
     data = as_tasks(made._replace(y=(made.X @ made.weights[0] > 0).astype(int)), train)
     assert choose_start(data, "logistic", n_sources=3, shared_mean=True, noise="diagonal") == STARTS[0]
+
+
+def test_starts_are_compared_on_some_hundreds_of_tasks_however_many_there_are(monkeypatch):
+    rng = np.random.default_rng(4)
+    n_tasks = 3 * starts._MOST_TASKS
+    X, rows = rng.normal(size=(6 * n_tasks, 3)), np.arange(6 * n_tasks).reshape(n_tasks, 6)
+    data = make_linear_tasks(X, rows, [np.where(X[row] @ np.ones(3) > 0, 1.0, -1.0) for row in rows])
+    seen = []
+
+    def fit_and_tell(part, *given, **named):
+        seen.append(len(part.rows))
+        return fit_empirical_bayes(part, *given, **named)
+
+    monkeypatch.setattr(starts, "fit_empirical_bayes", fit_and_tell)
+    assert choose_start(data, "logistic", n_sources=2, shared_mean=True) == STARTS[0]  # all tasks agree
+    assert set(seen) == {starts._MOST_TASKS}
 
 
 def test_no_start_has_a_mean_where_none_is_allowed(documents):

@@ -19,7 +19,9 @@ from kinfolk import (
     LICAClassifier,
     NoSharingNB,
     TransferClassifier,
+    TransferRegressor,
 )
+from kinfolk.lica.inference import infer
 from kinfolk.tasks.design import learn_design
 from kinfolk.tasks.table import read_table
 from kinfolk.transfer import held_out
@@ -150,8 +152,42 @@ def test_a_model_that_the_others_would_only_lose_by_is_ruled_out_and_one_that_he
 def test_parts_are_held_out_until_enough_rows_are_known(monkeypatch, enough, rows):
     monkeypatch.setattr(held_out, "_ENOUGH_ROWS", enough)
     part = HeldOut(np.log(np.full((4, 2), 0.5)), np.ones(4), np.full(4, 8.0))
-    kept, found = held_out.in_rounds(["one", "two"], np.full(2, 0.5), [None] * 5, lambda *_: part, None)
+    asked = []
+
+    def hold_out(members, _):
+        asked.append(members)
+        return part, [f"{name}, knowing" for name in members]
+
+    kept, still, found = held_out.in_rounds(["one", "two"], np.full(2, 0.5), [None] * 5, hold_out, None)
     assert (kept.tolist(), len(found.weights)) == ([0, 1], rows)
+    assert still == ["one, knowing", "two, knowing"]
+    assert asked[1:] == [still] * (rows // 4 - 1)
+
+
+@pytest.mark.parametrize("of_numbers", [False, True])
+def test_where_sources_begin_is_found_out_in_the_first_round_alone(monkeypatch, data, of_numbers):
+    found = []
+
+    def counted(name):
+        choose = getattr(infer, name)
+
+        def choose_and_tell(*given, **named):
+            found.append((name, choose(*given, **named)))
+            return found[-1][1]
+
+        monkeypatch.setattr(infer, name, choose_and_tell)
+
+    counted("choose_start")
+    counted("choose_residual_variance")
+    X, y, task = data
+    if of_numbers:
+        size = X["size"].fillna(0.0)
+        members = TransferRegressor(["sources", "pooled"], random_state=0).fit(X, size, task=task).members_
+        assert [name for name, _ in found] == ["choose_start", "choose_residual_variance"]
+    else:
+        members = TransferClassifier(["sources", "no sharing"], random_state=0).fit(X, y, task=task).members_
+        assert [name for name, _ in found] == ["choose_start"]
+    assert members["sources"]._model.fitted.begun == tuple(each for _, each in found) + (None,) * (not of_numbers)
 
 
 def test_every_row_of_an_explanation_adds_up_to_the_log_odds(data, model):

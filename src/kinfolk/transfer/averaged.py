@@ -233,7 +233,8 @@ class AveragedNB(LabelAverage):
         if not folds.parts:
             return shares
         every = list(members.values())
-        found = joined(quietly(self.n_jobs, [(folds.labels_of, every, part, advance) for part in folds.parts]))
+        parts = quietly(self.n_jobs, [(folds.labels_of, every, part, advance) for part in folds.parts])
+        found = joined([held_out for held_out, _ in parts])
         return by_stacking(found.log_probability, found.weights, shares)
 
     def _by_rows_left_out(self, members: Mapping[str, Any], shares: Floats) -> Floats:

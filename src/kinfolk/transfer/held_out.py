@@ -2,13 +2,14 @@
 
 Rows are held out in parts. With each part some tasks are held out whole, so that one fit tells of known tasks and of
 new ones. The first part is a first round: a model that the average of the others would only lose by is left out of the
-next: its weight has fallen to little, and far below what it was believed before, for small tasks and large ones.
+next: its weight has fallen to little, and far below what it was believed before, for small tasks and large ones. What
+models find out on the way, such as where to begin, they find out in the first round alone.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -159,8 +160,10 @@ class Folds(NamedTuple):
         """Rows of a part that have a target and count."""
         return part & (self.table.labels.codes >= 0) & (self.counts > 0)
 
-    def labels_of(self, members: Sequence[Member], part: NDArray[np.bool_], advance: Callable[[int], None]) -> HeldOut:
-        """The log probabilities that members give the labels of a part of the rows."""
+    def labels_of(
+        self, members: Sequence[Member], part: NDArray[np.bool_], advance: Callable[[int], None]
+    ) -> tuple[HeldOut, list[Member]]:
+        """The log probabilities that members give labels of a part of the rows; members that know what they found."""
         table, tested, learnt_from = self.table, self.tested(part), self.table.take(~part)
         asked = table.asked(tested, learnt_from.arrival.known)
         # A label that only a row held out has: no member could know it.
@@ -171,22 +174,22 @@ class Folds(NamedTuple):
             log_p = np.maximum(answers.log_predictive(coded), _LEAST)
             return np.where(place >= 0, log_p[np.arange(len(place)), place], 0.0)
 
-        own = list(_said(members, learnt_from, asked, say, self.checkpoint.of(part), advance))
+        own, knowing = _said(members, learnt_from, asked, say, self.checkpoint.of(part), advance)
         n_rows = rows_of_every_task(learnt_from)
-        return HeldOut(np.column_stack(own), self.counts[tested], n_rows[asked.place])
+        return HeldOut(np.column_stack(own), self.counts[tested], n_rows[asked.place]), knowing
 
     def numbers_of(
         self, members: Sequence[Member], part: NDArray[np.bool_], advance: Callable[[int], None]
-    ) -> HeldOutNumbers:
-        """The means and deviations that members give the numbers of a part of the rows."""
+    ) -> tuple[HeldOutNumbers, list[Member]]:
+        """The means and deviations that members give the numbers of a part of the rows; members likewise."""
         table, tested, learnt_from = self.table, self.tested(part), self.table.take(~part)
         assert table.numbers is not None
         asked = table.asked(tested, learnt_from.arrival.known)
         keep = self.checkpoint.of(part)
-        found = _said(members, learnt_from, asked, lambda answers, coded: answers.moments(coded), keep, advance)
-        mean, deviation = (np.column_stack(each) for each in zip(*found, strict=True))
+        own, knowing = _said(members, learnt_from, asked, lambda answers, coded: answers.moments(coded), keep, advance)
+        mean, deviation = (np.column_stack(each) for each in zip(*own, strict=True))
         n_rows = rows_of_every_task(learnt_from)
-        return HeldOutNumbers(table.numbers[tested], mean, deviation, self.counts[tested], n_rows[asked.place])
+        return HeldOutNumbers(table.numbers[tested], mean, deviation, self.counts[tested], n_rows[asked.place]), knowing
 
 
 def _said(
@@ -196,51 +199,58 @@ def _said(
     say: Callable[[Any, Any], Any],
     checkpoint: Checkpoint,
     advance: Callable[[int], None],
-) -> Iterator[Any]:
-    """What members that have learnt from a table say of rows, one after another."""
+) -> tuple[list[Any], list[Member]]:
+    """What members that have learnt from a table say of rows, and members that know what they found out."""
     codings: dict[Any, Any] = {}
     asked_as: dict[int, tuple[Any, Any]] = {}
 
     def learn_and_say(member: Member) -> Any:
         if member.coding() not in codings:
             codings[member.coding()] = member.code(table)
-        answers = member.brief().learn(codings[member.coding()]).answers()
+        learnt = member.brief().learn(codings[member.coding()])
+        answers = learnt.answers()
         columns = answers.columns
         if id(columns) not in asked_as:
             # Columns are kept with the rows, so that no others are given their address.
             asked_as[id(columns)] = columns, answers.code(asked)
-        return say(answers, asked_as[id(columns)][1])
+        return say(answers, asked_as[id(columns)][1]), learnt.found_out()
 
+    said, knowing = [], []
     for member in members:
-        yield checkpoint.done(partial(learn_and_say, member), member.brief().key())
+        own, found = checkpoint.done(partial(learn_and_say, member), member.brief().key())
+        said.append(own)
+        knowing.append(member.knowing(found))
         advance(1)
+    return said, knowing
 
 
 def in_rounds(
     members: Sequence[Member],
     shares: Floats,
     parts: Sequence[NDArray[np.bool_]],
-    hold_out: Callable[[Sequence[Member], NDArray[np.bool_]], Part],
+    hold_out: Callable[[Sequence[Member], NDArray[np.bool_]], tuple[Part, list[Member]]],
     n_jobs: int | None,
-) -> tuple[NDArray[np.int64], Part]:
+) -> tuple[NDArray[np.int64], list[Member], Part]:
     """Hold parts out until enough rows are known, without the models that the first part rules out.
 
     Returns
     -------
     kept : array
         Places of the models that are still in.
+    still : list of Member
+        These, which know what the first round found out.
     held_out : HeldOut or HeldOutNumbers
         What these said.
     """
     kept = np.arange(len(members))
-    (first,) = quietly(None, [(hold_out, members, parts[0])])
+    ((first, knowing),) = quietly(None, [(hold_out, members, parts[0])])
     if len(first.weights) >= _FEWEST_FOR_A_ROUND:
         kept = np.flatnonzero(~ruled_out(first.scored(), shares))
     found, rest = [first.only(kept)], list(parts[1:])
-    still = [members[i] for i in kept.tolist()]
+    still = [knowing[i] for i in kept.tolist()]
     n_more = -(-max(_ENOUGH_ROWS - len(first.weights), 0) // max(len(first.weights), 1))
-    found += quietly(n_jobs, [(hold_out, still, part) for part in rest[:n_more]])
-    return kept, joined(found)
+    found += [part for part, _ in quietly(n_jobs, [(hold_out, still, part) for part in rest[:n_more]])]
+    return kept, still, joined(found)
 
 
 class Believed(NamedTuple):
@@ -258,11 +268,13 @@ def believe(chosen: Chosen, folds: Folds, advance: Callable[[int], None], n_jobs
     if not folds.parts or (len(every) == 1 and not of_numbers):
         return Believed(chosen.members, SizeWeights(np.ones(1), shares[None]), no_scales(len(every)))
     ask: Any = folds.numbers_of if of_numbers else folds.labels_of
-    kept, held_out = in_rounds(every, shares, folds.parts, lambda of, part: ask(of, part, advance), n_jobs)
+    kept, still, held_out = in_rounds(every, shares, folds.parts, lambda of, part: ask(of, part, advance), n_jobs)
     weights = weigh(held_out.scored(), shares[kept] / shares[kept].sum())
     hardly = weights.weights.max(axis=0) < _HARDLY
     of_sizes = weights.weights[:, ~hardly]
-    members = {names[i]: every[i] for i in kept[~hardly]}
+    # A member alone is as it is by itself, so that it finds out all there is once more.
+    learners = [every[i] for i in kept] if len(every) == 1 else still
+    members = {names[i]: member for i, member, out in zip(kept, learners, hardly, strict=True) if not out}
     believed = weights._replace(weights=of_sizes / of_sizes.sum(axis=1, keepdims=True))
     if not of_numbers:
         return Believed(members, believed, no_scales(len(members)))

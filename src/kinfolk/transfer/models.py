@@ -2,8 +2,9 @@
 
 A kind of model is a class with the same few names: ``coding`` and ``code`` say how it wants rows, ``learn`` gives a
 fitted copy, ``answers`` what that says of rows, ``archive`` and ``from_archive`` how it is saved, ``explain`` what its
-answers are made of. One whose counts add up has ``learn_more`` too, for rows that come later. Nothing else of an
-average knows one kind from another.
+answers are made of. ``found_out`` and ``knowing`` spare fits to other rows of the same table what the first has found
+out, where it hardly depends on which rows these are. One whose counts add up has ``learn_more`` too, for rows that come
+later. Nothing else of an average knows one kind from another.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kinfolk.checkpoints import Checkpoint, check_checkpoint, parameters_of
 from kinfolk.explanation import NumberExplanation
 from kinfolk.lica.estimators.classifier import LICAClassifier
 from kinfolk.lica.estimators.regressor import LICARegressor
+from kinfolk.lica.model.fitted import Begun
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.answers.explanation import explain as explain_naive_bayes
 from kinfolk.naive_bayes.estimators.base import SharingNB
@@ -88,6 +90,12 @@ class Member(Protocol):
 
     def learn(self, coded: Any) -> Self:
         """A copy that has learnt from rows."""
+
+    def found_out(self) -> Any:
+        """What a fit has found out that fits to other rows of the table need not, as a value; None if nothing."""
+
+    def knowing(self, found: Any) -> Self:
+        """The same, which knows what another fit has found out."""
 
     def answers(self) -> Answers:
         """What answers for it."""
@@ -167,6 +175,13 @@ class NaiveBayesMember(NamedTuple):
         """A copy that has learnt from further rows: counts add up."""
         return self._replace(fitted=copy(self.fitted).partial_fit(X, y, task=task, sample_weight=sample_weight))
 
+    def found_out(self) -> None:
+        """Every fit finds out all there is."""
+
+    def knowing(self, found: None) -> NaiveBayesMember:
+        """The same."""
+        return self
+
     def answers(self) -> NaiveBayesAnswers:
         """What answers for it."""
         return NaiveBayesAnswers(self.fitted._predictor())
@@ -230,6 +245,7 @@ class SourcesMember(NamedTuple):
 
     fitted: LICAClassifier | LICARegressor
     design: Design | None = None
+    begun: Begun | None = None
 
     def check(self) -> None:
         """Refuse wrong parameters."""
@@ -240,8 +256,8 @@ class SourcesMember(NamedTuple):
         return self
 
     def key(self) -> Any:
-        """Kind and parameters."""
-        return parameters_of(self.fitted)
+        """Kind and parameters, and where it begins."""
+        return parameters_of(self.fitted), self.begun
 
     def kept_in(self, checkpoint: Checkpoint) -> SourcesMember:
         """It goes on where it was stopped."""
@@ -258,9 +274,18 @@ class SourcesMember(NamedTuple):
     def learn(self, coded: Designed) -> SourcesMember:
         """A copy that has learnt from rows; tasks are named by their places."""
         model = clone(self.fitted).set_params(new_tasks="expected", task_column=None)
+        model._begun = self.begun
         matrix = some_column(coded.design.encode(coded.rows))
         model.fit(matrix, coded.target, task=coded.place, sample_weight=coded.weights)
-        return SourcesMember(model, coded.design)
+        return SourcesMember(model, coded.design, self.begun)
+
+    def found_out(self) -> Begun | None:
+        """Where empirical Bayes is to begin, and how large a regression's errors are, which takes most of its time."""
+        return self.fitted._model.fitted.begun
+
+    def knowing(self, found: Begun | None) -> SourcesMember:
+        """The same, which begins there."""
+        return self._replace(begun=found)
 
     def answers(self) -> LICAAnswers:
         """What answers for it."""
@@ -378,6 +403,13 @@ class TreesMember(NamedTuple):
         )
         return self._replace(fitted=forest, design=coded.design)
 
+    def found_out(self) -> None:
+        """Every fit finds out all there is."""
+
+    def knowing(self, found: None) -> TreesMember:
+        """The same."""
+        return self
+
     def answers(self) -> TreesAnswers:
         """What answers for it."""
         assert self.design is not None
@@ -461,6 +493,13 @@ class HierarchicalMember(NamedTuple):
     def learn(self, coded: Labelled) -> HierarchicalMember:
         """A copy that has learnt from rows."""
         return self._replace(fitted=clone(self.fitted)._learn_table(coded))
+
+    def found_out(self) -> None:
+        """Every fit finds out all there is."""
+
+    def knowing(self, found: None) -> HierarchicalMember:
+        """The same."""
+        return self
 
     def answers(self) -> HierarchicalAnswers:
         """What answers for it."""

@@ -20,6 +20,7 @@ from kinfolk.lica.answers.predictor import LICAPredictor
 from kinfolk.lica.answers.top_features import top_features
 from kinfolk.lica.estimators.targets import Targets, check_tasks, lay_out, receive_targets
 from kinfolk.lica.inference.infer import Options, infer, infer_task
+from kinfolk.lica.model.fitted import Begun
 from kinfolk.lica.model.scaling import measure
 from kinfolk.maths.arrays import Floats
 from kinfolk.parameters import check_choice, check_whole
@@ -44,6 +45,8 @@ class SharedWeights(TaskRouting, BaseEstimator):
     """Base class; a subclass says whether targets are labels or numbers, and turns linear predictors into answers."""
 
     _classification: ClassVar[bool]
+    # Where empirical Bayes begins, if an average knows it from a fit to most of the rows.
+    _begun: Begun | None = None
 
     # Parameters, set by the subclasses' constructors.
     n_sources: int | None
@@ -101,6 +104,7 @@ class SharedWeights(TaskRouting, BaseEstimator):
             weight_variances=bool(self.weight_variances),
             n_jobs=self.n_jobs,
             checkpoint=check_checkpoint(self.checkpoint, self.random_state),
+            begun=self._begun,
         )
 
     def fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Self:

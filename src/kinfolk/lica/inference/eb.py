@@ -30,7 +30,7 @@ from kinfolk.lica.inference.layout import Layout, lay_out
 from kinfolk.lica.inference.maximisation import Shrinkage, maximise, sources_of_weights, unmix, weights_of_tasks
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.factors import LikelihoodBound, SourceKind
-from kinfolk.lica.model.fitted import Learnt
+from kinfolk.lica.model.fitted import SHARE, Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, UNIT_SCALE, Reach, TaskPosterior, TaskPrior
 from kinfolk.maths.arrays import Floats
 
@@ -38,7 +38,6 @@ Noise: TypeAlias = Literal["isotropic", "diagonal"]
 
 _ALONE = 10  # iterations of the fit without sources that a start is made from
 _LEAST_LEFT = 0.1  # least share of a weight's variance that the noise has at the start
-SHARE = 0.5  # of the variance of a weight that the sources have by default
 _FLOOR = 1e-4  # least ψ_j, relative to the variance of a weight
 # Where each feature has a ψ of its own, its prior counts for so many tasks: little more than the two that it takes for
 # a mode. With 200 rows and no sources 2.1, 3 and 5 gave log losses of 0.136, 0.143 and 0.150 on Reuters, and of 0.103,

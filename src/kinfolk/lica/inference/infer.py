@@ -20,9 +20,9 @@ from kinfolk.lica.inference.map import fit_point_estimate, fit_point_task
 from kinfolk.lica.inference.number_of_sources import choose_n_sources
 from kinfolk.lica.inference.pooled import fit_pooled
 from kinfolk.lica.inference.residual_level import choose_residual_variance
-from kinfolk.lica.inference.starts import Start, choose_start
+from kinfolk.lica.inference.starts import choose_start
 from kinfolk.lica.model.data import LinearTasks
-from kinfolk.lica.model.fitted import Choice, Fitted, Learnt
+from kinfolk.lica.model.fitted import Begun, Choice, Fitted, Learnt, Start
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE, TaskPosterior, TaskPrior
 from kinfolk.maths.blas import one_blas_thread
 
@@ -31,7 +31,7 @@ _NOT_CONVERGED = "{} did not converge within max_iter={} iterations: allow more,
 
 
 class Options(NamedTuple):
-    """All that decides how tasks are learnt."""
+    """All that decides how tasks are learnt; ``begun`` where it is known what rows held out tell of the beginning."""
 
     link: Any
     sharing: str
@@ -47,6 +47,7 @@ class Options(NamedTuple):
     weight_variances: bool
     n_jobs: int | None
     checkpoint: Checkpoint = Checkpoint()
+    begun: Begun | None = None
 
     def kept(self, *depends_on: Any) -> Options:
         """The same, with what is reached kept under these values and all that decides how tasks are learnt."""
@@ -88,7 +89,7 @@ def infer(
     # Intercepts have a prior around zero: targets far from it would be drawn there.
     centre = _mean_target(data) if options.link == "gaussian" else 0.0
     data = _moved(data, -centre)
-    choice, rises, interrupted = None, False, False
+    choice, rises, interrupted, begun = None, False, False, None
     if options.sharing != "sources":
         # The others are solved at once.
         with stops_safely(options.sharing == "hierarchical") as stop:
@@ -104,7 +105,7 @@ def infer(
             start, begin = None, _begin(data, options, seed) if rises else None
         with stops_safely() as stop:
             if rises:
-                learnt = _by_eb(data, options, seed, n_sources, start, begin, advance, stop)
+                learnt, begun = _by_eb(data, options, seed, n_sources, start, begin, advance, stop)
             else:
                 learnt = _by_map(data, options, seed, n_sources, start, advance, stop)
         interrupted = stop.asked()
@@ -113,7 +114,7 @@ def infer(
     tasks = tuple(task._replace(intercept=task.intercept + centre) for task in learnt.tasks)
     objective = learnt.objective if rises else -learnt.objective
     return learnt.prior, Fitted(
-        tasks, objective, learnt.converged, learnt.loading_variance, choice, centre, interrupted
+        tasks, objective, learnt.converged, learnt.loading_variance, choice, centre, interrupted, begun
     )
 
 
@@ -134,6 +135,8 @@ def infer_task(data: LinearTasks, hyper: TaskPrior, options: Options, target_mea
 
 def _begin(data: LinearTasks, options: Options, seed: int) -> Start:
     """Where empirical Bayes starts; they differ by the variance of loadings, so that one which is given leaves one."""
+    if options.begun is not None:
+        return options.begun.start
     if options.loading_variance is not None:
         return Start(options.shared_mean)
     choose = partial(
@@ -201,7 +204,7 @@ def _by_eb(
     begin: Start | None,
     advance: Callable[[int], None] | None,
     stop: Stop,
-) -> Learnt:
+) -> tuple[Learnt, Begun | None]:
     hyper = None if start is None else start.prior
     if begin is None:  # a mean of nothing but zeros is one that an earlier fit found no use for
         unused = hyper is not None and hyper.mean is not None and not hyper.mean.any()
@@ -219,9 +222,12 @@ def _by_eb(
         "n_jobs": options.n_jobs,
     }
     residual = None
-    if options.link == "gaussian":
-        choose = partial(choose_residual_variance, data, seed, **settings)
-        residual = options.checkpoint.done(choose, "residual") if hyper is None else hyper.residual_variance
+    if options.link == "gaussian" and hyper is not None:
+        residual = hyper.residual_variance
+    elif options.link == "gaussian" and options.begun is not None:
+        residual = options.begun.residual_variance
+    elif options.link == "gaussian":
+        residual = options.checkpoint.done(partial(choose_residual_variance, data, seed, **settings), "residual")
     learnt = fit_empirical_bayes(
         data,
         link=options.link,
@@ -238,7 +244,7 @@ def _by_eb(
     )
     if options.shared_mean and learnt.prior.mean is None:
         learnt = learnt._replace(prior=learnt.prior._replace(mean=np.zeros(data.X.shape[1])))
-    return learnt
+    return learnt, Begun(begin, residual) if hyper is None else None
 
 
 def _by_map(

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from kinfolk.checkpoints import Checkpoint
-from kinfolk.lica.inference.eb import SHARE, Noise, fit_alone, fit_empirical_bayes
+from kinfolk.lica.inference.eb import Noise, fit_alone, fit_empirical_bayes
 from kinfolk.lica.inference.expectation import Family
 from kinfolk.lica.inference.held_out import Fold, make_folds, thin
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.factors import SourceKind, log_predictive
-from kinfolk.lica.model.fitted import Choice, Learnt
+from kinfolk.lica.model.fitted import SHARE, Choice, Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE
 from kinfolk.lica.model.task_posterior import predictive_moments
 

@@ -12,29 +12,23 @@ and by 0.042 with the third.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from kinfolk.lica.inference.eb import SHARE, Alone, fit_alone, fit_empirical_bayes
+from kinfolk.lica.inference.eb import Alone, fit_alone, fit_empirical_bayes
 from kinfolk.lica.inference.expectation import Family
 from kinfolk.lica.inference.held_out import make_folds, thin
 from kinfolk.lica.inference.number_of_sources import MOST_ROWS, growing_numbers, log_probability
 from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.factors import SourceKind
+from kinfolk.lica.model.fitted import Start
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE
 
 _ITERATIONS = 8  # after which all starts but one are abandoned
 _CLEAR = 3.0  # nats by which another start must predict the rows held out better than the first
+_MOST_TASKS = 200  # that starts are compared on: what tasks have in common shows in so many
 _PILOT = 4  # sources at most with which they are compared, where their number is chosen afterwards
-
-
-class Start(NamedTuple):
-    """Whether weights have a mean that tasks share, and ``scale`` and ``share`` of ``fit_empirical_bayes``."""
-
-    shared_mean: bool
-    scale: float = 1.0
-    share: float = SHARE
 
 
 STARTS = (Start(True), Start(False, 1.0, 0.25), Start(False, 4.0, 0.25))
@@ -58,7 +52,7 @@ def choose_start(
     Parameters
     ----------
     data : LinearTasks
-        The tasks' data; of tasks with many rows, some hundreds are looked at.
+        The tasks' data; some hundreds of tasks are looked at, and some hundreds of the rows of each.
     link : {"logistic", "probit", "gaussian"}
         The likelihood.
     n_sources : int or None
@@ -86,7 +80,7 @@ def choose_start(
     """
     # Without a mean the first start is still worth a try.
     tried = list(starts) if shared_mean else list(dict.fromkeys(start._replace(shared_mean=False) for start in starts))
-    data = thin(data, MOST_ROWS, seed)
+    data = thin(_some_tasks(data, seed), MOST_ROWS, seed)
     folds = make_folds(data, seed)[:1]  # one of four parts tells starts apart, and costs little beside the fit
     if not folds or len(tried) == 1:
         return tried[0]
@@ -111,3 +105,11 @@ def choose_start(
         scores.append(log_probability(folds[0], begun, link))
     best = int(np.argmax(scores))
     return tried[best if scores[best] - scores[0] > _CLEAR else 0]
+
+
+def _some_tasks(data: LinearTasks, seed: int) -> LinearTasks:
+    """As many tasks, drawn at random, as tell starts apart."""
+    n_tasks = len(data.rows)
+    if n_tasks <= _MOST_TASKS:
+        return data
+    return data.of_tasks(np.sort(np.random.default_rng(seed).permutation(n_tasks)[:_MOST_TASKS]).tolist()).compact()

@@ -7,6 +7,23 @@ from typing import NamedTuple
 from kinfolk.lica.model.prior import TaskPosterior, TaskPrior
 from kinfolk.maths.arrays import Floats
 
+SHARE = 0.5  # of the variance of a weight that the sources have at the start
+
+
+class Start(NamedTuple):
+    """Whether weights have a mean that tasks share, and ``scale`` and ``share`` of ``fit_empirical_bayes``."""
+
+    shared_mean: bool
+    scale: float = 1.0
+    share: float = SHARE
+
+
+class Begun(NamedTuple):
+    """What rows held out told before empirical Bayes began: its start, and σ² of a regression where it is chosen."""
+
+    start: Start
+    residual_variance: float | None = None
+
 
 class Choice(NamedTuple):
     """A number of sources, and how well each number tried predicted.
@@ -63,6 +80,8 @@ class Fitted(NamedTuple):
         Mean of a regression's targets, about which intercepts have their prior; 0 for a classifier.
     interrupted : bool
         Whether iterations were ended early, with what the last one gave.
+    begun : Begun or None
+        Where empirical Bayes began, unless it went on from an earlier fit.
     """
 
     tasks: tuple[TaskPosterior, ...]
@@ -72,3 +91,4 @@ class Fitted(NamedTuple):
     choice: Choice | None = None
     target_mean: float = 0.0
     interrupted: bool = False
+    begun: Begun | None = None
