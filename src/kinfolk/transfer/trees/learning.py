@@ -101,7 +101,7 @@ def learn_forest(
         [np.searchsorted(cut, np.nan_to_num(x, nan=BELOW)) for cut, x in zip(cuts, seen.T, strict=True)]
     )
     del seen
-    groups = Groups.of(*map(list, zip(*grouped.values(), strict=True)), len(target)) if is_crossed else None
+    groups = Groups.of(list(grouped.values()), len(target)) if is_crossed else None
     grow = (cells_of(bins.astype(np.uint8)), target.astype(np.float64), offset)
     n_parts = min(_N_PARTS, max(1, -(-_ENOUGH_ROWS // len(target)))) if len(target) >= 2 * _N_PARTS else 0
 
