@@ -1,4 +1,4 @@
-"""Crossed random intercepts: effects against a mixed model solved densely, variances against its restricted likelihood."""
+"""Crossed random intercepts: effects against a dense mixed model, variances against its restricted likelihood."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from kinfolk.transfer.trees.crossed import Groups, settle
 
 def settled(places, n_groups, y, weights=None, sweeps=5000, unit_noise=False):
     """Effects, the mean and the variances, after so many sweeps."""
-    groups = Groups.of(places, n_groups, len(y))
+    groups = Groups.of(list(zip(places, n_groups, strict=True)), len(y))
     effects, variances = np.zeros(sum(n_groups) + 1), np.zeros(len(n_groups) + 1)
     weights = np.ones(len(y)) if weights is None else weights
     room = np.empty((2, len(effects)))

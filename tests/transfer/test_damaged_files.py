@@ -45,6 +45,8 @@ def around_nothing(array):
         ("1.forest.column", lambda a: with_one(a, 99), "trees look at columns that it does not have"),
         ("1.forest.column", lambda a: with_one(a, -1), "trees look at columns that it does not have"),
         ("1.forest.leaf", lambda a: a[..., :-1], "trees have|has shape"),
+        ("1.sizes.task", lambda a: a[:0], "its effects are of nothing"),
+        ("1.sizes.task", lambda a: a[:, None], "has shape"),
     ],
 )
 def test_an_array_that_cannot_be_is_refused(file, name, change, match, estimator):
@@ -66,7 +68,8 @@ def test_trees_that_cannot_be_are_refused(file, about, match, estimator):
     assert_refused(edited(file, about={"members": members}), match, estimator=estimator)
 
 
+@pytest.mark.parametrize("what", ["effects", "crossed", "sizes"])
 @pytest.mark.parametrize("place", ["9", "colour"])
-def test_effects_of_a_column_that_is_not_there_are_refused(file, place):
-    moved = {"1.effects.1": None, f"1.effects.{place}": array_of(file, "1.effects.1")}
+def test_effects_of_a_column_that_is_not_there_are_refused(file, what, place):
+    moved = {"1.effects.1": None, f"1.{what}.{place}": array_of(file, "1.effects.1")}
     assert_refused(edited(file, arrays=moved), "its effects are not of its columns")

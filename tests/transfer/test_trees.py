@@ -103,7 +103,7 @@ def test_what_tasks_have_beside_the_trees_is_their_drawn_mean_of_what_trees_leav
     rng = np.random.default_rng(7)
     task, bins = np.arange(120) % 10, rng.integers(0, 5, (120, 2)).astype(np.uint8)
     y = 2.0 * rng.normal(size=10)[task] + bins[:, 0] + rng.normal(size=120)
-    grown = boost(cells_of(bins), y, np.zeros((120, 1)), np.ones(120), SQUARED, PLAIN, 3, Groups.of([task], [10], 120))
+    grown = boost(cells_of(bins), y, np.zeros((120, 1)), np.ones(120), SQUARED, PLAIN, 3, Groups.of([(task, 10)], 120))
     forest = Forest("numbers", number_effects(task, y, np.ones(120), 10), {}, grown.column, grown.bin + 0.5, grown.leaf)
     left = y - forest._leaves(bins.astype(float))[:, 0]
     effects = number_effects(task, left, np.ones(120), 10).values[:, 0]
@@ -234,7 +234,7 @@ def test_intercepts_of_labels_have_as_much_left_over_as_their_prior_holds_them_b
     rng = np.random.default_rng(14)
     task, kind = rng.integers(0, 12, 600), rng.integers(0, 40, 600)
     y = (rng.random(600) < expit(rng.normal(size=12)[task] + rng.normal(size=40)[kind])).astype(float)
-    groups = Groups.of([task, kind], [12, 40], 600)
+    groups = Groups.of([(task, 12), (kind, 40)], 600)
     cells = cells_of(np.zeros((600, 1), dtype=np.uint8))
     grown = boost(cells, y, np.zeros((600, 1)), np.ones(600), LOGISTIC, Growth(rate=0.0), 60, groups)
     a, b, mean = grown.effects[:12], grown.effects[12:52], grown.effects[52]

@@ -96,7 +96,7 @@ def boost(
     leaf = np.zeros((most_rounds, n_outputs, leaves))
     loss = np.zeros(most_rounds + 1)
     effects = np.zeros(0 if groups is None else groups.first[-1] + 1)
-    groups = Groups.of([], [], len(target)) if groups is None else groups
+    groups = Groups.of([], len(target)) if groups is None else groups
     rounds = _boost(
         cells, target, offset.copy(), weights, kind, column, cut, leaf, loss, growth.rate, growth.ridge, growth.least,
         growth.patience, groups, effects,

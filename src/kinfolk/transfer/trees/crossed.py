@@ -37,11 +37,11 @@ class Groups(NamedTuple):
     first: NDArray[np.int64]
 
     @classmethod
-    def of(cls, places: list[NDArray[np.int64]], n_groups: list[int], n_rows: int) -> Groups:
+    def of(cls, groupings: list[tuple[NDArray[np.int64], int]], n_rows: int) -> Groups:
         """Groupings by the place of every row in each, negative where it has none, and how many groups each has."""
-        first = np.concatenate([[0], np.cumsum(n_groups)]).astype(np.int64)
-        place = np.empty((n_rows, len(places)), dtype=np.int64)
-        for g, own in enumerate(places):
+        first = np.concatenate([[0], np.cumsum([n_groups for _, n_groups in groupings])]).astype(np.int64)
+        place = np.empty((n_rows, len(groupings)), dtype=np.int64)
+        for g, (own, _) in enumerate(groupings):
             place[:, g] = np.where(own >= 0, own + first[g], -1)
         return cls(place, first)
 

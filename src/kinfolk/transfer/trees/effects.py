@@ -63,7 +63,7 @@ def number_effects(place: NDArray[np.int64], target: Floats, weights: Floats, n_
     """Means of numbers by place, drawn to the mean of all by the ratio of the variances within and between."""
     from kinfolk.transfer.trees.crossed import Groups, settle
 
-    found, groups = np.zeros(n_known + 1), Groups.of([place], [n_known], len(place))
+    found, groups = np.zeros(n_known + 1), Groups.of([(place, n_known)], len(place))
     room = np.empty((2, n_known))
     settle(groups, target, weights, found, np.zeros(2), np.empty(len(place)), room, _MOST_SWEEPS, _SETTLED, False)
     found[:-1] += found[-1]

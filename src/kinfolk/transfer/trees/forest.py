@@ -164,7 +164,7 @@ def _arrays_of(archive: Archive, what: str, n_columns: int) -> list[tuple[int, s
     """The columns, in order, that a file has something of, and the names of the arrays."""
     found = list[tuple[int, str]]()
     for name in archive.arrays:
-        if name == f"{what}.task":
+        if name == "sizes.task" and what == "sizes":
             found.append((OF_TASKS, name))
         elif name.startswith(f"{what}."):
             place = name.removeprefix(f"{what}.")

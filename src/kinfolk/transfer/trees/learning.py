@@ -19,7 +19,8 @@ from kinfolk.transfer.trees.growing import cells_of
 _N_PARTS = 5
 # Parts that the number of rounds is chosen on are fewer where rows are many.
 _ENOUGH_ROWS = 5_000
-# From so many rows on, deeper trees are tried on these parts too, and rounds go on for as long as they help.
+# From so many rows on, trees are deeper, or deeper still where that helps on these parts, and rounds go on for as long
+# as they help.
 _MANY_ROWS, _DEEPER = 10_000, (5, 7)
 _MOST_ROUNDS, _PATIENCE = 1_000, 30
 # A column is cut in as many places, and more where there are as many rows for each.
@@ -101,7 +102,7 @@ def learn_forest(
         [np.searchsorted(cut, np.nan_to_num(x, nan=BELOW)) for cut, x in zip(cuts, seen.T, strict=True)]
     )
     del seen
-    groups = Groups.of(*map(list, zip(*grouped.values(), strict=True)), len(target)) if is_crossed else None
+    groups = Groups.of(list(grouped.values()), len(target)) if is_crossed else None
     grow = (cells_of(bins.astype(np.uint8)), target.astype(np.float64), offset)
     n_parts = min(_N_PARTS, max(1, -(-_ENOUGH_ROWS // len(target)))) if len(target) >= 2 * _N_PARTS else 0
 
@@ -139,16 +140,11 @@ def _of_many_values(n_levels: dict[int, int]) -> list[int]:
 
 
 def _chosen(growth: Growth, tried: Callable[[Growth], list[Floats]], is_large: bool) -> tuple[Growth, list[Floats]]:
-    """How trees grow, deeper for as long as that helps where rows are many, and the losses of the parts held out."""
-    if is_large:
-        growth = growth._replace(most_trees=_MOST_ROUNDS, patience=_PATIENCE)
-    losses = tried(growth)
-    for depth in _DEEPER if is_large else ():
-        of_deeper = tried(growth._replace(depth=depth))
-        if _least(of_deeper) >= _least(losses):
-            break
-        growth, losses = growth._replace(depth=depth), of_deeper
-    return growth, losses
+    """How trees grow, deeper where rows are many, and the losses of the parts held out."""
+    if not is_large:
+        return growth, tried(growth)
+    candidates = [growth._replace(depth=d, most_trees=_MOST_ROUNDS, patience=_PATIENCE) for d in _DEEPER]
+    return min(((each, tried(each)) for each in candidates), key=lambda found: _least(found[1]))
 
 
 def _width(ordinals: Floats, n_levels: dict[int, int], offset: Floats) -> int:
