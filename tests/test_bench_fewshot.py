@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from bench.fewshot import cells, marks
+from bench.fewshot import cells, marks, verdicts
 from bench.fewshot.measures import of_numbers, of_probabilities
 from bench.fewshot.models import Model
+from bench.fewshot.page import read
 from bench.fewshot.ranks import against, rank
 from bench.fewshot.sets import Rows, listed
 from bench.fewshot.splits import draw
@@ -96,6 +97,63 @@ def test_models_are_ranked_on_splits_that_all_of_them_have():
 def test_intervals_may_be_given_by_their_ends():
     ends = np.array([[0.0, 1.0], [0.0, 1.0]])
     assert of_numbers(np.array([0.5, 2.0]), np.zeros(2), ends)["coverage"] == 0.5
+
+
+def test_the_error_of_a_share_of_tasks_is_that_of_as_many_tosses_where_rows_of_a_task_agree():
+    inside = np.array([1.0, 1.0, 0.0, 1.0, 0.0, 1.0])
+    alone = of_numbers(inside, np.ones(6), np.full(6, 0.1), np.arange(6))
+    assert alone["coverage"] == pytest.approx(4 / 6)
+    assert alone["coverage_error"] == pytest.approx(np.sqrt(4 / 6 * 2 / 6 / 5))
+    twice = of_numbers(inside.repeat(3), np.ones(18), np.full(18, 0.1), np.arange(6).repeat(3))
+    assert twice["coverage_error"] == pytest.approx(alone["coverage_error"])
+
+
+def gaps_of_sizes(name, of_sizes):
+    return [
+        {"set": name, "size": size, "split": float(split), "model": model, "part": "test", "loss": loss}
+        for size, gaps in of_sizes.items()
+        for split, gap in enumerate(gaps)
+        for model, loss in (("ours", 1.0 + gap), ("peer", 1.0))
+    ]
+
+
+def test_all_sizes_together_tell_how_much_splits_differ():
+    table = pl.DataFrame(gaps_of_sizes("s", {2.0: [0.1, 0.3], 8.0: [0.5, 0.7, 0.9], 16.0: [1.0]}))
+    (found,) = against(table, "loss", "ours", ["peer"]).iter_rows(named=True)
+    assert found["difference"] == pytest.approx((0.2 + 0.7 + 1.0) / 3)
+    variance = (2 * 0.1**2 + 2 * 0.2**2) / 3  # of one split about the mean of its size, three degrees of freedom
+    assert (found["freedom"], found["error"]) == (3, pytest.approx(np.sqrt(variance * (1 / 2 + 1 / 3 + 1)) / 3))
+
+
+def test_the_best_peer_may_be_that_by_another_measure():
+    table = pl.DataFrame(
+        [
+            {"set": "s", "size": 8.0, "split": 0.0, "model": model, "loss": loss, "calibration": calibration}
+            for model, loss, calibration in (("ours", 0.5, 0.2), ("b", 0.4, 0.3), ("c", 0.6, 0.1))
+        ]
+    )
+    assert against(table, "calibration", "ours", ["b", "c"])["peer"].to_list() == ["c"]
+    (found,) = against(table, "calibration", "ours", ["b", "c"], best_by="loss").iter_rows(named=True)
+    assert (found["peer"], found["difference"]) == ("b", pytest.approx(-0.1))
+
+
+def test_of_many_sets_one_that_is_a_little_behind_is_not_surely_so():
+    rng = np.random.default_rng(0)
+    even = [row for k in range(11) for row in gaps_of_sizes(f"s{k}", {8.0: rng.permutation([-0.1, 0.0, 0.1, 0.0])})]
+    little, far = ({8.0: [m - 0.1, m + 0.1, m, m]} for m in (0.12, 1.0))
+    groups, parts = {"all sets": pl.lit(True)}, {"test": "rows"}
+    for last, surely in ((little, "none"), (far, "1 (last +1")):
+        table = pl.DataFrame(even + gaps_of_sizes("last", last))
+        (line,) = verdicts.behind(table, "loss", ["ours"], groups, parts)
+        assert "on 1 (last" in line
+        assert f"of 12 sets; corrected for their number, on {surely}" in line
+
+
+def test_results_of_before_a_column_came_are_read(tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_text(f"{','.join(cells.COLUMNS)}\ns,8,0,m,regression,test,3,24,9,,,,,0.5,0.9,0.1,0.1,\n")
+    (row,) = read(path).iter_rows(named=True)
+    assert (row["coverage"], row["coverage_error"], row["error"]) == (0.9, None, "")
 
 
 def test_a_split_by_labels_has_the_rare_one_in_its_rate_and_at_least_once():

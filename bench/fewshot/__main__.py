@@ -16,7 +16,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64)
 def main(arguments: list[str] | None = None) -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
-    from bench.fewshot import cells, marks, page
+    from bench.fewshot import cells, marks, page, speed
     from bench.fewshot.models import ours
     from bench.fewshot.peers import missing, peers
     from bench.fewshot.sets import Rows, listed, load
@@ -35,6 +35,9 @@ def main(arguments: list[str] | None = None) -> None:
     path = asked.out / "results.csv"
     if asked.marks:
         marks.run(asked.out / "marks.csv", asked.minutes, asked.splits, asked.models)
+        sets = {}
+    if asked.speed:
+        speed.run(asked.out / "speed.csv", asked.minutes)
         sets = {}
     done, loaded, start = cells.read_done(path), dict[str, Rows | None](), perf_counter()
     warnings.simplefilter("ignore")
@@ -75,6 +78,7 @@ def _parser(sets: list[str]) -> argparse.ArgumentParser:
     parser.add_argument("--models", nargs="+", help="by the names in the page")
     parser.add_argument("--splits", type=int, default=10, help="how many of each set and size")
     parser.add_argument("--marks", action="store_true", help="protocols of earlier studies instead of cells")
+    parser.add_argument("--speed", action="store_true", help="time to fit beside CatBoost's instead of cells")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of results.csv and splits")
     return parser
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.fewshot.measures import CLASSIFICATION, REGRESSION, of_numbers, of_probabilities
+from bench.fewshot.measures import BY_TASK, CLASSIFICATION, REGRESSION, of_numbers, of_probabilities
 from bench.fewshot.models import Model
 from bench.fewshot.sets import Rows
 from bench.fewshot.splits import Split
@@ -26,7 +26,7 @@ COLUMNS = (
     *("kind", "part", "tasks", "train_rows", "judged_rows"),
     *CLASSIFICATION,
     *REGRESSION,
-    *("fit_seconds", "predict_seconds", "error"),
+    *("fit_seconds", "predict_seconds", "error", BY_TASK),
 )
 
 
@@ -109,7 +109,7 @@ def run(cell: Cell, model: Model, rows: Rows, split: Split) -> list[dict[str, An
             if model.kind == "classification":
                 measured = of_probabilities(judged.y, mean)
             else:
-                measured = of_numbers(judged.y, mean, spread)
+                measured = of_numbers(judged.y, mean, spread, judged.task)
             found.append(about | {"part": part, "judged_rows": len(places), "predict_seconds": seconds} | measured)
     except Exception as error:  # a peer may fail in any way; that is a result too
         return [about | {"part": "test", "error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}]

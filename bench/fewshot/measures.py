@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
@@ -13,6 +15,7 @@ Z90 = 1.6448536  # a normal number is that many deviations from its mean at most
 
 CLASSIFICATION = ("log_loss", "auc", "brier", "calibration")
 REGRESSION = ("squared_error", "coverage")
+BY_TASK = "coverage_error"
 
 
 def of_probabilities(y: Numbers, probability: Numbers) -> dict[str, float]:
@@ -28,13 +31,21 @@ def of_probabilities(y: Numbers, probability: Numbers) -> dict[str, float]:
     }
 
 
-def of_numbers(y: Numbers, mean: Numbers, spread: Numbers | None) -> dict[str, float]:
+def of_numbers(y: Numbers, mean: Numbers, spread: Numbers | None, task: NDArray[Any] | None = None) -> dict[str, float]:
     """Mean squared error, and how many targets lie in intervals meant for nine in ten.
 
-    The spread is a standard deviation of normal numbers, or the 5 % and the 95 % quantile (rows, 2).
+    The spread is a standard deviation of normal numbers, or the 5 % and the 95 % quantile (rows, 2). With tasks, the
+    standard error of that share is there too; rows of a task may be off together.
     """
-    covered = float("nan")
-    if spread is not None:
-        ends = spread.T if spread.ndim == 2 else (mean - Z90 * spread, mean + Z90 * spread)
-        covered = float(np.mean((ends[0] <= y) & (y <= ends[1])))
-    return {"squared_error": float(np.mean((y - mean) ** 2)), "coverage": covered}
+    measured = {"squared_error": float(np.mean((y - mean) ** 2)), "coverage": float("nan")}
+    if spread is None:
+        return measured
+    ends = spread.T if spread.ndim == 2 else (mean - Z90 * spread, mean + Z90 * spread)
+    inside = ((ends[0] <= y) & (y <= ends[1])).astype(np.float64)
+    measured["coverage"] = float(inside.mean())
+    if task is not None:
+        of_tasks = np.bincount(np.unique(task, return_inverse=True)[1], inside - inside.mean())
+        n_tasks = len(of_tasks)
+        if n_tasks > 1:
+            measured[BY_TASK] = float(np.sqrt(n_tasks / (n_tasks - 1) * (of_tasks**2).sum()) / len(y))
+    return measured

@@ -54,10 +54,14 @@ def rank(results: pl.DataFrame, measure: str) -> Ranking | None:
     )
 
 
-def against(results: pl.DataFrame, measure: str, ours: str, peers: list[str]) -> pl.DataFrame:
+def against(
+    results: pl.DataFrame, measure: str, ours: str, peers: list[str], best_by: str | None = None
+) -> pl.DataFrame:
     """One of ours less the peer that is best on the set, averaged over sizes, its standard error paired over splits.
 
-    Columns ``set``, ``peer``, ``difference`` and ``error`` (none from one split); negative is better for ours.
+    Splits of different sizes are drawn apart, so that all sizes together tell how much splits differ. Columns ``set``,
+    ``peer``, ``difference``, ``error`` (none from one split of each size) and ``freedom``, the degrees of freedom it is
+    known with; negative is better for ours. The best peer is that by ``best_by``, the measure itself by default.
     """
     rows = []
     known = results.filter(pl.col(measure).is_not_null())
@@ -69,10 +73,18 @@ def against(results: pl.DataFrame, measure: str, ours: str, peers: list[str]) ->
         here = [peer for peer in peers if peer in wide.columns and wide[peer].null_count() == 0]
         if not here:
             continue
-        best = min(here, key=lambda peer: float(wide[peer].mean()))  # type: ignore[arg-type]
-        gaps = wide.with_columns(gap=pl.col(ours) - pl.col(best)).group_by("split").agg(pl.col("gap").mean())["gap"]
-        error = float(gaps.std()) / len(gaps) ** 0.5 if len(gaps) > 1 else None  # type: ignore[arg-type]
-        rows.append({"set": name, "peer": best, "difference": float(gaps.mean()), "error": error})  # type: ignore[arg-type]
-    return pl.DataFrame(
-        rows, schema={"set": pl.String, "peer": pl.String, "difference": pl.Float64, "error": pl.Float64}
-    )
+        judge = wide if best_by is None else of_set.pivot("model", index=["size", "split"], values=best_by)
+        judge = judge.join(wide.select("size", "split"), on=["size", "split"], how="semi")
+        best = min(here, key=lambda peer: float(judge[peer].mean()))  # type: ignore[arg-type]
+        of_sizes = (
+            wide.with_columns(gap=pl.col(ours) - pl.col(best))
+            .group_by("size")
+            .agg(n=pl.len(), mean=pl.col("gap").mean(), squares=((pl.col("gap") - pl.col("gap").mean()) ** 2).sum())
+        )
+        freedom = int((of_sizes["n"] - 1).sum())
+        variance = float(of_sizes["squares"].sum()) / freedom if freedom else 0.0
+        error = (variance * float((1.0 / of_sizes["n"]).sum())) ** 0.5 / len(of_sizes) if freedom else None
+        difference = float(of_sizes["mean"].mean())  # type: ignore[arg-type]
+        rows.append({"set": name, "peer": best, "difference": difference, "error": error, "freedom": freedom})
+    schema = {"set": pl.String, "peer": pl.String, "difference": pl.Float64, "error": pl.Float64, "freedom": pl.Int64}
+    return pl.DataFrame(rows, schema=schema)
