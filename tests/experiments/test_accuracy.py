@@ -24,12 +24,30 @@ def test_the_truth_is_at_distance_zero_and_other_graphs_where_the_distance_of_st
     network = load_network("asia")
     other = make_random_network(8, random_state=0).adjacency()
     for found in (network.adjacency(), completed(network.adjacency()), other):
-        monkeypatch.setattr(accuracy, "learn_within", lambda *given, found=found: peers.Answer(found, 1.5))
+        monkeypatch.setattr(accuracy, "_learn_shuffled", lambda *given, found=found: peers.Answer(found, 1.5))
         measured = accuracy._measure(network, 50, 0, "someone", 0, 1.0)
         truth = found is not other
         assert measured["shd"] == (0 if truth else shd(network.adjacency(), other))
         assert measured["f1"] == 1 if truth else measured["f1"] < 1
         assert measured["seconds"] == 1.5
+
+
+def test_peers_get_columns_in_any_order_and_arcs_come_back_to_where_they_stood(monkeypatch):
+    cards, given = np.array([5, 3, 4, 2, 6]), []
+
+    def from_few_to_many(method, codes, cards, limit):
+        given.append(cards.tolist())
+        assert (codes.max(axis=0) + 1 == cards).all()
+        return peers.Answer(cards[:, None] < cards[None, :], 1.0)
+
+    monkeypatch.setattr(accuracy, "learn_within", from_few_to_many)
+    codes = np.tile(np.arange(6)[:, None], 5) % cards
+    for seed in range(4):
+        found = accuracy._learn_shuffled("someone", codes, cards, 1.0, np.random.default_rng(seed))
+        assert (found.adjacency == (cards[:, None] < cards[None, :])).all()
+    assert cards.tolist() not in given
+    monkeypatch.setattr(accuracy, "learn_within", lambda *given: None)
+    assert accuracy._learn_shuffled("someone", codes, cards, 1.0, np.random.default_rng(0)) is None
 
 
 def test_states_that_rows_lack_are_known_to_all_methods_of_ours_but_one(monkeypatch):
@@ -184,7 +202,7 @@ def test_a_method_is_farther_where_the_mean_over_draws_is_by_two_standard_errors
     # An empty graph misses the eight edges of ASIA, and the true one none.
     truth = load_network("asia").adjacency()
     found = {"worse": np.zeros((8, 8), dtype=bool), "better": truth}
-    monkeypatch.setattr(accuracy, "learn_within", lambda peer, *given: peers.Answer(found[peer], 1.0))
+    monkeypatch.setattr(accuracy, "_learn_shuffled", lambda peer, *given: peers.Answer(found[peer], 1.0))
     ours = study(networks=("asia",), sizes=(200,), n_draws=3, peers=tuple(found))
     lines = {line.split(" | ")[0]: line for line in ours.details.splitlines()}
     assert "| 1 | 1 | 0 | – |" in lines["| worse"]
