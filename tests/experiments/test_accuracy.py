@@ -239,3 +239,13 @@ def test_results_are_kept_as_lines_of_json(tmp_path):
     first = json.loads(kept.read_text().splitlines()[0])
     assert first["method"] == DEFAULT
     assert set(first) == {"network", "rows", "draw", "method", *accuracy.MEASURES, "limit"}
+
+
+def test_a_fit_that_took_no_measurable_time_spends_nothing_of_its_budget():
+    about = {"network": "asia", "rows": 100, "draw": 1, "method": "some package"}
+    done = [
+        about | {"draw": 0, "seconds": 0.0, "limit": None},
+        about | {"network": "alarm", "seconds": 9.0, "limit": None},
+    ]
+    assert not accuracy._is_left_out(done, about, budget=1.0)
+    assert accuracy._is_left_out([done[0] | {"seconds": None, "limit": 2.0}], about, budget=1.0)

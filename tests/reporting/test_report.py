@@ -345,6 +345,7 @@ def test_networks_of_classes_are_compared_by_the_labels_that_they_give_rows_held
     assert set(found) == {"BayesMultinet", "class-alone", "class-pooled"}
     assert page.document["calibration"]["label"] == "well"
     assert "BayesMultinet, 2 classes" in page.html
+    assert "120 rows given here" in page.html
     assert "KF001" not in [alert["code"] for alert in page.document["checks"]]
     kinfolk.save(model, tmp_path / "nets.kin")
     again = kinfolk.load(tmp_path / "nets.kin", estimator=True)
@@ -385,7 +386,7 @@ def test_a_model_that_shares_with_nobody_is_not_compared_with_itself():
 def test_tasks_around_a_prototype_are_not_said_to_stand_alone():
     X, y, task = kin(4, 20)
     page = kinfolk.PrototypeNB(random_state=0).fit(X, y, task=task).report()
-    assert "the 4 tasks vary around one common prototype" in page.html
+    assert "the 4 tasks vary around one common pattern" in page.html
     assert "stands alone" not in page.html
 
 
@@ -422,6 +423,21 @@ def test_sequences_tell_how_many_states_tasks_have():
     page = model.report()
     assert "Hidden states" in page.html
     np.testing.assert_allclose(np.sum(page.document["details"]["n_states"], axis=1), 1.0)
+
+
+def test_tasks_that_have_some_states_in_common_are_in_no_clusters():
+    rng = np.random.default_rng(0)
+    levels = {"x": (0, 9), "y": (0, 9), "z": (0, 30)}
+    X = [np.repeat(rng.permutation(own), 12)[:, None] + 0.3 * rng.normal(size=(24, 1)) for own in levels.values()]
+    model = kinfolk.FeatureIHMM(random_state=0, n_chains=2, n_burn_in=20, n_draws=20).fit(X, task=list(levels))
+    page = model.report()
+    assert page.document["clusters"] == []
+    assert "one cluster" not in page.html
+    used = np.array(page.document["details"]["features"]) > 0.5
+    n = (used.sum(axis=0) > 0).sum()
+    assert f"The 3 tasks use {n} hidden states: {(used.sum(axis=0) == 3).sum()} of them in all tasks" in page.html
+    assert "Most alike are x and y" in page.html
+    assert "The share of hidden states that two tasks have in common" in page.html
 
 
 def test_two_models_are_held_against_each_other(team):

@@ -53,7 +53,7 @@ def test_losses_are_those_of_models_fitted_by_hand(page):
 
 
 def test_the_page_tells_whether_sharing_helps_and_shows_states_numbers_and_segments(model, page):
-    assert "On sequences held out" in page.html
+    assert "On held-out sequences" in page.html
     for said in ("Posterior of the number of states", "Posterior of the number of clusters", "place: home"):
         assert said in page.html
     for section in ("Sequences and their segments", "What the states show"):

@@ -36,7 +36,7 @@ def read(estimator: Any) -> Findings:
             "evidence": None if weights is not None else fit.posterior.evidence or member._evidence_found,
             "details": {
                 "beliefs": _beliefs(member) if _same(partition, member.partition_) else {},
-                "around_prototype": isinstance(estimator, PrototypeNB),
+                "around_prototype": isinstance(member, PrototypeNB) and _all_alone(partition),
             },
         }
     known: Known = estimator._predictor().known
@@ -68,6 +68,10 @@ def _heaviest(estimator: Any) -> Any:
         return estimator
     heaviest = max((name for name in weights if name in members), key=weights.__getitem__, default=None)
     return estimator if heaviest is None else members[heaviest]
+
+
+def _all_alone(partition: NDArray[Any] | None) -> bool:
+    return partition is None or len(set(partition.tolist())) == len(partition)
 
 
 def _same(one: NDArray[Any] | None, other: NDArray[Any]) -> bool:

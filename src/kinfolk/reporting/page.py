@@ -132,25 +132,31 @@ def _sharing(account: Account) -> Section | None:
 def _kinship(account: Account) -> Section | None:
     findings = account.findings
     clusters = findings.clusters
-    if findings.similarity is None or findings.partition is None or len(findings.tasks) < 2:
+    in_common = findings.details.get("features") is not None
+    if findings.similarity is None or len(findings.tasks) < 2 or (findings.partition is None and not in_common):
         return None
-    if len(clusters) == 1 or len(clusters) == len(findings.tasks):
+    if in_common and len(findings.tasks) > MOST_TASKS:
+        return None  # without clusters there is nothing to aggregate by
+    if in_common or len(clusters) == 1 or len(clusters) == len(findings.tasks):
         sure = findings.similarity[~np.eye(len(findings.tasks), dtype=bool)]
         if sure.min() == sure.max():
             return None  # a map of one colour says nothing
     names = [str(task) for task in findings.tasks]
-    similarity, partition, said = findings.similarity, findings.partition, ""
+    similarity, said = findings.similarity, ""
+    partition = np.zeros(len(names), dtype=np.int64) if findings.partition is None else findings.partition
     if len(names) > MOST_TASKS:
         several = clusters[:MOST_TASKS]
         similarity = np.array([[_between(similarity, a, b) for b in several] for a in several])
-        names = [f"cluster {findings.partition[own[0]]} ({len(own)})" for own in several]
+        names = [f"cluster {partition[own[0]]} ({len(own)})" for own in several]
         said = f" With {len(findings.tasks):,} tasks, a row here is a cluster: the mean over its tasks."
-        partition = np.array([findings.partition[own[0]] for own in several])
+        partition = np.array([partition[own[0]] for own in several])
     order = kin_together(similarity, partition.tolist())
     caption = (
         "The probability that two tasks are kin: the stronger the colour, the more probable. Tasks of a cluster stand "
         f"together in its colour; pairs from different clusters are grey.{said}"
     )
+    if in_common:
+        caption = "The share of hidden states that two tasks have in common: the stronger the colour, the larger."
     drawn = drawing.kinship_map(similarity, partition, order, names)
     return Section("kin", "Kinship map", element("figure", drawn, element("figcaption", caption)))
 
@@ -299,7 +305,9 @@ def _rows_of_tasks(account: Account) -> Any:
     """Rows of every task as the model counts them, or else as they were given; None where neither is known."""
     if account.findings.rows is not None or account.given is None:
         return account.findings.rows
-    counted = Counter(account.given.task.tolist())
+    given = account.given
+    of_rows = given.task if account.findings.unit == "task" or given.y is None else given.y
+    counted = Counter(of_rows.tolist())
     return [counted[task] for task in account.findings.tasks]
 
 

@@ -34,6 +34,8 @@ def _numbers(account: Account) -> Section:
         ("states, tasks averaged", findings.details["of_all"]),
         ("clusters", findings.details["n_clusters"]),
     ):
+        if share is None:
+            continue
         there = np.flatnonzero(share > 0.005)
         title = f"Posterior of the number of {what}"
         drawn = drawing.columns_of_counts([(str(k), float(share[k])) for k in there], title)

@@ -16,8 +16,11 @@ def read(estimator: Any) -> Findings:
     traces = estimator.posterior_.traces
     draws: dict[str, Any] = {}
     partitions = np.asarray(traces.partitions)
+    # Tasks that have some states in common and not others are in no clusters.
+    features = getattr(estimator, "features_", None)
     if partitions.ndim == 3 and partitions.shape[1] > 1:
-        draws = {"log joint": np.asarray(traces.log_joint), "number of clusters": partitions.max(axis=2) + 1}
+        draws = {"log joint": np.asarray(traces.log_joint)}
+        draws |= {"number of clusters": partitions.max(axis=2) + 1} if features is None else {}
     numbers = np.arange(n_states.shape[1])
     predictor = estimator._predictor()
     layout = predictor.layout
@@ -33,7 +36,7 @@ def read(estimator: Any) -> Findings:
         estimator.tasks_.tolist(),
         None,
         names,
-        estimator.partition_,
+        estimator.partition_ if features is None else None,
         similarity_of(estimator),
         schema=Schema(tuple(symbols)) if symbols else None,
         convergence=estimator.convergence_,
@@ -43,7 +46,8 @@ def read(estimator: Any) -> Findings:
             "n_states": n_states,
             "mean_states": n_states @ numbers,
             "of_all": n_states.mean(axis=0),
-            "n_clusters": estimator.n_clusters_,
+            "n_clusters": estimator.n_clusters_ if features is None else None,
+            "features": features,
             "states": predictor.states(),
             "similar_states": predictor.similar_states(),
         },

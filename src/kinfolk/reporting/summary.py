@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kinfolk.reporting.account import Account
+from kinfolk.reporting.findings import Findings
 from kinfolk.reporting.held_out import PLAIN, HeldOut
 from kinfolk.reporting.markup import Html, element, joined
 from kinfolk.tasks.answering import some_names
@@ -43,7 +47,7 @@ def did_sharing_help(account: Account) -> Html:
             element("strong", word, class_=kind),
             f" On held-out {sequences_or_rows(account)}, the {found.measure} of {model} is {mean[best]:.3f}, ",
             f"{apart} that of the best model without sharing, {against}.",
-            " The difference may be chance." if helps is None and not alike else None,
+            f" With {len(losses[best])} folds, the difference may be chance." if helps is None and not alike else None,
         ),
         element("p", f"This model: {of_this[0]:.3f} ± {of_this[1]:.3f}. {_beside(held_out)}", class_="small"),
         element("p", element("a", "All models", href="#sharing"), class_="small"),
@@ -115,7 +119,10 @@ def who_is_kin(account: Account, linked: bool = True) -> Html:
 def _without_clusters(account: Account) -> str:
     findings = account.findings
     if findings.details.get("around_prototype"):
-        return f"The model has no clusters: the {len(findings.tasks):,} tasks vary around one common prototype."
+        what = "the" if findings.weights is None else "in its heaviest member, the prototype, the"
+        return f"The model has no clusters: {what} {len(findings.tasks):,} tasks vary around one common pattern."
+    if (features := findings.details.get("features")) is not None:
+        return _states_in_common(findings, np.asarray(features) > 0.5)
     if findings.family == "linear":
         n = findings.details.get("n_sources")
         return (
@@ -131,6 +138,23 @@ def _without_clusters(account: Account) -> str:
         common = f"{found['n_common']:,} of {found['n_arcs']:,} arcs"
         return f"{common} are common to the networks of all {findings.n_tasks_told} that have their variables."
     return f"The model has {len(findings.tasks):,} tasks and no clusters."
+
+
+def _states_in_common(findings: Findings, used: NDArray[np.bool_]) -> str:
+    """How many tasks use the hidden states, and which two have most in common."""
+    counts = used.sum(axis=0)
+    by_all, by_one = int((counts == len(used)).sum()), int((counts == 1).sum())
+    n = int((counts > 0).sum())
+    said = (
+        f"The {len(used):,} tasks use {n:,} hidden states: {by_all:,} of them in all tasks, {n - by_all - by_one:,} in "
+    )
+    said += f"several, {by_one:,} in one task alone."
+    if findings.similarity is None or len(used) < 2:
+        return said
+    apart = findings.similarity - 2 * np.eye(len(used))
+    one, other = np.unravel_index(int(apart.argmax()), apart.shape)
+    pair, share = f"{findings.tasks[one]} and {findings.tasks[other]}", f"{findings.similarity[one, other]:.0%}"
+    return f"{said} Most alike are {pair}, with {share} of their states in common."
 
 
 def what_next(account: Account) -> Html:

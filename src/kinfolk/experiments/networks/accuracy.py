@@ -148,7 +148,7 @@ def _read(kept: Path | None) -> list[dict[str, Any]]:
 def _is_left_out(done: Sequence[dict[str, Any]], about: dict[str, Any], budget: float) -> bool:
     """Whether a method spent its budget; a peer, whether it timed out on as few rows or fewer, or has had its draws."""
     same = [one for one in done if (one["network"], one["method"]) == (about["network"], about["method"])]
-    if sum(one["seconds"] or one["limit"] for one in same) >= budget:
+    if sum(one["limit"] if one["seconds"] is None else one["seconds"] for one in same) >= budget:
         return True
     if about["method"] in OURS:
         return False
