@@ -206,12 +206,13 @@ class ModelAverage(BaseEstimator):
     ) -> dict[str, Member]:
         """Members fitted to all rows."""
 
-        def learnt(member: Member) -> Member:
-            found = member.learn(codings[member.coding()])
+        def learnt(member: Member, coded: Any) -> Member:
+            found = member.learn(coded)
             advance(1)
             return found
 
-        done = side_by_side(self.n_jobs, [(learnt, one) for one in members.values()])
+        # Codings are found by what is here, which members that are sent elsewhere are not.
+        done = side_by_side(self.n_jobs, [(learnt, one, codings[one.coding()]) for one in members.values()])
         return dict(zip(members, done, strict=True))
 
     def _keep(self, average: Average) -> None:
