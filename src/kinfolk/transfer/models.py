@@ -167,6 +167,10 @@ class NaiveBayesMember(NamedTuple):
         """A copy that has learnt from further rows: counts add up."""
         return self._replace(fitted=copy(self.fitted).partial_fit(X, y, task=task, sample_weight=sample_weight))
 
+    def forget(self, task: Any) -> NaiveBayesMember:
+        """A copy without a task: counts add up."""
+        return self._replace(fitted=copy(self.fitted).forget(task))
+
     def answers(self) -> NaiveBayesAnswers:
         """What answers for it."""
         return NaiveBayesAnswers(self.fitted._predictor())
