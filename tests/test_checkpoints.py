@@ -63,7 +63,9 @@ def multinet(model):
 
 def kinds_of_tasks():
     rng, task = np.random.default_rng(1), np.repeat(np.arange(1500), 6)
-    rows = (rng.integers(0, 2, (len(task), 3)) + task[:, None] % 3) % 4
+    # Tasks of a dozen kinds, which are not all found in the first round.
+    rates = rng.dirichlet(np.full(4, 0.5), size=(12, 4)).cumsum(axis=-1)[task % 12]
+    rows = (rng.random((len(task), 4, 1)) > rates[..., :-1]).sum(axis=-1)
     return rows, rng.integers(0, 2, len(task)), task
 
 
@@ -72,6 +74,20 @@ def many_tasks(model):
     return lambda folder: digest(
         model.set_params(checkpoint=folder).fit(rows, said, task=task).predict_proba(rows, task=task)
     )
+
+
+def in_batches(folder):
+    """A fit by mean field as of many tasks, in batches of two."""
+    model = kinfolk.NestedIHMM(4, 3, inference="variational", random_state=3)
+    inference = "kinfolk.sequences.inference."
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inference + "variational.MOST_TASKS_TO_AGGLOMERATE", 5)
+        for name, few in (("_N_FOUNDERS", 3), ("_FEWEST_OF_BATCH", 2), ("_STEPS_OF_BATCH", 1)):
+            patch.setattr(inference + f"stochastic_variational.{name}", few)
+        steps = np.random.default_rng(2).integers(0, 2, 120)
+        steps[60:] = (np.arange(60) // 3 + steps[60:]) % 4
+        fitted = model.set_params(checkpoint=folder).fit(steps[:, None], LENGTHS, task=WHOSE)
+        return digest(fitted.score_samples(steps[:, None], LENGTHS, task=WHOSE))
 
 
 def digest(found):
@@ -95,6 +111,7 @@ FITS = {
     "clustered regressions": naive_bayes(kinfolk.ClusteredClassifier(n_burn_in=10, n_draws=10, random_state=3)),
     "nested iHMM": sequences(kinfolk.NestedIHMM(4, 3, **SCHEDULE)),
     "nested iHMM by mean field": sequences(kinfolk.NestedIHMM(4, 3, inference="variational", random_state=3)),
+    "nested iHMM by mean field in batches": in_batches,
     "single iHMM by mean field": sequences(kinfolk.SingleIHMM(4, inference="variational", random_state=3)),
     "averaged iHMM": sequences(
         kinfolk.AveragedIHMM(4, 3, n_folds=2, n_chains=1, n_burn_in=3, n_draws=3, random_state=3)
@@ -158,21 +175,23 @@ def test_a_fit_that_ended_after_any_sweep_goes_on_to_the_same_bits(name, tmp_pat
             raise Killed
 
     monkeypatch.setattr(Place, "save", save_and_die)
-    for n_left in rng.integers(1, 9, size=4).tolist():  # noqa: B007 - read by the function above
+    assert fit(tmp_path / "anew") == expected
+    n_anew, folder = n_saved, tmp_path / "kept"
+    # It dies all along the way, so that whatever is kept is gone on from.
+    for more in rng.integers(0, 3, size=4).tolist():
+        n_left = 1 + n_anew // 5 + more
         try:
-            fit(tmp_path)
+            fit(folder)
         except Killed:
             continue
     n_left = 0
-    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    files = set(folder.iterdir())
     assert files
-    assert fit(tmp_path) == expected
+    assert fit(folder) == expected
     n_saved = 0
-    assert fit(tmp_path / "anew") == expected
-    n_anew, n_saved = n_saved, 0
-    assert fit(tmp_path) == expected
+    assert fit(folder) == expected
     assert n_saved <= n_anew // 2, "what was kept is not done again"
-    assert set(files) <= set(tmp_path.iterdir())
+    assert files <= set(folder.iterdir())
 
 
 @pytest.mark.slow

@@ -68,10 +68,9 @@ def resamples():
 
 
 def members():
-    averages = (
-        kinfolk.AveragedNB(n_folds=2, n_jobs=2, random_state=0),
-        kinfolk.TransferClassifier(n_folds=2, n_jobs=2, random_state=0),
-    )
+    # With a bar, as on a terminal.
+    given = {"n_folds": 2, "n_jobs": 2, "random_state": 0, "verbose": True}
+    averages = kinfolk.AveragedNB(**given), kinfolk.TransferClassifier(**given)
     return np.array([model.fit(X, Y, task=TASK).predict_proba(X, task=TASK) for model in averages])
 
 

@@ -2,13 +2,14 @@
 
 import inspect
 import io
+import pickle
 
 import numpy as np
 import pytest
 
 import kinfolk
 from kinfolk import AveragedNB, progress
-from kinfolk.progress import progress_bar, progress_wanted
+from kinfolk.progress import no_progress, progress_bar, progress_wanted
 
 
 class Terminal(io.StringIO):
@@ -88,3 +89,8 @@ def test_estimators_show_it_unless_told_not_to(watched, monkeypatch, verbose):
     AveragedNB(n_folds=2, random_state=0, verbose=verbose).fit(X, y, task=task)
     assert ("Fitting models" in terminal.getvalue()) == (verbose is None)
     assert "Sampling" not in terminal.getvalue()
+
+
+def test_a_bar_that_is_sent_to_another_process_takes_no_notice_of_steps():
+    with progress_bar("Working", 3, True) as advance:
+        assert pickle.loads(pickle.dumps(advance)) is no_progress

@@ -47,10 +47,27 @@ def progress_bar(what: str, total: int | None, verbose: bool | None) -> Iterator
 
     try:
         advance(0)
-        yield advance
+        yield _Here(advance)
     finally:
         bar.stop()
         _free.release()
+
+
+@dataclass(frozen=True)
+class _Here:
+    """Moves a bar of this process; what it becomes in another one, on a cluster say, takes no notice of steps."""
+
+    advance: Callable[[int], None]
+
+    def __call__(self, steps: int) -> None:
+        self.advance(steps)
+
+    def __reduce__(self) -> tuple[Callable[[], Callable[[int], None]], tuple[()]]:
+        return _elsewhere, ()
+
+
+def _elsewhere() -> Callable[[int], None]:
+    return no_progress
 
 
 def progress_wanted(verbose: bool | None) -> bool:

@@ -177,11 +177,41 @@ class ModelAverage(BaseEstimator):
                         # What is to be told of the rows was told by the first.
                         warnings.simplefilter("ignore")
                     members[name] = member.learn_more(X, y, task, sample_weight)  # type: ignore[attr-defined]
-            learnt = next(iter(members.values())).fitted._result
-            n_rows = np.append(learnt.data.statistics.label_counts.sum(axis=1).astype(np.float64), 0.0)
-            known, weights = learnt.known._replace(model=type(self).__name__), self._weighed_anew(members)
-            self._keep(average._replace(known=known, members=members, weights=weights, n_rows=n_rows))
+            self._keep_members(members)
         return self
+
+    @available_if(_members_learn_more)
+    def forget(self, task: Any) -> Self:
+        """Remove a task from what members have learnt.
+
+        It is there where :meth:`partial_fit` is, since counts add up: each member is then what a fit to the rows of
+        the other tasks gives with the same categories and bins. Weights that were learnt from rows held out, the task's
+        among them, stay unchanged; weights by evidence are those of the other tasks.
+
+        Parameters
+        ----------
+        task : object
+            Id of the task.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        partial_fit : Learn from more rows.
+        """
+        check_is_fitted(self)
+        with all_or_nothing(self):
+            self._keep_members({name: member.forget(task) for name, member in self._average.members.items()})  # type: ignore[attr-defined]
+        return self
+
+    def _keep_members(self, members: dict[str, Member]) -> None:
+        """Average members that have learnt from other rows than before."""
+        learnt = next(iter(members.values())).fitted._result
+        n_rows = np.append(learnt.data.statistics.label_counts.sum(axis=1).astype(np.float64), 0.0)
+        known, weights = learnt.known._replace(model=type(self).__name__), self._weighed_anew(members)
+        self._keep(self._average._replace(known=known, members=members, weights=weights, n_rows=n_rows))
 
     def _check_classes(self, classes: Any) -> None:
         """Refuse labels that no row of the first call had."""
@@ -206,12 +236,13 @@ class ModelAverage(BaseEstimator):
     ) -> dict[str, Member]:
         """Members fitted to all rows."""
 
-        def learnt(member: Member) -> Member:
-            found = member.learn(codings[member.coding()])
+        def learnt(member: Member, coded: Any) -> Member:
+            found = member.learn(coded)
             advance(1)
             return found
 
-        done = side_by_side(self.n_jobs, [(learnt, one) for one in members.values()])
+        # Codings are found by what is here, which members that are sent elsewhere are not.
+        done = side_by_side(self.n_jobs, [(learnt, one, codings[one.coding()]) for one in members.values()])
         return dict(zip(members, done, strict=True))
 
     def _keep(self, average: Average) -> None:

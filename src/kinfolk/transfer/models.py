@@ -182,6 +182,10 @@ class NaiveBayesMember(NamedTuple):
         """The same."""
         return self
 
+    def forget(self, task: Any) -> NaiveBayesMember:
+        """A copy without a task: counts add up."""
+        return self._replace(fitted=copy(self.fitted).forget(task))
+
     def answers(self) -> NaiveBayesAnswers:
         """What answers for it."""
         return NaiveBayesAnswers(self.fitted._predictor())

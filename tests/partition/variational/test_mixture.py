@@ -8,10 +8,11 @@ from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, log_loss
 
-from kinfolk import ClusteredNB
+from kinfolk import ClusteredNB, checkpoints
+from kinfolk.checkpoints import NOWHERE, Checkpoint, Place
 from kinfolk.datasets import make_meetings
 from kinfolk.maths.dirichlet import dirichlet_product, log_marginals
-from kinfolk.partition.variational import births_and_merges, task_counts
+from kinfolk.partition.variational import births_and_merges, mixture, task_counts
 from kinfolk.partition.variational.births_and_merges import Setting, born, from_seeds, merged, misfits, spread
 from kinfolk.partition.variational.few_tasks import cluster_few
 from kinfolk.partition.variational.mean_field import Clusters, converge, divergence, expectations
@@ -163,6 +164,43 @@ def test_sweeps_that_end_too_soon_are_told_from_those_that_converged():
         assert not sweeps(data, start, PRODUCT, 1.0, max_sweeps=4).converged
         assert sweeps(data, start, PRODUCT, 1.0).converged
     assert fit_clusters(data, PRODUCT, 1.0, np.random.default_rng(0)).converged
+
+
+@pytest.mark.parametrize("batch_size", [None, 200])
+def test_a_fit_that_ended_after_any_round_on_any_level_goes_on_to_the_same_clusters(batch_size, tmp_path, monkeypatch):
+    counts, _ = clustered_counts(900, 12, 15)
+    for name, value in (("START_TASKS", 40), ("SEEDS", 2), ("MISFIT_TASKS", 400)):
+        monkeypatch.setattr(births_and_merges, name, value)
+    monkeypatch.setattr(mixture, "START_TASKS", 40)
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "_SHARE", 1e9)
+    monkeypatch.setattr(checkpoints, "WORTH", 0.0)
+    save, saved = Place.save, []
+
+    def fit(folder):
+        place = NOWHERE if folder is None else Checkpoint(folder).place("clusters")
+        given = CountsInMemory(counts), PRODUCT, 1.0, np.random.default_rng(0)
+        return fit_clusters(*given, batch_size=batch_size, place=place)
+
+    def save_and_die(place, value):
+        save(place, value)
+        saved.append(value)
+        if len(saved) == dies_after:
+            raise InterruptedError
+
+    monkeypatch.setattr(Place, "save", save_and_die)
+    expected, dies_after = fit(None), 0
+    assert fit(tmp_path / "whole").bound == expected.bound
+    places = {(at.level, at.growth and at.growth.turn) for at, _ in saved}
+    assert len({level for level, _ in places}) == 3
+    assert len(places) > 5
+    for n_saved in range(1, len(saved)):
+        saved.clear()
+        dies_after = n_saved
+        with pytest.raises(InterruptedError):
+            fit(tmp_path / str(n_saved))
+        dies_after = 0
+        np.testing.assert_array_equal(fit(tmp_path / str(n_saved)).counts, expected.counts)
 
 
 def test_the_estimator_warns_of_sweeps_that_did_not_converge(monkeypatch):

@@ -41,7 +41,7 @@ def arc_confidence(
         # Searches may have been cut short.
         return None if asked() else found
 
-    every = Parallel(n_jobs=options.n_jobs, prefer="threads")(delayed(kept)(int(own)) for own in seeds)
+    every = Parallel(n_jobs=options.n_jobs, prefer="threads", max_nbytes=None)(delayed(kept)(int(own)) for own in seeds)
     found = [structures for structures in every if structures is not None]
     if not found:
         return None

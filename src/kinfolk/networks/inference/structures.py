@@ -185,7 +185,7 @@ def learn_separately(
     if n_jobs in (None, 1):
         found = [one(t) for t in range(len(starts))]
     else:
-        found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(t) for t in range(len(starts)))
+        found = Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None)(delayed(one)(t) for t in range(len(starts)))
     return Outcome(np.concatenate([one.adjacency for one in found]), sum(one.score for one in found), 0.0)
 
 
@@ -244,7 +244,7 @@ def _better_starts(options: Options, problem: Problem, alone: Prior) -> Structur
 
     if options.first == "climb":
         return options.starts
-    return np.stack(Parallel(n_jobs=options.n_jobs, prefer="threads")(delayed(one)(t) for t in tasks))
+    return np.stack(Parallel(n_jobs=options.n_jobs, prefer="threads", max_nbytes=None)(delayed(one)(t) for t in tasks))
 
 
 def _learn_as_one(options: Options, data: Data, seed: int, own_tables: bool) -> Outcome:
