@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 import kinfolk
 from kinfolk import FeatureIHMM
 from kinfolk.sequences.answers.new_tasks import base_of_a_new_task
+from kinfolk.sequences.answers.predictor import SequencesPredictor
 from kinfolk.sequences.inference import feature_gibbs
 from kinfolk.sequences.inference.feature_gibbs import central_draw, numbered_alike
 from kinfolk.sequences.inference.feature_starts import cut_into_blocks, start_paths
@@ -224,6 +225,23 @@ def test_states_of_a_file_are_those_of_its_central_draw_or_where_it_has_none_of_
         archive.about["central"] = central
         with pytest.raises(ValueError, match="tells its hidden states"):
             FeatureIHMM._from_archive(archive)
+
+
+def test_probabilities_of_states_are_those_of_all_draws_on_average(model):
+    feature, X, lengths, tasks, _ = model
+    kept = feature._predictor().kept
+    assert len(kept.draws) <= 60
+    # Between behaviours, where draws differ.
+    X = X + np.random.default_rng(0).normal(scale=3.0, size=X.shape)
+    told = SequencesPredictor(feature._predictor().known, feature._predictor().layout, kept)
+    each = []
+    for place in range(len(kept.draws)):
+        told.kept = kept._replace(draws=kept.draws[place : place + 1], central=None)
+        each.append(told.predict_proba(X, lengths, task=tasks))
+    assert np.abs(np.diff(each, axis=0)).max() > 0.05
+    found = feature.predict_proba(X, lengths, task=tasks)
+    np.testing.assert_allclose(found, np.mean(each, axis=0), atol=1e-12)
+    np.testing.assert_array_equal(feature.predict(X, lengths, task=tasks, decoding="marginal"), found.argmax(axis=1))
 
 
 def test_of_many_draws_some_are_compared(model, monkeypatch):

@@ -23,6 +23,9 @@ from kinfolk.sequences.model.draw import Draw
 from kinfolk.sequences.model.emissions.emission import Emission, Observations
 from kinfolk.sequences.model.sequences import Sequences
 
+# Draws over which probabilities of states are averaged, where their states are numbered alike.
+_MOST_AVERAGED = 60
+
 
 class Filters(Protocol):
     """Sums over the hidden states of sequences, given transitions W (states + 1, states): compiled, or plain."""
@@ -53,7 +56,8 @@ class Kept(NamedTuple):
     None where tasks never share, so that a new one is on its own. Draws of a new task's transitions hang on ``seed``.
     ``weights`` say how much each draw counts, and add up to one; None where all count alike. ``rooms`` have
     ``n_clusters`` for each draw, where draws are of several models. ``central`` is the place of the draw that
-    tells hidden states; None where that is the one with the highest log joint.
+    tells hidden states, as whose those of all draws are numbered; None where that is the one with the highest log
+    joint, and states of two draws have nothing to do with each other.
     """
 
     draws: Sequence[Draw]
@@ -226,23 +230,35 @@ def groups_of(sequences: Sequences) -> list[int]:
 
 
 def state_probabilities(kept: Kept, sequences: Sequences) -> Floats:
-    """Probability of each hidden state of every step (steps, states), in the draw that tells them."""
-    return np.asarray(_in_best_draw(kept, sequences, lambda *given: kept.filters.smooth(*given)[1]))
+    """Probability of each hidden state of every step (steps, states), in the draw that tells them.
+
+    Where states of all draws are numbered alike, probabilities are averaged over draws, of many over some.
+    """
+
+    def smoothed(*given: Any) -> Floats:
+        return kept.filters.smooth(*given)[1]
+
+    if kept.central is None:
+        return np.asarray(_in_draw(kept, kept.best, sequences, smoothed))
+    places = np.unique(np.linspace(0, len(kept.draws) - 1, _MOST_AVERAGED).round().astype(np.int64)).tolist()
+    total = _in_draw(kept, kept.draws[places[0]], sequences, smoothed)
+    for place in places[1:]:
+        total = total + _in_draw(kept, kept.draws[place], sequences, smoothed)
+    return np.asarray(total / len(places))
 
 
 def most_probable_paths(kept: Kept, sequences: Sequences) -> NDArray[np.int64]:
     """The hidden states of every step on the most probable path of its sequence, in the draw that tells them."""
-    return np.asarray(_in_best_draw(kept, sequences, kept.filters.most_probable_paths))
+    return np.asarray(_in_draw(kept, kept.best, sequences, kept.filters.most_probable_paths))
 
 
-def _in_best_draw(
-    kept: Kept, sequences: Sequences, ask: Callable[[Any, Sequences, Floats], NDArray[Any]]
+def _in_draw(
+    kept: Kept, draw: Draw, sequences: Sequences, ask: Callable[[Any, Sequences, Floats], NDArray[Any]]
 ) -> NDArray[Any]:
     """What is asked of every step, groups laid end to end.
 
     A sequence of a new task has the states of the cluster that explains it best, with rows as its prior expects them.
     """
-    draw = kept.best
     found = []
     for group in groups_of(sequences):
         some, task = sequences.between(group, group + 1), group - 1

@@ -90,7 +90,7 @@ class SequencesPredictor(Predictor):
         return _back(most_probable_paths(self.kept, arranged.sequences), arranged.steps)
 
     def predict_proba(self, X: Any, lengths: Any = None, *, task: Any = None) -> Floats:
-        """Probability of each hidden state of every step, in the draw of :meth:`predict`."""
+        """Probability of each hidden state of every step, in the draw of :meth:`predict`, or averaged over draws."""
         arranged = self._receive(X, lengths, task)
         return _back(state_probabilities(self.kept, arranged.sequences), arranged.steps)
 

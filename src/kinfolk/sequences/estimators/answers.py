@@ -199,6 +199,9 @@ class Answers(StateAnswers):
     def predict_proba(self, X: Any, lengths: Any = None, *, task: Any = None) -> Floats:
         """Probability of each hidden state of every step, given its whole sequence, in the draw of :meth:`predict`.
 
+        Of :class:`~kinfolk.FeatureIHMM`, states of all draws are numbered alike, and probabilities are averaged over up
+        to 60 of them.
+
         Parameters
         ----------
         X, lengths, task

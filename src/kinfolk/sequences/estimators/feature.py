@@ -69,8 +69,9 @@ class FeatureIHMM(SequenceModel):
     Notes
     -----
     Hidden states are told by one draw of the posterior: the one that has the fewest steps of the training sequences in
-    another state than all draws of all chains have them in, on average. The draw with the highest log joint was further
-    from what people had called the steps of recordings, and hung more on the seed.
+    another state than all draws of all chains have them in, on average. Recordings of movement were further from their
+    labels in the draw with the highest log joint, and hung more on the seed. ``predict_proba``, and ``predict`` with
+    ``decoding="marginal"``, average over draws.
 
     References
     ----------
