@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from kinfolk.checkpoints import Checkpoint
+from kinfolk.progress import as_they_come
 
 Cell = TypeVar("Cell")
 # Where the study at work keeps its cells; not by thread, since cells have threads of their own.
@@ -69,5 +70,4 @@ def cells(
     [8, 9]
     """
     kept = _open
-    run = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
-    yield from run(delayed(kept.done)(partial(work, *job), *job) for job in jobs)
+    return as_they_come((delayed(kept.done)(partial(work, *job), *job) for job in jobs), n_jobs, prefer)
