@@ -4,6 +4,7 @@ The cluster runs on this machine; a scheduler elsewhere is asked in the same way
 """
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import time
 import warnings
 from importlib import import_module
 
+import cloudpickle
 import joblib
 import numpy as np
 import polars as pl
@@ -33,6 +35,7 @@ N = 240
 X = RNG.integers(0, 4, size=(N, 4))
 Y = np.where((X[:, 0] > 1) ^ (RNG.random(N) < 0.2), "yes", "no")
 TASK = np.arange(N) % 6
+CHANCE = RNG.random(X.shape)
 LENGTHS, WHOSE = [20] * 12, list("aabbccddeeff")
 
 
@@ -96,6 +99,36 @@ def draws_of_a_study():
     return over_draws("Drawing", [(number, 5) for number in range(6)], work)["mean"].to_numpy()
 
 
+def other_sampling():
+    few = {"n_chains": 2, "n_burn_in": 5, "n_draws": 5, "random_state": 2}
+    models = (
+        kinfolk.ClusteredNB(inference="gibbs", within="noisy", **few),
+        kinfolk.ClusteredNB(inference="gibbs", partition_per="feature", **few),
+        kinfolk.ClusteredNB(inference="variational", partition_per="feature", random_state=2),
+        kinfolk.ClusteredNB(inference="randomised-bhc", random_state=2),
+        kinfolk.ClusteredNB(within="noisy", random_state=2),
+        kinfolk.PrototypeNB(**few),
+    )
+    half = np.where(np.arange(N) % 5 == 0, None, Y.astype(object))
+    given = [(model, y) for model in models for y in (Y, half) if y is Y or "gibbs" in str(model)]
+    return np.array([model.fit(X, y, task=TASK).predict_proba(X, task=TASK) for model, y in given])
+
+
+def joint_structures():
+    numbers = X.astype(str)
+    models = (
+        kinfolk.BayesNets(missing="em", random_state=0),
+        kinfolk.BayesNets(missing="em", sharing="none", random_state=0),
+    )
+    gaps = np.where(CHANCE < 0.05, None, numbers.astype(object))
+    return np.array([model.fit(gaps, task=TASK).score_samples(numbers, task=TASK) for model in models])
+
+
+def weights():
+    models = kinfolk.LICAClassifier(2, sharing="individual", random_state=0), kinfolk.LICAClassifier(2, inference="map")
+    return np.array([model.fit(X * 1.0, Y, task=TASK).predict_proba(X * 1.0, task=TASK) for model in models])
+
+
 def sources():
     model = kinfolk.LICAClassifier(random_state=3).fit(X * 1.0, Y, task=TASK)
     return model.predict_proba(X * 1.0, task=TASK)
@@ -121,6 +154,9 @@ WORK = {
         structures,
         resamples,
         members,
+        other_sampling,
+        joint_structures,
+        weights,
         sources,
         sequences_averaged,
         runs_of_annealing,
@@ -144,6 +180,35 @@ def test_work_on_a_cluster_gives_the_bits_of_work_here(client, work):
     with joblib.parallel_config("dask"):
         found = work()
     assert scheduler.transition_counter > before, "nothing was done on the cluster"
+    assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+
+
+class ReadOnly(joblib.parallel.ThreadingBackend):
+    """Sends work and results as Ray does: arrays lie beside what is pickled, and who gets them cannot write to them."""
+
+    supports_return_generator = False
+
+    def submit(self, func, callback=None):
+        return super().submit(lambda: sent(sent(func)()), callback)
+
+
+SENDING = threading.Lock()
+
+
+def sent(value):
+    buffers = []
+    # Numba's dispatchers cannot be pickled twice at once.
+    with SENDING:
+        pickled = cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(pickled, buffers=[bytes(buffer.raw()) for buffer in buffers])
+
+
+@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
+def test_work_by_a_backend_whose_arrays_are_read_only_gives_the_same_bits(work):
+    expected = work()
+    joblib.register_parallel_backend("read-only", ReadOnly)
+    with joblib.parallel_config("read-only", n_jobs=2):
+        found = work()
     assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
 
 

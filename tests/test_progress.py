@@ -10,6 +10,7 @@ import pytest
 
 import kinfolk
 from kinfolk import AveragedNB, progress
+from kinfolk.pieces import as_they_come
 from kinfolk.progress import no_progress, progress_bar, progress_wanted
 
 
@@ -114,4 +115,4 @@ def test_a_backend_that_gives_all_results_at_the_end_will_do():
     with joblib.parallel_config("at the end"):
         with pytest.raises(ValueError, match="does not support return_as"):
             joblib.Parallel(return_as="generator")
-        assert list(progress.as_they_come(joblib.delayed(abs)(number) for number in (-1, 2))) == [1, 2]
+        assert list(as_they_come(joblib.delayed(abs)(number) for number in (-1, 2))) == [1, 2]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import Any, Literal
-
-from joblib import Parallel
 
 # Seconds between two looks at what other processes have done.
 _PAUSE = 0.1
@@ -139,21 +136,3 @@ def told_by_processes(advance: Callable[[int], None]) -> Iterator[Callable[[int]
         finally:
             finished.set()
             messenger.join()
-
-
-def as_they_come(
-    calls: Iterable[Any], n_jobs: int | None = None, prefer: Literal["processes", "threads"] | None = None
-) -> Iterator[Any]:
-    """Results of delayed calls in their order, each when it is there; from a backend that cannot do that, at the end.
-
-    Examples
-    --------
-    >>> from joblib import delayed
-    >>> list(as_they_come(delayed(abs)(number) for number in (-1, 2)))
-    [1, 2]
-    """
-    try:
-        run = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
-    except ValueError:  # Ray's
-        run = Parallel(n_jobs=n_jobs, prefer=prefer)
-    yield from run(calls)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from joblib import delayed
 
 from kinfolk.checkpoints import Checkpoint
-from kinfolk.progress import as_they_come
+from kinfolk.pieces import as_they_come
 
 Cell = TypeVar("Cell")
 # Where the study at work keeps its cells; not by thread, since cells have threads of their own.

@@ -24,7 +24,8 @@ from sklearn.utils.multiclass import type_of_target
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.parameters import check_choice, check_whole
-from kinfolk.progress import as_they_come, progress_bar
+from kinfolk.pieces import as_they_come
+from kinfolk.progress import progress_bar
 from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.selection.splitters import LeaveTasksOut, TaskKFold
 from kinfolk.tasks.selection.splitting import TaskSplitter

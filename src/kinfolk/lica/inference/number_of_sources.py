@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 
 from kinfolk.checkpoints import Checkpoint
 from kinfolk.lica.inference.eb import Alone, Noise, fit_alone, fit_empirical_bayes
@@ -26,6 +26,7 @@ from kinfolk.lica.model.factors import SourceKind, log_predictive
 from kinfolk.lica.model.fitted import SHARE, Choice, Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE
 from kinfolk.lica.model.task_posterior import predictive_moments
+from kinfolk.pieces import delayed
 
 MOST_ROWS = 400  # rows a task that a choice looks at
 _PATIENCE = 2  # numbers in a row that predict worse than the best so far

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
@@ -36,6 +36,7 @@ from kinfolk.networks.model.priors import (
 )
 from kinfolk.networks.model.scores.bdeu import CRITERION as BDEU
 from kinfolk.networks.model.scores.criterion import Criterion
+from kinfolk.pieces import delayed
 
 _MOST_TURNS = 20
 
