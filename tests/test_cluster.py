@@ -129,6 +129,11 @@ def weights():
     return np.array([model.fit(X * 1.0, Y, task=TASK).predict_proba(X * 1.0, task=TASK) for model in models])
 
 
+def comparison():
+    found = kinfolk.evaluate(X, Y, task=TASK, n_folds=2, models=["clustered", "alone", "pooled"])
+    return np.array([found.losses[name] for name in sorted(found.losses)])
+
+
 def sources():
     model = kinfolk.LICAClassifier(random_state=3).fit(X * 1.0, Y, task=TASK)
     return model.predict_proba(X * 1.0, task=TASK)
@@ -154,6 +159,7 @@ WORK = {
         structures,
         resamples,
         members,
+        comparison,
         other_sampling,
         joint_structures,
         weights,
