@@ -11,6 +11,9 @@ from mpmath import mp, mpf
 import kinfolk
 from kinfolk import ClusteredNB, CompleteSharingNB, LICAClassifier, NoSharingNB
 from kinfolk.linear.model.weights import Sites, weights_given_sites
+from kinfolk.networks.model.scores import score_table
+from kinfolk.networks.model.scores.bdeu import BDeu
+from kinfolk.networks.model.scores.dirichlet import no_rises
 from tests.oracle import partitions
 
 PRIORS = [1e-12, 1e-3, 1.0, 37.5, 1e6, 1e12]
@@ -191,3 +194,47 @@ def test_a_row_that_drowns_others_is_told_of():
     ):
         kinfolk.HierarchicalClassifier().fit(X, y, task=task, sample_weight=weights)
     kinfolk.HierarchicalClassifier().fit(X, y, task=task, sample_weight=weights.clip(0, 1e6))
+
+
+@pytest.mark.parametrize("counts", [[[1, 0, 2], [7, 0, 0]], [[300, 5, 1], [0, 900, 2]], [[10_000_000, 0, 1]]], ids=str)
+@pytest.mark.parametrize("ess", PRIORS)
+@pytest.mark.parametrize("whole", [True, False])
+def test_scores_of_families_of_networks_are_those_of_sixty_digits(ess, counts, whole):
+    """BDeu of a variable of three values, by configuration of its parents, of which there are four."""
+    given = np.array(counts, dtype=float)
+    expected = sum((log_marginal(row, mpf(ess) / (4 * 3)) for row in counts), mpf(0))
+    found = score_table(given.ravel(), (len(counts), 3, 1), 4.0, BDeu(ess, no_rises(1)), 0, whole)
+    # Of ten million rows, a difference of two logs of Γ that are 150 million has seven decimals.
+    assert found == pytest.approx(float(expected), rel=2e-11, abs=1e-7 if given.max() > 1e6 else 0.0)
+
+
+@pytest.mark.parametrize("prior", [1e-12, 1e12])
+@pytest.mark.parametrize(
+    "model",
+    [
+        kinfolk.BayesNets(random_state=0),
+        kinfolk.BayesNets(criterion="bhd", sharing="identical", random_state=0),
+        kinfolk.BayesNets(missing="em", random_state=0),
+    ],
+    ids=["joint", "bhd", "em"],
+)
+def test_networks_stay_finite_whatever_their_prior(model, prior):
+    rng = np.random.default_rng(0)
+    rows, task = rng.integers(0, 3, (40, 3)).astype(str), np.r_[0, 0, np.arange(38) % 2 + 1]
+    model.set_params(ess=prior).fit(rows, task=task)
+    assert np.isfinite(model.log_score_)
+    assert np.isfinite(model.score_samples(rows, task=task)).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("prior", [1e-12, 1e12])
+@pytest.mark.parametrize("inference", ["gibbs", "variational"])
+@pytest.mark.parametrize("kind", [kinfolk.SingleIHMM, kinfolk.SharedIHMM, kinfolk.NestedIHMM])
+def test_hidden_markov_models_stay_finite_whatever_their_priors(kind, inference, prior):
+    few = {"n_chains": 1, "n_burn_in": 3, "n_draws": 3} if inference == "gibbs" else {}
+    priors = dict.fromkeys(("emission_strength", "state_concentration", "transition_concentration"), prior)
+    model = kind(4, inference=inference, random_state=0, **few, **priors)
+    symbols, lengths = np.random.default_rng(0).integers(0, 4, (120, 1)), [1, 19, *[10] * 10]
+    task = list("abccddeeffgg")
+    model.fit(symbols, lengths, task=task)
+    assert np.isfinite(model.score_samples(symbols, lengths, task=task)).all()

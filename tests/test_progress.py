@@ -4,11 +4,13 @@ import inspect
 import io
 import pickle
 
+import joblib
 import numpy as np
 import pytest
 
 import kinfolk
 from kinfolk import AveragedNB, progress
+from kinfolk.pieces import as_they_come
 from kinfolk.progress import no_progress, progress_bar, progress_wanted
 
 
@@ -94,3 +96,23 @@ def test_estimators_show_it_unless_told_not_to(watched, monkeypatch, verbose):
 def test_a_bar_that_is_sent_to_another_process_takes_no_notice_of_steps():
     with progress_bar("Working", 3, True) as advance:
         assert pickle.loads(pickle.dumps(advance)) is no_progress
+
+
+def test_a_worker_on_another_machine_has_nobody_to_tell():
+    told = []
+    with progress.told_by_processes(told.append) as tell:
+        tell(2)
+        elsewhere = progress._Tally(tell.path.with_name("another machine's") / "steps")
+        elsewhere(3)
+    assert sum(told) == 2
+
+
+def test_a_backend_that_gives_all_results_at_the_end_will_do():
+    class AtTheEnd(joblib.parallel.ThreadingBackend):
+        supports_return_generator = False
+
+    joblib.register_parallel_backend("at the end", AtTheEnd)
+    with joblib.parallel_config("at the end"):
+        with pytest.raises(ValueError, match="does not support return_as"):
+            joblib.Parallel(return_as="generator")
+        assert list(as_they_come(joblib.delayed(abs)(number) for number in (-1, 2))) == [1, 2]

@@ -11,8 +11,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from scipy.special import logsumexp
+
+from kinfolk.pieces import delayed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

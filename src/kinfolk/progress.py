@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -83,12 +83,15 @@ def no_progress(steps: int) -> None:
 
 @dataclass(frozen=True)
 class _Tally:
-    """Counts steps wherever it is called, by a file that grows by a byte for each; it can be sent to processes."""
+    """Counts steps wherever it is called, by a file that grows by a byte for each; it can be sent to processes.
+
+    On another machine there is no such file, and nobody to be told.
+    """
 
     path: Path
 
     def __call__(self, steps: int) -> None:
-        with self.path.open("ab") as file:
+        with suppress(FileNotFoundError), self.path.open("ab") as file:
             file.write(b"." * steps)
 
     @property

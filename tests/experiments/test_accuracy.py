@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from kinfolk.datasets import load_network, make_random_network
+from kinfolk.experiments import publishing
 from kinfolk.experiments.networks import accuracy, peers
 from kinfolk.experiments.networks.accuracy import DEFAULT, OURS, extension, study
 from kinfolk.experiments.networks.peers import Peer
@@ -89,6 +90,35 @@ def test_a_study_that_was_stopped_goes_on_from_what_it_kept(tmp_path, monkeypatc
     # One of each is measured first, to load what is compiled.
     assert len(measured) == len(OURS) + 1
     assert again.table.drop("seconds").equals(whole.table.drop("seconds"))
+
+
+def test_a_cell_that_was_being_written_when_the_study_was_killed_is_measured_again(tmp_path):
+    kept = tmp_path / "kept.jsonl"
+    whole = study(kept=kept, **SMALL)
+    lines = kept.read_text().splitlines(keepends=True)
+    for torn in (lines[-1][:9], lines[-1].rstrip()):
+        kept.write_text("".join(lines[:-1]) + torn)
+        again = study(kept=kept, **SMALL)
+        assert again.table.drop("seconds").equals(whole.table.drop("seconds"))
+        assert len([json.loads(line) for line in kept.read_text().splitlines()]) == len(lines)
+
+
+def test_cells_of_another_seed_are_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(accuracy, "SIZES", (60, 80))
+    find("networks-accuracy").run(tmp_path / "other", quick=True, seed=1, shown=False)
+    expected = pl.read_csv(tmp_path / "other" / "networks-accuracy.csv")
+    publish = publishing.publish
+
+    def killed(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(publishing, "publish", killed)
+    with pytest.raises(KeyboardInterrupt):
+        find("networks-accuracy").run(tmp_path / "here", quick=True, seed=0, shown=False)
+    monkeypatch.setattr(publishing, "publish", publish)
+    find("networks-accuracy").run(tmp_path / "here", quick=True, seed=1, shown=False)
+    found = pl.read_csv(tmp_path / "here" / "networks-accuracy.csv")
+    assert found.drop("seconds").equals(expected.drop("seconds"))
 
 
 def test_what_is_kept_is_deleted_when_a_study_is_whole(tmp_path, monkeypatch):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
+
+from joblib import delayed
 
 from kinfolk.checkpoints import Checkpoint
+from kinfolk.pieces import as_they_come
 
 Cell = TypeVar("Cell")
 # Where the study at work keeps its cells; not by thread, since cells have threads of their own.
@@ -41,3 +45,29 @@ def cell(work: Callable[[], Cell], *depends_on: Any) -> Cell:
     {'method': 'ours', 'score': 0.75}
     """
     return _open.done(work, *depends_on)
+
+
+def cells(
+    work: Callable[..., Cell],
+    jobs: Iterable[tuple[Any, ...]],
+    n_jobs: int | None = None,
+    prefer: Literal["processes", "threads"] | None = None,
+) -> Iterator[Cell]:
+    """What the cells of many jobs hold, in their order, one after the other or as ``joblib.parallel_config`` has it.
+
+    Parameters
+    ----------
+    work : callable
+        Measures a job, and is given its values.
+    jobs : iterable of tuple
+        What each is kept by, all that its result depends on beside the study and its seed.
+    n_jobs, prefer
+        As joblib has them.
+
+    Examples
+    --------
+    >>> list(cells(pow, [(2, 3), (3, 2)]))
+    [8, 9]
+    """
+    kept = _open
+    return as_they_come((delayed(kept.done)(partial(work, *job), *job) for job in jobs), n_jobs, prefer)

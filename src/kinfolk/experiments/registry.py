@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
 from shutil import rmtree
@@ -75,14 +76,13 @@ class Experiment:
                 raise ValueError(f"{self.name} repeats nothing: leave --repeats out")
             options[self.repeated] = repeats
         # A study that takes hours keeps what it has, and goes on from there if it was stopped.
-        kept, cells = Path(output) / f"{self.name}.partial.jsonl", Path(output) / f"{self.name}.partial"
+        cells = Path(output) / f"{self.name}.partial"
         if "kept" in signature(module.study).parameters:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            options["kept"] = kept
+            cells.mkdir(parents=True, exist_ok=True)
+            options["kept"] = cells / f"{version('kinfolk')} {'quick ' if quick else ''}{seed}.jsonl"
         with kept_in(cells, self.name, quick, seed):
             study = module.study(**options)
         outcome = publish(Path(output), self.name, self.title, module.ABOUT, study)
-        kept.unlink(missing_ok=True)
         rmtree(cells, ignore_errors=True)
         if shown:
             from rich.console import Console

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
@@ -32,6 +32,7 @@ from kinfolk.maths.dirichlet import DirichletProduct, log_marginals
 from kinfolk.partition.bhc import Merges, join_greedily, log_marginals_of_sums
 from kinfolk.partition.crp import canonical, log_normaliser
 from kinfolk.partition.tree import TaskTree
+from kinfolk.pieces import delayed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

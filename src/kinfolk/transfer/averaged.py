@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import clone
@@ -19,6 +19,7 @@ from kinfolk.checkpoints import Checkpoint
 from kinfolk.evidence import Evidence
 from kinfolk.maths.arrays import Floats
 from kinfolk.naive_bayes.estimators.base import SharingNB
+from kinfolk.pieces import delayed
 from kinfolk.posterior import Archive, schema_about
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.answering import tell

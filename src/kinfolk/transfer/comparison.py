@@ -17,13 +17,14 @@ from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.utils.multiclass import type_of_target
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.parameters import check_choice, check_whole
+from kinfolk.pieces import as_they_come
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.frames import make_frame
 from kinfolk.tasks.selection.splitters import LeaveTasksOut, TaskKFold
@@ -237,9 +238,10 @@ def evaluate(
         splitter = LeaveTasksOut(-(-n_tasks // n_folds), random_state=random_state)
     folds = list(splitter.split(None, coded, task=whole.task))
     jobs = [(name, number) for name in chosen for number in range(len(folds))]
-    work = Parallel(n_jobs=n_jobs, return_as="generator")(
+    calls = (
         delayed(_try)(contenders[name].learn, whole, *folds[number], n_classes, random_state) for name, number in jobs
     )
+    work = as_they_come(calls, n_jobs)
     trials: dict[str, list[_Trial]] = {name: [] for name in chosen}
     with progress_bar("Comparing models", len(jobs), verbose) as advance:
         for (name, _), trial in zip(jobs, work, strict=True):

@@ -14,12 +14,13 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import Checkpoint, column_key
 from kinfolk.interrupts import stops_safely
 from kinfolk.maths.arrays import Floats
+from kinfolk.pieces import delayed
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.table import Coded

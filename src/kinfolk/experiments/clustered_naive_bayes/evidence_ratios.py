@@ -9,10 +9,9 @@ import numpy as np
 
 from kinfolk.checkpoints import column_key
 from kinfolk.evidence import Evidence
-from kinfolk.experiments.cells import cell
+from kinfolk.experiments.cells import cells
 from kinfolk.experiments.clustered_naive_bayes.learning_curves import CLUSTERED, COMPLETE_SHARING, NO_SHARING
 from kinfolk.experiments.clustered_naive_bayes.thesis_models import Rows, thesis_models
-from kinfolk.naive_bayes.estimators.base import SharingNB
 
 
 def evidence_of(problem: Any, rows: Rows, n_runs: int, max_powers: int, seed: int) -> dict[str, tuple[float, float]]:
@@ -26,16 +25,16 @@ def evidence_of(problem: Any, rows: Rows, n_runs: int, max_powers: int, seed: in
     """
     found: dict[str, tuple[float, float]] = {}
     data = column_key(problem.task[rows]), column_key(problem.target[rows])
-    for name, model in thesis_models().items():
-        work = partial(_evidence, name, model, problem, rows, n_runs, max_powers, seed)
-        found |= cell(work, name, *data, rows, n_runs, max_powers, seed)
+    jobs = ((name, *data, rows, n_runs, max_powers, seed) for name in thesis_models())
+    for part in cells(partial(_evidence, problem), jobs):
+        found |= part
     return found
 
 
 def _evidence(
-    name: str, model: SharingNB, problem: Any, rows: Rows, n_runs: int, max_powers: int, seed: int
+    problem: Any, name: str, _task: Any, _target: Any, rows: Rows, n_runs: int, max_powers: int, seed: int
 ) -> dict[str, tuple[float, float]]:
-    fitted = model.fit(problem.data[rows], problem.target[rows], task=problem.task[rows])
+    fitted = thesis_models()[name].fit(problem.data[rows], problem.target[rows], task=problem.task[rows])
     if name == CLUSTERED:
         # A search over partitions needs two tasks.
         several = len(fitted.tasks_) > 1

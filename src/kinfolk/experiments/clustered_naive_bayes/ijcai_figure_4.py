@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from kinfolk.datasets.meetings import make_meetings
+from kinfolk.experiments.cells import cells
 from kinfolk.experiments.clustered_naive_bayes.stand_in import KINDS, MADE_UP_MEETINGS, PAPER, in_blocks, kind_of
 from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
@@ -39,30 +40,34 @@ def study(*, quick: bool = False, seed: int = 0, sizes: tuple[int, ...] = SIZES)
     """Grow the trees over several splits; the picture shows those of the first."""
     meetings = make_meetings(random_state=seed)
     n_splits = 3 if quick else 20
-    with progress_bar("Growing trees", n_splits * len(sizes), True) as advance:
-        grown = []
-        for size, split, model in _trees(meetings, sizes, n_splits, seed):
-            grown.append((size, split, model))
+    jobs = [
+        (size, split, train)
+        for size in sizes
+        for split, (train, _) in enumerate(
+            FewPerTask(size, n_splits, random_state=seed).split(meetings.data, meetings.target, task=meetings.task)
+        )
+    ]
+    rows: list[dict[str, Any]] = []
+    with progress_bar("Growing trees", len(jobs), True) as advance:
+        for row in cells(partial(_describe, meetings), jobs):
+            rows.append(row)
             advance(1)
-    table = pl.DataFrame([_describe(size, split, model, meetings.people) for size, split, model in grown])
+    table = pl.DataFrame(rows)
     setting = (
         f"{n_splits} random splits, nested from size to size; seed {seed}. The picture shows the first split, the "
         "numbers are means over all. Users with fewer requests than a size give all of theirs."
     )
-    first = {size: model for size, split, model in grown if split == 0}
+    first = {size: _grow(meetings, train) for size, split, train in jobs if split == 0}
     return Study(table, _draw(first, meetings.people), _compare(table), setting, held=_judge(table))
 
 
-def _trees(meetings: Any, sizes: tuple[int, ...], n_splits: int, seed: int) -> Iterator[tuple[int, int, ClusteredNB]]:
-    for size in sizes:
-        splits = FewPerTask(size, n_splits, random_state=seed).split(meetings.data, meetings.target, task=meetings.task)
-        for split, (train, _) in enumerate(splits):
-            model = ClusteredNB(inference="bhc")
-            yield size, split, model.fit(meetings.data[train], meetings.target[train], task=meetings.task[train])
+def _grow(meetings: Any, train: NDArray[np.intp]) -> ClusteredNB:
+    return ClusteredNB(inference="bhc").fit(meetings.data[train], meetings.target[train], task=meetings.task[train])
 
 
-def _describe(size: int, split: int, model: ClusteredNB, people: Any) -> dict[str, Any]:
+def _describe(meetings: Any, size: int, split: int, train: NDArray[np.intp]) -> dict[str, Any]:
     """How a tree's best partition stands to the users' kinds and to the groups that they were made from."""
+    model, people = _grow(meetings, train), meetings.people
     partition = model.partition_
     kinds = np.array([kind_of(person.institution) for person in people])
     groups = [person.group for person in people]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from kinfolk.experiments.cells import cells
 from kinfolk.experiments.drawing import dress_examples_axis
 from kinfolk.experiments.measuring import area_under_curve, mean_and_error
 from kinfolk.naive_bayes.estimators.base import SharingNB
@@ -39,6 +41,7 @@ FEWEST_HELD_OUT = 20
 
 Models = Mapping[str, SharingNB]
 Advance = Callable[[int], None]
+Rows = NDArray[np.intp]
 
 
 def sharing_models() -> dict[str, SharingNB]:
@@ -78,16 +81,29 @@ def everybody_with_few(
         A row for each model, size, split and person: ``auc``, ``log_loss`` and ``kin``, the people that the model
         most probably puts into one cluster with this one.
     """
+    jobs = [
+        ("everybody", size, split, train, test)
+        for size in sizes
+        for split, (train, test) in enumerate(
+            FewPerTask(size, n_splits, random_state=seed).split(meetings.data, meetings.target, task=meetings.task)
+        )
+    ]
     table: list[dict[str, Any]] = []
-    for size in sizes:
-        splits = FewPerTask(size, n_splits, random_state=seed).split(meetings.data, meetings.target, task=meetings.task)
-        for split, (train, test) in enumerate(splits):
-            for name, model in models.items():
-                fitted = deepcopy(model).fit(meetings.data[train], meetings.target[train], task=meetings.task[train])
-                about = {"model": name, "examples": size, "split": split}
-                table.extend(about | score for score in score_people(fitted, meetings, test))
-            advance(1)
+    for scores in cells(partial(_few_of_everybody, meetings, models), jobs):
+        table += scores
+        advance(1)
     return pl.DataFrame(table)
+
+
+def _few_of_everybody(
+    meetings: Any, models: Models, _: str, size: int, split: int, train: Rows, test: Rows
+) -> list[dict[str, Any]]:
+    table: list[dict[str, Any]] = []
+    for name, model in models.items():
+        fitted = deepcopy(model).fit(meetings.data[train], meetings.target[train], task=meetings.task[train])
+        about = {"model": name, "examples": size, "split": split}
+        table.extend(about | score for score in score_people(fitted, meetings, test))
+    return table
 
 
 def one_person_with_few(
@@ -104,29 +120,42 @@ def one_person_with_few(
     Parameters and result are those of `everybody_with_few`; ``people`` are those to be the one, by default each in
     turn. ``advance`` is called once for each person, size and split.
     """
-    table: list[dict[str, Any]] = []
-    others: dict[tuple[str, int], SharingNB] = {}
+    parts_of: dict[int, list[tuple[int, int, Rows, Rows]]] = {}
     for size in sizes:
         splits = OneTaskFew(size, n_splits, random_state=seed).split(meetings.data, meetings.target, task=meetings.task)
         for number, (train, test) in enumerate(splits):
             person = int(meetings.task[test[0]])
-            if people is not None and person not in people:
-                continue
-            few = train[meetings.task[train] == person]
-            for name, model in models.items():
-                # All others are learnt from once; adding the person's rows gives what fitting all rows gives.
-                if (name, person) not in others:
-                    known = np.flatnonzero(meetings.task != person)
-                    others[name, person] = deepcopy(model).fit(
-                        meetings.data[known], meetings.target[known], task=meetings.task[known]
-                    )
-                fitted = deepcopy(others[name, person]).partial_fit(
-                    meetings.data[few], meetings.target[few], task=meetings.task[few]
-                )
-                about = {"model": name, "examples": size, "split": number % n_splits}
-                table.extend(about | score for score in score_people(fitted, meetings, test))
-            advance(1)
-    return pl.DataFrame(table)
+            if people is None or person in people:
+                few = train[meetings.task[train] == person]
+                parts_of.setdefault(person, []).append((size, number, few, test))
+    jobs = [("one person", person, n_splits, parts) for person, parts in parts_of.items()]
+    scores: list[tuple[int, int, list[dict[str, Any]]]] = []
+    for found in cells(partial(_few_of_one, meetings, models), jobs):
+        scores += found
+        advance(len(found))
+    # By size and split, as if all people were looked at beside each other.
+    scores.sort(key=lambda part: (sizes.index(part[0]), part[1]))
+    return pl.DataFrame([row for _, _, rows in scores for row in rows])
+
+
+def _few_of_one(
+    meetings: Any, models: Models, _: str, person: int, n_splits: int, parts: Sequence[tuple[int, int, Rows, Rows]]
+) -> list[tuple[int, int, list[dict[str, Any]]]]:
+    """By size and split. All others are learnt once; adding the person's rows gives what fitting all rows gives."""
+    known = np.flatnonzero(meetings.task != person)
+    others = {
+        name: deepcopy(model).fit(meetings.data[known], meetings.target[known], task=meetings.task[known])
+        for name, model in models.items()
+    }
+    found = []
+    for size, number, few, test in parts:
+        table: list[dict[str, Any]] = []
+        for name, model in others.items():
+            fitted = deepcopy(model).partial_fit(meetings.data[few], meetings.target[few], task=meetings.task[few])
+            about = {"model": name, "examples": size, "split": number % n_splits}
+            table.extend(about | score for score in score_people(fitted, meetings, test))
+        found.append((size, number, table))
+    return found
 
 
 def score_people(model: SharingNB, meetings: Any, rows: NDArray[np.intp]) -> list[dict[str, Any]]:

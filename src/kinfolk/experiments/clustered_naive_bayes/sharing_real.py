@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from joblib import Parallel, delayed
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kinfolk.decisions import Loss, decide
-from kinfolk.experiments.cells import checkpoint
+from kinfolk.experiments.cells import cells
 from kinfolk.experiments.drawing import dress_examples_axis
 from kinfolk.experiments.measuring import area_under_curve, average, tabulate
 from kinfolk.experiments.publishing import About, Study, Verdict, judge
@@ -93,15 +92,11 @@ def study(
     # A size is of use where some task has more rows than that, to be tested.
     largest = {name: int(np.unique(problem.task, return_counts=True)[1].max()) for name, problem in problems.items()}
     usable = {name: [size for size in sizes if size < largest[name]] for name in sets}
-    kept = checkpoint()
     with progress_bar("Learning tasks", sum(map(len, usable.values())) * n_splits, True) as advance:
         for name, problem in problems.items():
-            jobs = [(size, split) for size in usable[name] for split in range(n_splits)]
-            trials = Parallel(n_jobs=n_jobs, return_as="generator")(
-                delayed(kept.done)(partial(try_models, problem, size, split, seed), name, size, split)
-                for size, split in jobs
-            )
-            for (size, split), scores in zip(jobs, trials, strict=True):
+            jobs = [(name, size, split) for size in usable[name] for split in range(n_splits)]
+            trials = cells(partial(_try_set, problem, seed), jobs, n_jobs)
+            for (_, size, split), scores in zip(jobs, trials, strict=True):
                 about = {"set": name, "examples": size, "repeat": split}
                 parts += [about | {"method": method} | score for method, score in scores.items()]
                 advance(1)
@@ -122,6 +117,11 @@ def load_problem(name: str) -> Problem:
 
     real = load_real(name)
     return Problem(real.data, np.asarray(real.target == np.unique(real.target)[-1]), np.asarray(real.task))
+
+
+def _try_set(problem: Problem, seed: int, _: str, size: int, split: int) -> dict[str, dict[str, float]]:
+    """The same, with what does not change first."""
+    return try_models(problem, size, split, seed)
 
 
 def try_models(problem: Problem, size: int, split: int, seed: int) -> dict[str, dict[str, float]]:

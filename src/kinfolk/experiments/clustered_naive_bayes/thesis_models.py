@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import column_key
-from kinfolk.experiments.cells import cell
+from kinfolk.experiments.cells import cells
 from kinfolk.experiments.clustered_naive_bayes.learning_curves import CLUSTERED, COMPLETE_SHARING, NO_SHARING
 from kinfolk.naive_bayes.estimators.base import SharingNB
 from kinfolk.naive_bayes.estimators.clustered import ClusteredNB
@@ -56,15 +56,17 @@ def probabilities(
         A row for each model, split and tested row: ``model``, ``split``, ``task``, ``truth``, ``p``, and ``common``,
         whether the task's most common training label is the right one.
     """
-    parts, rows = [], (column_key(problem.task), column_key(problem.target))
-    for number, (train, test) in enumerate(splits):
+    parts, rows, of_splits = [], (column_key(problem.task), column_key(problem.target)), list(splits)
+    jobs = ((name, *rows, train, test) for train, test in of_splits for name in models)
+    every = cells(partial(_answers, problem, models), jobs)
+    for number, (train, test) in enumerate(of_splits):
         task, truth = problem.task[test], problem.target[test]
         own = np.isin(problem.task[train], np.unique(task))
         frame = pl.DataFrame({"task": problem.task[train][own], "truth": problem.target[train][own]})
         share = dict(frame.group_by("task").agg(pl.col("truth").mean()).iter_rows())
         common = np.array([share.get(one, 0.5) > 0.5 for one in task.tolist()]) == truth
-        for name, model in models.items():
-            p = cell(partial(_answers, model, problem, train, test), name, *rows, train, test)
+        for name in models:
+            p = next(every)
             parts.append(
                 pl.DataFrame({"task": task, "truth": truth, "p": p, "common": common}).select(
                     pl.lit(name).alias("model"), pl.lit(number).alias("split"), "task", "truth", "p", "common"
@@ -74,9 +76,11 @@ def probabilities(
     return pl.concat(parts)
 
 
-def _answers(model: SharingNB, problem: Any, train: NDArray[np.intp], test: NDArray[np.intp]) -> NDArray[np.float64]:
+def _answers(
+    problem: Any, models: Mapping[str, SharingNB], name: str, _task: Any, _target: Any, train: Rows, test: Rows
+) -> NDArray[np.float64]:
     """Probability of the positive label of rows, by a model fitted to others."""
-    fitted = deepcopy(model).fit(problem.data[train], problem.target[train], task=problem.task[train])
+    fitted = deepcopy(models[name]).fit(problem.data[train], problem.target[train], task=problem.task[train])
     p = fitted.predict_proba(problem.data[test], task=problem.task[test])
     return np.ascontiguousarray(p[:, fitted.classes_.tolist().index(True)])
 

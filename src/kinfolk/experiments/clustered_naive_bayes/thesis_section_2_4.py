@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import kinfolk
-from kinfolk.experiments.cells import cell
+from kinfolk.experiments.cells import cells
 from kinfolk.experiments.clustered_naive_bayes.stand_in import THESIS
 from kinfolk.experiments.measuring import average, write_error
 from kinfolk.experiments.publishing import About, Study, judge
@@ -48,12 +48,8 @@ def study(*, quick: bool = False, seed: int = 0, n_repeats: int | None = None) -
     """Learn tasks of one group and of two by all three models, and compare their losses on other rows."""
     n_repeats = n_repeats or (2 if quick else 10)
     distances = DISTANCES[1::2] if quick else DISTANCES
-    parts = []
-    for groups in GROUPS:
-        for distance in distances:
-            for repeat in range(n_repeats):
-                parts += cell(partial(_measure, groups, distance, repeat, seed), groups, distance, repeat)
-    scores = pl.DataFrame(parts)
+    jobs = [(seed, *about) for about in product(GROUPS, distances, range(n_repeats))]
+    scores = pl.DataFrame([row for part in cells(_measure, jobs) for row in part])
     averages = average(scores, ["groups", "distance", "method"], ["gain", "strength"])
     gain = {row[:3]: row[3:5] for row in averages.select("groups", "distance", "method", "gain", "gain_error").rows()}
     told = averages.filter(pl.col("method") == PROTOTYPE).select("groups", "distance", "strength", "strength_error")
@@ -101,7 +97,7 @@ def study(*, quick: bool = False, seed: int = 0, n_repeats: int | None = None) -
     return Study(scores, _draw(averages), ours, setting, held=held)
 
 
-def _measure(groups: str, distance: float, repeat: int, seed: int) -> list[dict[str, Any]]:
+def _measure(seed: int, groups: str, distance: float, repeat: int) -> list[dict[str, Any]]:
     """Losses of the models on one draw of tasks, as gains over no sharing."""
     rng = np.random.default_rng([seed, GROUPS.index(groups), round(100 * distance), repeat])
     turned = np.arange(N_TASKS) % 2 == 1 if groups == GROUPS[1] else np.zeros(N_TASKS, dtype=bool)

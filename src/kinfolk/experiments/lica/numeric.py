@@ -11,7 +11,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kinfolk.experiments.cells import cell
+from kinfolk.experiments.cells import cells
 from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.lica.methods import (
     LOOKS,
@@ -101,18 +101,20 @@ def study(
     sizes = {name: problem.quick_sizes if quick else problem.sizes for name, problem in problems.items()}
     problems = {name: problem for name, problem in problems.items() if sizes[name]}
     parts = []
-    with progress_bar("Learning tasks", sum(map(len, sizes.values())) * n_splits, True) as advance:
+    with progress_bar("Learning tasks", sum(map(len, sizes.values())) * n_splits * len(methods), True) as advance:
         for name, problem in problems.items():
             data = (load or load_numeric)(name)
-            for size in sizes[name]:
-                for split, (train, test) in enumerate(draw_splits(data, size, problem.shares, n_splits, seed)):
-                    build = builds[0] if problem.labelled else builds[1]
-                    for method, parameters in methods.items():
-                        model = build(random_state=seed + split, **parameters)
-                        about = {"set": name, "method": method, "examples": size, "repeat": split}
-                        score = cell(partial(_score, model, data, train, test, problem), *about.values())
-                        parts.append(about | {"score": score})
-                    advance(1)
+            jobs = [
+                (name, method, size, split, train, test)
+                for size in sizes[name]
+                for split, (train, test) in enumerate(draw_splits(data, size, problem.shares, n_splits, seed))
+                for method in methods
+            ]
+            build = builds[0] if problem.labelled else builds[1]
+            scores_of = cells(partial(_score, problem, data, build, methods, seed), jobs)
+            for (_, method, size, split, *_), score in zip(jobs, scores_of, strict=True):
+                parts.append({"set": name, "method": method, "examples": size, "repeat": split, "score": score})
+                advance(1)
     scores = pl.DataFrame(parts)
     gained = gains(scores, "score", ("set", "examples")).filter(pl.col("method").is_in(OURS))
     setting = (
@@ -162,7 +164,20 @@ def draw_splits(data: Any, size: int, shares: bool, n_splits: int, seed: int) ->
         yield np.sort(train), np.sort(test)
 
 
-def _score(model: Any, data: Any, train: Places, test: Places, problem: Problem) -> float:
+def _score(
+    problem: Problem,
+    data: Any,
+    build: Build,
+    methods: Mapping[str, Mapping[str, Any]],
+    seed: int,
+    _: str,
+    method: str,
+    size: int,
+    split: int,
+    train: Places,
+    test: Places,
+) -> float:
+    model = build(random_state=seed + split, **methods[method])
     centre, spread = data.data[train].mean(axis=0), data.data[train].std(axis=0)
     features = (data.data - centre) / np.where(spread > 0, spread, 1.0)
     task = data.task

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import ortho_group
 
 from kinfolk import datasets
-from kinfolk.experiments.cells import cell
+from kinfolk.experiments.cells import cells
 from kinfolk.experiments.drawing import dress_examples_axis
 from kinfolk.experiments.lica.methods import BAYES, CLEAR, METHODS, PAPER, POINT, Build, classifier
 from kinfolk.experiments.measuring import average
@@ -71,18 +72,13 @@ def study(
     make = datasets.make_lica_tasks if make is None else make
     n_tasks = n_tasks or (N_TASKS[::2] if quick else N_TASKS)
     n_repeats = n_repeats or (2 if quick else 10)
-    rows = []
-    with progress_bar("Finding sources", len(KINDS) * len(n_tasks) * n_repeats, True) as advance:
-        for kind in KINDS:
-            for number in n_tasks:
-                for repeat in range(n_repeats):
-                    drawn = int(np.random.SeedSequence([seed, repeat]).generate_state(1)[0]) % 2**31
-                    tasks = make(number, N_FEATURES, N_ROWS, N_SOURCES, source=kind, random_state=drawn)
-                    for method, parameters in MODELS.items():
-                        model = build(random_state=drawn, n_sources=N_SOURCES, **parameters)
-                        about = {"kind": kind, "method": method, "examples": number, "repeat": repeat}
-                        rows.append(about | cell(partial(_recover, model, tasks, drawn), *about.values()))
-                    advance(1)
+    jobs = list(product(KINDS, n_tasks, range(n_repeats), MODELS))
+    rows: list[dict[str, Any]] = []
+    with progress_bar("Finding sources", len(jobs), True) as advance:
+        found = cells(partial(_recover, make, build, seed), jobs)
+        for (kind, number, repeat, method), measured in zip(jobs, found, strict=True):
+            rows.append({"kind": kind, "method": method, "examples": number, "repeat": repeat, **measured})
+            advance(1)
     scores = pl.DataFrame(rows)
     averages = average(scores, ["kind", "method", "examples"], MEASURES)
     setting = (
@@ -97,10 +93,15 @@ def study(
     return Study(scores, _draw(averages), _compare(averages), setting, _details(averages), _judge(averages))
 
 
-def _recover(model: Any, tasks: Any, seed: int) -> dict[str, float]:
+def _recover(
+    make: Callable[..., Any], build: Build, seed: int, kind: str, number: int, repeat: int, method: str
+) -> dict[str, float]:
     """Learn the sources of made-up tasks, and compare them with the true ones."""
+    drawn = int(np.random.SeedSequence([seed, repeat]).generate_state(1)[0]) % 2**31
+    tasks = make(number, N_FEATURES, N_ROWS, N_SOURCES, source=kind, random_state=drawn)
+    model = build(random_state=drawn, n_sources=N_SOURCES, **MODELS[method])
     found = np.asarray(model.fit(tasks.X, tasks.y, task=tasks.task).sources_)
-    return compare_sources(tasks.sources, found, seed)
+    return compare_sources(tasks.sources, found, drawn)
 
 
 def compare_sources(true: Sources, found: Sources, seed: int) -> dict[str, float]:

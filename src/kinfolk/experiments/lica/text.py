@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from kinfolk.experiments.cells import cell
+from kinfolk.experiments.cells import cells
 from kinfolk.experiments.drawing import draw_methods
 from kinfolk.experiments.lica.methods import AS_PRINTED, LOOKS, OURS, POINT, Build
 from kinfolk.experiments.measuring import area_under_curve, average
@@ -116,8 +115,8 @@ def try_methods(
         return about | scores | _count_sources(model, trial.method)
 
     rows = []
-    for trial in trials:
-        rows.append(cell(partial(measure, trial), trial))
+    for row in cells(measure, ((trial,) for trial in trials)):
+        rows.append(row)
         advance(1)
     return pl.DataFrame(rows, infer_schema_length=None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import warnings
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -142,7 +143,11 @@ def study(
 def _read(kept: Path | None) -> list[dict[str, Any]]:
     if kept is None or not kept.exists():
         return []
-    return [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
+    content = kept.read_bytes()
+    # What was being written when the study was killed has no end, and is measured again.
+    whole = content[: content.rfind(b"\n") + 1]
+    os.truncate(kept, len(whole))
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def _is_left_out(done: Sequence[dict[str, Any]], about: dict[str, Any], budget: float) -> bool:

@@ -7,10 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from joblib import Parallel, delayed
 
 from kinfolk.datasets import load_network, make_related_networks, sample_tasks
-from kinfolk.experiments.cells import cell
+from kinfolk.experiments.cells import cells
 from kinfolk.networks.estimators.bayes_nets import BayesNets
 from kinfolk.networks.model.distances import edit_distance, kl_divergence
 from kinfolk.networks.model.network import Network
@@ -106,16 +105,12 @@ def measure(model: BayesNets, draw: Draw) -> dict[str, float]:
 
 def over_draws(what: str, jobs: Iterable[tuple[Any, ...]], work: Callable[..., list[dict[str, Any]]]) -> pl.DataFrame:
     """Do jobs in threads, in any order, and put the rows that they return into one table, in the order of the jobs."""
-    waiting = list(jobs)
+    waiting, rows = list(jobs), []
     with progress_bar(what, len(waiting), True) as advance:
-
-        def one(job: tuple[Any, ...]) -> list[dict[str, Any]]:
-            rows = cell(lambda: work(*job), what, *job)
+        for part in cells(work, waiting, N_THREADS, "threads"):
+            rows += part
             advance(1)
-            return rows
-
-        parts = Parallel(n_jobs=N_THREADS, prefer="threads")(delayed(one)(job) for job in waiting)
-    return pl.DataFrame([row for part in parts for row in part])
+    return pl.DataFrame(rows)
 
 
 def reductions(scores: pl.DataFrame, keys: Iterable[str], baseline: str = SEPARATE) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, effective_n_jobs
 from numpy.typing import NDArray
 
 from kinfolk.lica.inference.layout import Batch, Layout
@@ -21,6 +21,7 @@ from kinfolk.lica.model.prior import TaskPrior
 from kinfolk.lica.model.sparse_forms import sparse_column_forms
 from kinfolk.lica.model.task_posterior import Conditioned, column_forms, condition_by_features, condition_by_rows
 from kinfolk.maths.arrays import Floats
+from kinfolk.pieces import delayed
 
 _HALVINGS = 8  # of a step towards the matched sites, before the sites are taken as they are
 PER_ROW = 7  # the first fields of states have a number for each row, the others for each task

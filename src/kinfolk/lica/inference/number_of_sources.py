@@ -15,9 +15,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import Parallel
 
 from kinfolk.checkpoints import Checkpoint
-from kinfolk.lica.inference.eb import Noise, fit_alone, fit_empirical_bayes
+from kinfolk.lica.inference.eb import Alone, Noise, fit_alone, fit_empirical_bayes
 from kinfolk.lica.inference.expectation import Family
 from kinfolk.lica.inference.held_out import Fold, make_folds, thin
 from kinfolk.lica.model.data import LinearTasks, Link
@@ -25,6 +26,7 @@ from kinfolk.lica.model.factors import SourceKind, log_predictive
 from kinfolk.lica.model.fitted import SHARE, Choice, Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE
 from kinfolk.lica.model.task_posterior import predictive_moments
+from kinfolk.pieces import delayed
 
 MOST_ROWS = 400  # rows a task that a choice looks at
 _PATIENCE = 2  # numbers in a row that predict worse than the best so far
@@ -86,28 +88,31 @@ def choose_n_sources(
     if not folds or len(tried) == 1:
         return Choice(tried[0], tuple(tried[:1]), (0.0,))
     settings: dict[str, Any] = {"intercept_variance": intercept_variance, "n_jobs": n_jobs}
-    alone = [fit_alone(fold.fitted, Family(link, sources), scale=scale, **settings) for fold in folds]
+    over_folds = Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None)
+    family = Family(link, sources)
+    alone = over_folds(delayed(fit_alone)(fold.fitted, family, scale=scale, **settings) for fold in folds)
+
+    def score_of_fold(n_sources: int, fold: Fold, without: Alone) -> float:
+        fit = fit_empirical_bayes(
+            fold.fitted,
+            link=link,
+            sources=sources,
+            n_sources=n_sources,
+            noise=noise,
+            shared_mean=shared_mean,
+            shared_intercepts=shared_intercepts,
+            max_iter=_MAX_ITER,
+            tol=_TOLERANCE,
+            share=share,
+            alone=without,
+            seed=seed,
+            **settings,
+        )
+        return log_probability(fold, fit, link)
 
     def score_of(n_sources: int) -> float:
-        score = 0.0
-        for fold, without in zip(folds, alone, strict=True):
-            fit = fit_empirical_bayes(
-                fold.fitted,
-                link=link,
-                sources=sources,
-                n_sources=n_sources,
-                noise=noise,
-                shared_mean=shared_mean,
-                shared_intercepts=shared_intercepts,
-                max_iter=_MAX_ITER,
-                tol=_TOLERANCE,
-                share=share,
-                alone=without,
-                seed=seed,
-                **settings,
-            )
-            score += log_probability(fold, fit, link)
-        return score
+        of_folds = zip(folds, alone, strict=True)
+        return float(sum(over_folds(delayed(score_of_fold)(n_sources, *own) for own in of_folds)))
 
     scores: list[float] = []
     for n_sources in tried:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -31,6 +31,7 @@ from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.links import LINK_CODES, losses
 from kinfolk.lica.model.prior import TaskPrior
 from kinfolk.maths.arrays import Floats
+from kinfolk.pieces import delayed
 
 MAX_SHARED_ROWS = 3000
 _MIN_SHARED = 0.5  # of the rows of a table that tasks must have on average for the table to be worth its zeros

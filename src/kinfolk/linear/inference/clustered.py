@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import NOWHERE, Checkpoint, Nowhere, Place
@@ -38,6 +38,7 @@ from kinfolk.maths.arrays import Floats
 from kinfolk.maths.blas import one_blas_thread
 from kinfolk.partition.concentration import GammaPrior, draw_concentration
 from kinfolk.partition.crp import joining_weights
+from kinfolk.pieces import delayed
 
 # Of the spread of tasks' intercepts, the share of the variance that lies between clusters where tasks have their own.
 _BETWEEN = 0.5

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
@@ -35,6 +35,7 @@ from kinfolk.partition.concentration import draw_concentration, log_clusters_wei
 from kinfolk.partition.crp import canonical, joining_weights
 from kinfolk.partition.gibbs import Seating
 from kinfolk.partition.split_merge import split_and_merge
+from kinfolk.pieces import delayed
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.statistics import Rows, count
 

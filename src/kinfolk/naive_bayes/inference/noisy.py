@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
@@ -37,6 +37,7 @@ from kinfolk.naive_bayes.inference.options import Effort, Options
 from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, log_likelihoods, noise_model
 from kinfolk.naive_bayes.model.tallies import Tallies, tally
 from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, TrainingData
+from kinfolk.pieces import delayed
 from kinfolk.tasks.statistics import Rows
 
 # The grid leaves out what is less dense than the densest point by so many nats.

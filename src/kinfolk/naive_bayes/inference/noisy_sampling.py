@@ -29,7 +29,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import NOWHERE, Nowhere, Place
@@ -54,6 +54,7 @@ from kinfolk.partition.concentration import draw_concentration
 from kinfolk.partition.crp import canonical
 from kinfolk.partition.gibbs import Seating
 from kinfolk.partition.split_merge import split_and_merge
+from kinfolk.pieces import delayed
 from kinfolk.progress import progress_bar
 
 

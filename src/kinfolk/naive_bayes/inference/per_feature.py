@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 
 from kinfolk.convergence import Convergence
@@ -26,6 +26,7 @@ from kinfolk.naive_bayes.inference.fitting import LeftOut, SharingModel
 from kinfolk.naive_bayes.inference.options import Effort, Options
 from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, Memberships, TrainingData, make_blocks
 from kinfolk.partition.agreement import central_partition
+from kinfolk.pieces import delayed
 from kinfolk.tasks.statistics import Layout, Rows, no_rows
 
 # Beyond this a similarity of all pairs is not kept; most probable partitions then tell who shares with whom.

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 from scipy.special import betaln, expit, gammaln, log_expit
 
@@ -37,6 +37,7 @@ from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, log_likelihoods, 
 from kinfolk.naive_bayes.model.prototype import all_votes, mean_counts, pseudo_counts
 from kinfolk.naive_bayes.model.tallies import Tallies, tally
 from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, TrainingData
+from kinfolk.pieces import delayed
 from kinfolk.tasks.statistics import Rows
 
 # Chains, sweeps thrown away and draws of the runs that evidence is estimated from.

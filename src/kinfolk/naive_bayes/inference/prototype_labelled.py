@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 
 from kinfolk.convergence import Convergence, diagnose
@@ -35,6 +35,7 @@ from kinfolk.naive_bayes.model.values import (
     TrainingData,
     log_feature_rates,
 )
+from kinfolk.pieces import delayed
 from kinfolk.progress import progress_bar
 
 # Rates are averaged for this many different row totals at a time, so that memory stays bounded.

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import NOWHERE, Nowhere, Place
@@ -32,6 +32,7 @@ from kinfolk.naive_bayes.model.noisy_copies import NoiseModel, State, noise_mode
 from kinfolk.naive_bayes.model.prototype import TINY
 from kinfolk.naive_bayes.model.tallies import tally
 from kinfolk.naive_bayes.model.values import Fitted, HyperParameters, PrototypeDraws, TrainingData
+from kinfolk.pieces import delayed
 from kinfolk.progress import no_progress, progress_bar
 from kinfolk.tasks.statistics import count
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 
 from kinfolk.interrupts import asked
 from kinfolk.networks.inference.structures import Hyper, Options, learn_structures
 from kinfolk.networks.model.data import Data
+from kinfolk.pieces import delayed
 from kinfolk.progress import no_progress
 
 

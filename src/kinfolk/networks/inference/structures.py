@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
@@ -36,6 +36,7 @@ from kinfolk.networks.model.priors import (
 )
 from kinfolk.networks.model.scores.bdeu import CRITERION as BDEU
 from kinfolk.networks.model.scores.criterion import Criterion
+from kinfolk.pieces import delayed
 
 _MOST_TURNS = 20
 
@@ -182,7 +183,7 @@ def learn_separately(
         return search(problem, prior, np.array([t]), starts[t : t + 1], effort, np.random.default_rng(seeds[t]), place)
 
     # A pool for one thread would take longer than a small search.
-    if n_jobs in (None, 1):
+    if effective_n_jobs(n_jobs) == 1:
         found = [one(t) for t in range(len(starts))]
     else:
         found = Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None)(delayed(one)(t) for t in range(len(starts)))

@@ -7,11 +7,12 @@ from math import exp, log
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
+from kinfolk.pieces import delayed
 from kinfolk.sequences.answers.particles import WORN_OUT, Crowd, Steps
 from kinfolk.sequences.model.emissions.emission import Densities, Emission
 from kinfolk.sequences.model.filtering import log_likelihoods, most_probable_states, scaled, smooth

@@ -15,13 +15,14 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel
 from numpy.typing import NDArray
 
 from kinfolk.checkpoints import Checkpoint, Nowhere, Place
 from kinfolk.interrupts import NEVER, Stop, equally_long, left_to_parent, stops_safely
 from kinfolk.maths.arrays import Floats
 from kinfolk.partition.crp import canonical
+from kinfolk.pieces import delayed
 from kinfolk.progress import progress_bar, told_by_processes
 from kinfolk.sequences.inference.agglomeration import (
     MOST_TASKS_TO_AGGLOMERATE,

@@ -32,7 +32,7 @@ from kinfolk.maths.digamma import digamma
 from kinfolk.networks.model.data import MOST_STATES
 from kinfolk.networks.model.kernels import inner
 from kinfolk.networks.model.scores.criterion import Criterion
-from kinfolk.networks.model.scores.dirichlet import log_gamma
+from kinfolk.networks.model.scores.dirichlet import log_gamma, log_rise
 
 # s in rows, the highest first: each begins with the α̂ of the one before.
 STRENGTHS = (math.inf, 128.0, 32.0, 8.0, 2.0)
@@ -56,7 +56,7 @@ class BHD(NamedTuple):
 def _rise(a: float, n: float, whole: bool) -> float:
     """By how much log Γ rises from a to a + n."""
     if not whole or n > _FEW:
-        return float(log_gamma(a + n) - log_gamma(a))
+        return float(log_rise(a, n, log_gamma(a)))
     product = 1.0
     for i in range(int(n)):
         product *= a + i

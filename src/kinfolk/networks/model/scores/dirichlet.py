@@ -13,6 +13,8 @@ from kinfolk.networks.model.kernels import inner, int64
 _SMALL = 256
 _SLOTS = 61
 _HALF_LOG_2_PI = 0.9189385332046727
+# Above this log Γ is so large that a difference of two loses digits, and Stirling's series have them.
+_LARGE = 1e4
 
 
 class Rises(NamedTuple):
@@ -41,6 +43,16 @@ def log_gamma(x: float) -> float:
     square = inverse * inverse
     series = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680)))
     return (x - 0.5) * math.log(x) - x + _HALF_LOG_2_PI + series
+
+
+@inner
+def log_rise(prior: float, n: float, log_gamma_prior: float) -> float:
+    """Log Γ(prior + n) − log Γ(prior)."""
+    if prior < _LARGE:
+        return float(log_gamma(prior + n) - log_gamma_prior)
+    more = prior + n
+    series = (1.0 / more - 1.0 / prior) / 12.0
+    return (prior - 0.5) * math.log1p(n / prior) + n * (math.log(more) - 1.0) + series
 
 
 @inner
@@ -77,9 +89,9 @@ def log_marginal(
                 if whole and n < _SMALL:
                     score += cell_rises[int(n)]
                 elif n > 0:
-                    score += log_gamma(cell + n) - base_cell
+                    score += log_rise(cell, n, base_cell)
             if whole and total < _SMALL:
                 score -= row_rises[int(total)]
             elif total > 0:
-                score -= log_gamma(row + total) - base_row
+                score -= log_rise(row, total, base_row)
     return score
