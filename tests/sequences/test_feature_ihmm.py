@@ -197,6 +197,22 @@ def test_states_of_all_draws_are_numbered_by_the_steps_they_share(model):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
+def test_a_state_that_the_central_draw_has_not_gets_one_number_in_all_others(model):
+    """Whatever its number was: matched with the central draw alone, it is left over, and goes by what it was called."""
+    draw = model[0].posterior_.draws[0]
+    whole, halves, rng = np.repeat([0, 1], [9, 4]), np.repeat([0, 2, 1], [5, 4, 4]), np.random.default_rng(2)
+    draws, has = [draw._replace(states=whole)], np.zeros((1, 8), dtype=bool)
+    for _ in range(5):
+        place = rng.permutation(8)
+        path = place[halves]
+        shown = np.full((1, 8, 1), -1.0)
+        shown[0, path, 0] = halves
+        draws.append(draw._replace(states=path, parameters=shown, features=has))
+    numbered = numbered_alike(draws, 0)
+    assert [own.parameters[0, :3, 0].tolist() for own in numbered[1:]] == 5 * [[0.0, 1.0, 2.0]]
+    assert {own.states is None for own in numbered} == {True}
+
+
 def test_states_are_told_by_the_draw_that_agrees_best_with_all_however_probable_another_is(model):
     """Against a search over every matching of states, on paths whose states are numbered at will."""
     draw = model[0].posterior_.draws[0]

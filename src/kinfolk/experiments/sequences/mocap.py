@@ -35,7 +35,7 @@ ORDER = (FEATURE, PLAIN, SHARED, NESTED, HMMLEARN, DYNAMAX, DYNAMAX_PLAIN)
 LASTING: dict[str, Any] = {"stickiness": 300.0, "transition_concentration": 1.0}
 # Chains stay near where they start, so that many short ones tell more than few long ones; these take two cores less
 # than half a minute.
-CHAINS: dict[str, Any] = {"n_chains": 16, "n_burn_in": 10, "n_draws": 10}
+CHAINS: dict[str, Any] = {"n_chains": 24, "n_burn_in": 10, "n_draws": 10}
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     FEATURE: ("FeatureIHMM", {"emission": "ar-3", **CHAINS, **LASTING}),
     PLAIN: ("FeatureIHMM", {"emission": "gaussian-full", **CHAINS, **LASTING}),

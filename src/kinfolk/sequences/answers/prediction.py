@@ -56,7 +56,7 @@ class Kept(NamedTuple):
     None where tasks never share, so that a new one is on its own. Draws of a new task's transitions hang on ``seed``.
     ``weights`` say how much each draw counts, and add up to one; None where all count alike. ``rooms`` have
     ``n_clusters`` for each draw, where draws are of several models. ``central`` is the place of the draw that
-    tells hidden states, as whose those of all draws are numbered; None where that is the one with the highest log
+    tells hidden states, where those of all draws are numbered alike; None where that is the one with the highest log
     joint, and states of two draws have nothing to do with each other.
     """
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import pairwise
 from math import log, pi
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -39,7 +40,7 @@ from kinfolk.sequences.model.emissions.emission import (
 )
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
 from kinfolk.sequences.model.emissions.gaussian_diagonal import LEAST_SPREAD
-from kinfolk.sequences.model.emissions.gaussian_full import coordinates_of
+from kinfolk.sequences.model.emissions.gaussian_full import coordinates_of, triangle
 from kinfolk.sequences.model.emissions.regression import Regression, last_steps
 
 _LOG_2_PI = log(2.0 * pi)
@@ -209,7 +210,7 @@ class Autoregressive(ExponentialFamily):
     def statistics(self, observations: Observations, states: Codes, n_states: int) -> Floats:
         """Sums of the products over the steps in each state."""
         v = self._coordinates(observations)
-        rows, columns = np.triu_indices(v.shape[1])
+        rows, columns = triangle(v.shape[1])
         by_state = np.argsort(states, kind="stable")
         ends = np.cumsum(np.bincount(states, minlength=n_states))
         sums = np.zeros((n_states, self.n_statistics))
@@ -293,8 +294,7 @@ class Autoregressive(ExponentialFamily):
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log density of the steps, log Γ_D(ν/2)|Ψ₀|^{ν₀/2}h^{RD/2} / Γ_D(ν₀/2)|Ψ|^{ν/2}|F|^D − n log volume √π^D."""
         n, size = statistics[..., 0], self.n_coordinates
-        grown = self._log_normaliser(self._posterior(statistics))
-        grown = grown - self._log_normaliser(self._posterior(np.zeros(self.n_statistics)))
+        grown = self._log_normaliser(statistics) - self._log_normaliser_of_prior
         return np.asarray(grown - n * (self.log_volume + 0.5 * size * log(pi)))
 
     def draw_observations(
@@ -361,28 +361,44 @@ class Autoregressive(ExponentialFamily):
             parameters[..., n_first:].reshape(*shape, size, size),
         )
 
-    def _posterior(self, statistics: Floats) -> _Posterior:
-        n, size, first = statistics[..., 0], self.n_regressors + self.n_coordinates, self.n_regressors
-        rows, columns = np.triu_indices(size)
-        products = np.zeros((*n.shape, size, size))
-        products[..., rows, columns] = statistics
+    def _joint_factor(self, statistics: Floats) -> Floats:
+        """The Cholesky factor of what prior and steps have of Σvvᵀ: F, and below it what makes B's mean, beside C.
+
+        Its last block is the factor of Ψ, because Ψ is what u leaves of Ψ₀ and the squares of e.
+        """
+        size, first = self.n_regressors + self.n_coordinates, self.n_regressors
+        rows, columns = triangle(size)
+        products = np.zeros((*statistics.shape[:-1], size, size))
+        # Of a symmetric matrix no more than the lower triangle is read.
         products[..., columns, rows] = statistics
         diagonal = np.arange(size)
         products[..., diagonal, diagonal] += self.strength + np.where(diagonal < first, 0.0, LEAST_SPREAD)
-        # Its last block is the factor of Ψ, because Ψ is what u leaves of Ψ₀ and the squares of e.
-        joint = np.linalg.cholesky(products)
+        return np.linalg.cholesky(products)
+
+    def _freedom(self, statistics: Floats) -> Floats:
+        return np.asarray(self.n_coordinates + 1.0 + self.strength + statistics[..., 0])
+
+    def _posterior(self, statistics: Floats) -> _Posterior:
+        first, joint = self.n_regressors, self._joint_factor(statistics)
         precision_factor, factor = joint[..., :first, :first], joint[..., first:, first:]
         mean = np.asarray(np.linalg.solve(_transposed(precision_factor), _transposed(joint[..., first:, :first])))
         log_det = 2.0 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-        return _Posterior(precision_factor, mean, self.n_coordinates + 1.0 + self.strength + n, factor, log_det)
+        return _Posterior(precision_factor, mean, self._freedom(statistics), factor, log_det)
 
-    def _log_normaliser(self, q: _Posterior) -> Floats:
+    @cached_property
+    def _log_normaliser_of_prior(self) -> Floats:
+        return self._log_normaliser(np.zeros(self.n_statistics))
+
+    def _log_normaliser(self, statistics: Floats) -> Floats:
         from scipy.special import gammaln
 
-        size = self.n_coordinates
-        gammas = gammaln(0.5 * (q.freedom[..., None] - np.arange(size))).sum(axis=-1)
-        log_precision = np.log(np.diagonal(q.precision_factor, axis1=-2, axis2=-1)).sum(axis=-1)
-        return np.asarray(gammas - 0.5 * q.freedom * q.log_det - size * log_precision)
+        size, freedom = self.n_coordinates, self._freedom(statistics)
+        log_diagonal = np.log(np.diagonal(self._joint_factor(statistics), axis1=-2, axis2=-1))
+        log_precision, half_log_det = (
+            log_diagonal[..., part].sum(axis=-1) for part in (slice(self.n_regressors), slice(self.n_regressors, None))
+        )
+        gammas = gammaln(0.5 * (freedom[..., None] - np.arange(size))).sum(axis=-1)
+        return np.asarray(gammas - freedom * half_log_det - size * log_precision)
 
     def _natural(self, log_det: Floats, precision: Floats, across: Floats, squares: Floats) -> Floats:
         packed = -0.5 * self._packed(self._blocks_of(squares, -across, precision))
@@ -397,7 +413,7 @@ class Autoregressive(ExponentialFamily):
 
     def _packed(self, matrix: Floats) -> Floats:
         """The upper triangle, where entries beside the diagonal stand for two."""
-        rows, columns = np.triu_indices(matrix.shape[-1])
+        rows, columns = triangle(matrix.shape[-1])
         return np.asarray(matrix[..., rows, columns] * np.where(rows == columns, 1.0, 2.0))
 
 

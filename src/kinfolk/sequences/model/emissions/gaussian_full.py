@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from math import log, pi
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -206,8 +207,7 @@ class GaussianFull(ExponentialFamily):
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log density of the steps, log Γ_D(ν/2)|Ψ₀|^{ν₀/2}κ₀^{D/2} / Γ_D(ν₀/2)|Ψ|^{ν/2}κ^{D/2} − n log volume √π^D."""
         n, size = statistics[..., 0], self.n_coordinates
-        grown = self._log_normaliser(self._posterior(statistics))
-        grown = grown - self._log_normaliser(self._posterior(np.zeros(self.n_statistics)))
+        grown = self._log_normaliser(self._posterior(statistics)) - self._log_normaliser_of_prior
         return np.asarray(grown - n * (self.log_volume + 0.5 * size * log(pi)))
 
     def draw_steps(self, parameters: Floats, states: Codes, rng: np.random.Generator) -> NDArray[np.generic]:
@@ -240,9 +240,9 @@ class GaussianFull(ExponentialFamily):
     def _posterior(self, statistics: Floats) -> _Posterior:
         size = self.n_coordinates
         n, total = statistics[..., 0], statistics[..., 1 : size + 1]
-        rows, columns = np.triu_indices(size)
+        rows, columns = triangle(size)
         scatter = np.zeros((*n.shape, size, size))
-        scatter[..., rows, columns] = statistics[..., size + 1 :]
+        # Of a symmetric matrix no more than the lower triangle is read.
         scatter[..., columns, rows] = statistics[..., size + 1 :]
         weight = self.strength + n
         mean = total / weight[..., None]
@@ -251,6 +251,10 @@ class GaussianFull(ExponentialFamily):
         factor = np.linalg.cholesky(scatter)
         log_det = 2.0 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
         return _Posterior(weight, mean, size + 1.0 + weight, factor, log_det)
+
+    @cached_property
+    def _log_normaliser_of_prior(self) -> Floats:
+        return self._log_normaliser(self._posterior(np.zeros(self.n_statistics)))
 
     def _log_normaliser(self, q: _Posterior) -> Floats:
         from scipy.special import gammaln
@@ -265,8 +269,14 @@ class GaussianFull(ExponentialFamily):
 
     def _packed(self, matrix: Floats) -> Floats:
         """The upper triangle, where entries beside the diagonal stand for two."""
-        rows, columns = np.triu_indices(self.n_coordinates)
+        rows, columns = triangle(self.n_coordinates)
         return np.asarray(matrix[..., rows, columns] * np.where(rows == columns, 1.0, 2.0))
+
+
+@cache
+def triangle(size: int) -> tuple[Codes, Codes]:
+    """Rows and columns of the upper triangle of a square matrix."""
+    return np.triu_indices(size)
 
 
 def coordinates_of(complete: Floats) -> tuple[Floats, Floats, Floats, float]:
