@@ -239,6 +239,20 @@ def test_a_method_is_farther_where_the_mean_over_draws_is_by_two_standard_errors
     assert "| 1 | 0 | 1 | asia 200 |" in lines["| better"]
 
 
+def test_a_structure_whose_tables_do_not_fit_is_measured_by_its_arcs_alone(monkeypatch):
+    # The last of 37 variables has all others as its parents.
+    star = np.zeros((37, 37), dtype=bool)
+    star[:-1, -1] = True
+    monkeypatch.setattr(accuracy, "_learn_shuffled", lambda *given: peers.Answer(star, 1.0))
+    ours = study(networks=("alarm",), sizes=(50,), n_draws=1, peers=("crowded",))
+    measured = ours.table.filter(pl.col("method") == "crowded").to_dicts()[0]
+    assert measured["log_likelihood"] is None
+    assert measured["shd"] == shd(load_network("alarm").adjacency(), star)
+    lines = [line for line in ours.details.splitlines() if line.startswith("| alarm, crowded")]
+    assert lines[2] == "| alarm, crowded | too many parents |"
+    assert lines[0] == f"| alarm, crowded | {measured['shd']:.1f} |"
+
+
 def test_a_peer_that_is_not_installed_is_known_without_importing_it():
     assert not peers.is_installed(Peer("nobody", "a_package_that_nobody_wrote", lambda codes, cards: codes))
     assert peers.is_installed(Peer("numpy", "numpy", lambda codes, cards: codes))

@@ -134,7 +134,8 @@ def study(
         f"{_limits(scores, limit)}, and is then not run on more rows. Seed {seed}; ± are standard "
         f"errors over draws. Structural Hamming distance between completed graphs; F1 of the arcs without their "
         f"directions; mean log likelihood of {N_HELD_OUT:,} rows held out, tables learnt by BDeu of the structure "
-        f"found; seconds of the processor. Other packages get columns in a random order. "
+        f"found, missing where a variable has too many parents for a table; seconds of the processor. Other packages "
+        f"get columns in a random order. "
         f"Not run at all: {', '.join(left_out) or 'none'}."
     )
     return Study(scores, _draw(scores), _compare(scores), setting, _details(scores, n_draws), _judge(scores))
@@ -203,13 +204,10 @@ def _measure(network: Network, n_rows: int, draw: int, method: str, seed: int, l
         found, seconds = answer
     truth = completed(network.adjacency())
     graph = found if (found & found.T).any() else completed(found)
-    member = extension(found)
-    tables = learn_tables(codes, parents_of(member), network.cards)
-    learnt = Network(network.variables, network.states, tuple(map(tuple, parents_of(member))), tables)
     return {
         "shd": int(np.triu((graph != truth) | (graph != truth).T).sum()),
         "f1": _f1(truth | truth.T, graph | graph.T),
-        "log_likelihood": float(learnt.log_probability(held_out).mean()),
+        "log_likelihood": _held_out(network, extension(found), codes, held_out),
         "seconds": seconds,
         "limit": None,
     }
@@ -231,6 +229,19 @@ def _learn_shuffled(
     found = np.zeros_like(answer.adjacency)
     found[np.ix_(order, order)] = answer.adjacency
     return answer._replace(adjacency=found)
+
+
+def _held_out(
+    network: Network, found: Adjacency, codes: NDArray[np.int32], held_out: NDArray[np.int32]
+) -> float | None:
+    """Mean log likelihood of other rows; None where a variable has so many parents that its table does not fit."""
+    parents = parents_of(found)
+    try:
+        tables = learn_tables(codes, parents, network.cards)
+    except ValueError:
+        return None
+    learnt = Network(network.variables, network.states, tuple(map(tuple, parents)), tables)
+    return float(learnt.log_probability(held_out).mean())
 
 
 def _f1(truth: Adjacency, found: Adjacency) -> float:
@@ -365,7 +376,8 @@ def _cell(here: pl.DataFrame, measured: str, digits: int, n_draws: int) -> str:
     """The mean of a method's draws with its error, or why there is none."""
     known = here.drop_nulls(measured)
     if not len(known):
-        return f"over {here['limit'][0]:g} s" if len(here) else "not run"
+        limits = here["limit"].drop_nulls()
+        return f"over {limits[0]:g} s" if len(limits) else "too many parents" if len(here) else "not run"
     mean, error = known.select(*mean_and_error((measured,))).row(0)
     few = len(known) < n_draws
     if len(known) == 1:

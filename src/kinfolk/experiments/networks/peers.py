@@ -10,7 +10,8 @@ codes as numbers; it has no other. With "quick BDeu" its searches ask ``remember
 GRaSP look at the best of growing sets of parents first since version 0.1.4.8.
 
 XGES (A. Nazaret and D. Blei, "Extremely greedy equivalence search", UAI 2024) has a score of Gaussian models alone, and
-takes others: it gets BDeu and the prior that the estimator has by default.
+takes others: it gets BDeu and the prior that the estimator has by default. Its package wants a numba older than
+kinfolk's, and works with this one: ``pip install --no-deps xges sortedcontainers``.
 """
 
 from __future__ import annotations
