@@ -161,6 +161,13 @@ def test_the_documentations_python_runs_and_prints_what_stands_below_it(blocks, 
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_every_column_of_a_table_has_a_head(page):
+    # Screen readers announce it with every cell.
+    heads = re.findall(r"^(\|.*\|)\n\|[ |:-]+\|$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert [head for head in heads if not all(cell.strip() for cell in head.strip("|").split("|"))] == []
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
 def test_a_splitter_to_copy_says_where_the_task_is(page):
     # Without routing, scikit-learn's tools hand a splitter the table alone.
     for copied in re.findall(r"cv=kinfolk\.\w+\([^)]*\)", page.read_text(encoding="utf-8")):

@@ -33,7 +33,7 @@ class Explanation(NamedTuple):
         tasks of its cluster, from a cluster that holds all tasks, and from the prior's pseudo-counts.
     backend : str
         Library that tables are made with.
-    believed : dict, optional
+    weights : dict, optional
         For an average of models, the weight of each for each row, which depends on how many rows its task has: arrays
         of shape (n_rows,) that add up to one.
     """
@@ -49,7 +49,7 @@ class Explanation(NamedTuple):
     everybody: NDArray[np.float64]
     prior: NDArray[np.float64]
     backend: Backend
-    believed: dict[str, NDArray[np.float64]] | None = None
+    weights: dict[str, NDArray[np.float64]] | None = None
 
     def __repr__(self) -> str:
         said = []
@@ -148,7 +148,7 @@ class NumberExplanation(NamedTuple):
         tasks, and the prior.
     backend : str
         Library that tables are made with.
-    believed : dict, optional
+    weights : dict, optional
         As in :class:`Explanation`.
     """
 
@@ -161,7 +161,7 @@ class NumberExplanation(NamedTuple):
     everybody: NDArray[np.float64]
     prior: NDArray[np.float64]
     backend: Backend
-    believed: dict[str, NDArray[np.float64]] | None = None
+    weights: dict[str, NDArray[np.float64]] | None = None
 
     def __repr__(self) -> str:
         said = [f"{number:.4g}" for number in self.expected()[:3]]

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from sklearn.utils import Bunch
 
 from kinfolk.datasets.meetings import make_meetings
-from kinfolk.experiments.clustered_naive_bayes import accuracy_curves
+from kinfolk.experiments.clustered_naive_bayes import accuracy_curves, thesis_real
 from kinfolk.experiments.clustered_naive_bayes.evidence_ratios import evidence_of, ratios
 from kinfolk.experiments.clustered_naive_bayes.learning_curves import CLUSTERED, NO_SHARING
 from kinfolk.experiments.clustered_naive_bayes.thesis_figure_2_7 import seat_customers
@@ -61,6 +61,34 @@ def test_a_study_writes_its_files_and_judges_every_finding(name, tmp_path):
     assert len(outcome.held) == len(outcome.ours) == len(study.about.found)
     assert set(outcome.held) <= {"held", "partly", "not held", "open"}
     assert not re.search(r"\bnan\b|\bNone\b", outcome.report)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        ([(0.5, 0.1), (0.3, 0.1)], "held"),
+        ([(0.5, 0.1), (0.1, 0.1)], "partly"),
+        ([(0.1, 0.1), (-0.1, 0.1)], "open"),
+        ([(0.1, 0.1), (-0.5, 0.1)], "not held"),
+    ],
+)
+def test_what_no_real_set_can_tell_is_open(found, verdict):
+    quantity = "log ratio: no over complete sharing"
+    rest = [
+        "log ratio: labels, no over complete sharing",
+        "log ratio: clustered over no sharing",
+        "accuracy: no sharing minus complete sharing",
+        "accuracy: clustered minus no sharing",
+        *(f"less loss at n = {n}" for n in range(-4, 5)),
+        *(f"accuracy: {model}" for model in ("no sharing", "complete sharing", "clustered", "most common label")),
+    ]
+    rows = [
+        {"set": name, "quantity": each, "value": value, "error": error}
+        for name, (own, own_error) in zip(("one", "other"), found, strict=True)
+        for each, value, error in [(quantity, own, own_error), *((known, 1.0, 0.1) for known in rest)]
+    ]
+    *_, held = thesis_real._compare(pl.DataFrame(rows), {"one": "", "other": ""}, "")
+    assert held == (verdict, "held", "held", "held", "held", "held")
 
 
 def test_bell_numbers_are_the_known_ones():

@@ -182,7 +182,7 @@ def test_an_explained_number_is_the_sum_of_its_parts():
     assert shares == pytest.approx(np.ones_like(shares))
     assert (explained.own[-1] == 0.0).all()  # a new task has no rows of its own
     assert (explained.own[0] > 0.0).any()
-    assert explained.believed is None
+    assert explained.weights is None
 
 
 def test_the_parts_of_an_explained_number_are_weights_times_distances_from_the_mean():

@@ -1,7 +1,9 @@
 """Reports in a real browser: hostile names, keyboard, sorting and searching, light and dark, narrow, on paper."""
 
 import os
+import re
 import shutil
+import subprocess
 from itertools import pairwise
 from pathlib import Path
 
@@ -120,6 +122,28 @@ def test_on_a_phone_nothing_but_tables_and_pictures_is_wider_than_the_screen(vis
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_what_is_wider_than_a_phone_scrolls_by_keyboard_and_only_that_stops_the_tab_key(visit):
+    wide = """() => [...document.querySelectorAll("figure, .scroll")]
+        .map(box => [box.scrollWidth > box.clientWidth, box.tabIndex === 0])"""
+    for width in (390, 1200):
+        found = visit(viewport={"width": width, "height": 800}).evaluate(wide)
+        assert all(wider == stops for wider, stops in found)
+        assert any(wider for wider, _ in found) == (width == 390)
+
+
+def test_names_at_the_kinship_map_do_not_run_into_each_other(browser, tmp_path):
+    X, y, task = kin(60, 4)
+    kinfolk.ClusteredNB(random_state=0).fit(X, y, task=task).report(tmp_path / "sixty.html")
+    page = browser.new_page(viewport={"width": 1200, "height": 850})
+    page.goto((tmp_path / "sixty.html").as_uri())
+    boxes = page.locator("svg a text").evaluate_all(
+        "all => all.map(t => [t.getBoundingClientRect()].map(b => [b.y, b.height])[0])"
+    )
+    page.close()
+    assert len(boxes) == 60
+    assert all(after - before >= height * 0.8 for (before, height), (after, _) in pairwise(sorted(boxes)))
+
+
 def test_on_paper_no_row_is_lost_that_a_search_hides(visit):
     page = visit()
     page.get_by_label("Search the table").first.fill("> 11")
@@ -128,11 +152,26 @@ def test_on_paper_no_row_is_lost_that_a_search_hides(visit):
     assert not page.locator("nav").is_visible()
 
 
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext, of Poppler")
+def test_on_paper_every_page_of_a_long_table_has_its_heads(browser, tmp_path):
+    X, y, task = kin(60, 4)
+    kinfolk.ClusteredNB(random_state=0).fit(X, y, task=task).report(tmp_path / "sixty.html", X, y=y, task=task)
+    page = browser.new_page()
+    page.goto((tmp_path / "sixty.html").as_uri())
+    page.pdf(path=tmp_path / "sixty.pdf")
+    page.close()
+    text = subprocess.run(["pdftotext", "-layout", tmp_path / "sixty.pdf", "-"], capture_output=True, text=True).stdout
+    pages = [one for one in text.split("\f") if re.search(r"^ *task \d+ +4 ", one, re.MULTILINE)]
+    assert len(pages) > 2
+    assert all("gain over alone" in one for one in pages)
+
+
 @pytest.mark.skipif(not os.environ.get("KINFOLK_AXE"), reason="needs axe-core: KINFOLK_AXE names its axe.min.js")
+@pytest.mark.parametrize("width", [1200, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_to_complain_of(visit, scheme):
+def test_axe_finds_nothing_to_complain_of(visit, scheme, width):
     # The policy of the page keeps foreign scripts out, which is just what this one is.
-    page = visit(color_scheme=scheme, bypass_csp=True)
+    page = visit(color_scheme=scheme, bypass_csp=True, viewport={"width": width, "height": 850})
     page.evaluate(Path(os.environ["KINFOLK_AXE"]).read_text(encoding="utf-8"))
     found = page.evaluate("axe.run()")["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []

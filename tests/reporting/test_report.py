@@ -15,6 +15,7 @@ import kinfolk
 from kinfolk.convergence import r_hat
 from kinfolk.reporting import families
 from kinfolk.reporting.account import account_for
+from kinfolk.reporting.drawing import error_bars
 from kinfolk.reporting.findings import findings_of
 from tests.reporting.examples import HOSTILE, kin
 
@@ -455,3 +456,9 @@ def test_two_models_are_held_against_each_other(team):
     assert "How to reproduce this page" in page.html
     with pytest.raises(ValueError, match="at least two"):
         kinfolk.reporting.compare({"one": model})
+
+
+def test_no_mark_at_an_axis_says_minus_zero():
+    page = str(error_bars([("a", 0.041, 0.02), ("b", 0.6, 0.02)], "log loss", "a"))
+    assert ">0<" in page
+    assert "-0<" not in page

@@ -200,8 +200,8 @@ def test_every_row_of_an_explanation_adds_up_to_the_log_odds(data, model):
     assert found.feature_names[:4] == list(X.columns)
     shares = found.own + found.kin + found.everybody + found.prior
     assert np.allclose(shares, 1.0)
-    assert set(found.believed) == set(model.members_)
-    assert np.allclose(sum(found.believed.values()), 1.0)
+    assert set(found.weights) == set(model.members_)
+    assert np.allclose(sum(found.weights.values()), 1.0)
 
 
 def test_what_trees_see_in_several_features_is_one_line_of_the_explanation():
@@ -242,10 +242,10 @@ def test_weights_that_depend_on_a_tasks_rows_move_with_rows_added_later():
     y = rng.integers(0, 2, len(task))
     X = (rng.random((len(task), 4)) < rates[task, y]).astype(str)
     model = TransferClassifier(["no sharing", "complete sharing"], random_state=0).fit(X, y, task=task)
-    before = model.explain(X[:1], task=[0]).believed["no sharing"]
+    before = model.explain(X[:1], task=[0]).weights["no sharing"]
     more = np.flatnonzero(task == 39)
     model.partial_fit(X[more], y[more], task=np.zeros(len(more), dtype=int))
-    assert model.explain(X[:1], task=[0]).believed["no sharing"] > before + 0.02
+    assert model.explain(X[:1], task=[0]).weights["no sharing"] > before + 0.02
 
 
 def test_dates_are_refused_with_the_column(data):

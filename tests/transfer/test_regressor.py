@@ -208,8 +208,8 @@ def test_every_row_of_an_explanation_adds_up_to_the_expected_number(data, model)
     assert len(found.table()) == 22 * len(table)
     assert found.feature_names[:3] == list(X.columns)
     assert np.allclose(found.own + found.kin + found.everybody + found.prior, 1.0)
-    assert np.allclose(sum(found.believed.values()), 1.0)
-    assert set(found.believed) == set(model.members_)
+    assert np.allclose(sum(found.weights.values()), 1.0)
+    assert set(found.weights) == set(model.members_)
     assert repr(found).startswith("<Explanation of 22 rows: expected ")
 
 

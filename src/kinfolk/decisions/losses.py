@@ -95,7 +95,7 @@ class Loss:
         Parameters
         ----------
         n : float
-            0 gives the zero-one loss; above 0 misses are dearer, below 0 false alarms are.
+            0 gives the zero-one loss; above 0 misses cost more, below 0 false alarms do.
         classes : iterable of two names, default=(0, 1)
             The classes.
         positive : optional

@@ -17,7 +17,7 @@ Record = Mapping[str, Any]
 class Claim(NamedTuple):
     """What a paper says at a place, and the finding of a study that measures it; or why none does.
 
-    ``because`` is why it does not hold here, or not wholly.
+    ``because`` is why it does not hold here, not wholly, or cannot be told.
     """
 
     paper: str
@@ -108,7 +108,7 @@ def verdict_on(claim: Claim, known: Mapping[str, Record]) -> tuple[str, str]:
         return "not run", "The study\u2019s record is older than this claim."
     held = record.get("held") or []
     verdict, ours = (held[claim.finding - 1] if held else "in words"), record["ours"][claim.finding - 1]
-    return verdict, f"{ours} {claim.because}".rstrip() if verdict in ("partly", "not held") else ours
+    return verdict, f"{ours} {claim.because}".rstrip() if verdict in ("partly", "not held", "open") else ours
 
 
 def _paper(number: int, paper: str, claims: list[Claim], known: Mapping[str, Record]) -> Section:

@@ -1,4 +1,4 @@
-"""What decisions cost as one kind of mistake becomes dearer than the other (thesis figure 4-8)."""
+"""What decisions cost as one kind of mistake costs more and more (thesis figure 4-8)."""
 
 from __future__ import annotations
 

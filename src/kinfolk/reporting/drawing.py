@@ -18,8 +18,9 @@ from kinfolk.reporting.markup import Html, element
 _LEVELS = 8
 _MOST_NAMED = 60
 _LONGEST_NAME = 22
-# A letter of the page's small type, in the units of the pictures.
+# A letter of the page's small type, and a line of it, in the units of the pictures.
 _LETTER = 6.2
+_LINE = 13.0
 
 
 def picture(width: float, height: float, title: str, said: str, *parts: Any, role: str = "img") -> Html:
@@ -44,8 +45,8 @@ def kinship_map(similarity: Floats, partition: NDArray[np.int64], order: Sequenc
     ``names`` are those of all tasks; each links to its row of the table.
     """
     n = len(order)
-    cell = max(3.0, min(22.0, 620.0 / n))
     named = n <= _MOST_NAMED
+    cell = max(_LINE if named else 3.0, min(22.0, 620.0 / n))
     margin = _LETTER * min(max(map(len, names), default=1), _LONGEST_NAME) + 10 if named else 4.0
     table = similarity[np.ix_(order, order)]
     cluster = partition[list(order)]
@@ -248,4 +249,5 @@ def _ticks(low: float, high: float) -> list[float]:
     raw = (high - low) / 5
     unit = 10.0 ** np.floor(np.log10(raw))
     step = unit * next(factor for factor in (1.0, 2.0, 5.0, 10.0) if unit * factor >= raw)
-    return [float(f"{tick:.6g}") for tick in np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step]
+    # Adding zero leaves no minus before a zero.
+    return [float(f"{tick:.6g}") + 0.0 for tick in np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step]

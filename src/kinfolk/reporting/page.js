@@ -37,3 +37,12 @@ for (const search of document.querySelectorAll("input[type=search]")) {
     told.textContent = `${n} of ${rows.length} shown`;
   });
 }
+// What is wider than the screen can be scrolled by keyboard too.
+function scrollable() {
+  for (const box of document.querySelectorAll("figure, .scroll")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }
+}
+scrollable();
+addEventListener("resize", scrollable);

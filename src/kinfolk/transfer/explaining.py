@@ -1,4 +1,4 @@
-"""Why an average of models says what it says of a row: members' parts, averaged by how far they are believed.
+"""Why an average of models says what it says of a row: members' parts, averaged by their weights.
 
 Parts of labels are of log probabilities, those of numbers of the expected number, as if of a single label.
 """
@@ -29,7 +29,7 @@ class AveragedParts(NamedTuple):
     kin: Floats
     everybody: Floats
     prior: Floats
-    believed: dict[str, Floats]
+    weights: dict[str, Floats]
 
     @property
     def shares(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -58,9 +58,9 @@ def averaged_parts(members: Mapping[str, Member], predictor: Any, asked: Asked) 
         # Trees are everybody's.
         of_trees = np.broadcast_to(np.array([0.0, 0.0, 1.0, 0.0])[:, None, None], (4, len(values), 1))
         sources = np.concatenate([sources, of_trees], axis=2)
-    believed = dict(zip(members, weights.T, strict=True))
+    of_members = dict(zip(members, weights.T, strict=True))
     own, kin, everybody, prior = sources
-    return AveragedParts(names, values, label_part, feature_part, own, kin, everybody, prior, believed)
+    return AveragedParts(names, values, label_part, feature_part, own, kin, everybody, prior, of_members)
 
 
 def _values(parts: list[Parts], table: Table) -> list[list[str]]:

@@ -70,5 +70,5 @@ class LabelAverage(TaskClassifier, ClassifierMixin, ModelAverage):
         parts = averaged_parts(self._average.members, predictor, asked)
         rest = predictor.log_predictive(asked) - parts.label_part - parts.feature_part.sum(axis=1)
         log_parts = parts.label_part, parts.feature_part, rest
-        said = self._average.backend, parts.believed
+        said = self._average.backend, parts.weights
         return Explanation(self.classes_, parts.names, parts.values, *log_parts, *parts.shares, *said)

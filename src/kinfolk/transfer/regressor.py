@@ -160,7 +160,7 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
         Returns
         -------
         NumberExplanation
-            Its ``believed`` has the weight of each member for each row.
+            Its ``weights`` has the weight of each member for each row.
 
         See Also
         --------
@@ -171,6 +171,4 @@ class TransferRegressor(TaskRegressor, RegressorMixin, ModelAverage):
         parts = averaged_parts(average.members, predictor, receive_rows(X, predictor.known, task=task))
         centre, size = average.scales.unit
         level, added = centre + size * parts.label_part[:, 0], size * parts.feature_part[..., 0]
-        return NumberExplanation(
-            parts.names, parts.values, level, added, *parts.shares, average.backend, parts.believed
-        )
+        return NumberExplanation(parts.names, parts.values, level, added, *parts.shares, average.backend, parts.weights)

@@ -106,7 +106,7 @@ def study(
         f"ones; at most {MAX_TASKS} tasks, drawn anew for each split, and {MAX_TEST:,} test rows; seed {seed}; ± are "
         f"standard errors over splits. All models have their default parameters, but for “{THESIS}” (pseudo-counts of "
         "1, no tempering). L_n costs 1 for a false alarm and 2ⁿ for a miss; the table has the decisions' mean loss "
-        "at each n, and below it is averaged over n in units of the dearer mistake."
+        "at each n, and below it is averaged over n in units of the costlier mistake."
     )
     return Study(table, _draw(table, sets), _compare(table), setting, _details(table, sets), _judge(table))
 
@@ -201,7 +201,7 @@ def score(truth: NDArray[np.bool_], probability: NDArray[np.float64]) -> dict[st
         loss = Loss.asymmetric(n)
         actions = np.asarray(decide(both, loss))
         scores[f"loss_{n}"] = float(loss.matrix[truth.astype(int), actions].mean())
-    # In units of the dearer mistake, or the largest n would be all that counts.
+    # In units of the costlier mistake, or the largest n would be all that counts.
     scores["loss"] = float(np.mean([scores[f"loss_{n}"] / max(2.0**n, 1.0) for n in LOSSES]))
     return scores
 
@@ -226,9 +226,11 @@ def _compare(table: pl.DataFrame) -> tuple[str, str, str]:
         f"Mean rank by log loss: {listed}. The average is within two standard errors (or 0.001) of the member that "
         f"came out best, or ahead of it, at {len(best)} of {len(beside)} sizes and sets; at the worst it has "
         f"{-worst['gain']:.4f} more ({worst['set']}, {worst['examples']} rows).",
-        "; ".join(
-            f"{other}: {_share_better(table, 'clustered', other)}" for other in ("no sharing", "complete sharing")
-        ).join(("Clustered has the lower log loss at so many sizes and sets: against ", ".")),
+        "Clustered has the lower log loss against "
+        + ", against ".join(
+            f"{other} at {_share_better(table, 'clustered', other)}" for other in ("no sharing", "complete sharing")
+        )
+        + " sizes and sets.",
         f"The average has a lower log loss than logistic regression with task intercepts at "
         f"{int((clear['gain'] > 0).sum())} of {len(logistic)} sizes and sets by more than two standard errors, and a "
         f"higher one at {int((clear['gain'] < 0).sum())}; on average it is {abs(difference):.4f} "

@@ -109,7 +109,7 @@ def _draw(table: pl.DataFrame) -> Figure:
     dearest = np.maximum(2.0**n, 1.0)
     for name, colour, marker in ((NO_SHARING, style.ALONE, "s"), (CLUSTERED, style.PALETTE[0], "o")):
         left.plot(n, table[name].to_numpy() / dearest, color=colour, marker=marker, markersize=4, label=name)
-    style.name_axes(left, "n: a miss costs 2ⁿ", "mean loss, in units of the dearer mistake")
+    style.name_axes(left, "n: a miss costs 2ⁿ", "mean loss, in units of the costlier mistake")
     style.write_key(left)
     right.axhline(0, color=style.APART, linewidth=1)
     gain, error = table["gain"].to_numpy(), table["error"].to_numpy()

@@ -25,7 +25,7 @@ from kinfolk.experiments.clustered_naive_bayes.thesis_models import (
     probabilities,
     thesis_models,
 )
-from kinfolk.experiments.publishing import About, Study, judge
+from kinfolk.experiments.publishing import About, Study, Verdict, judge
 from kinfolk.plots import style
 from kinfolk.progress import progress_bar
 from kinfolk.tasks.selection.splitters import TaskKFold
@@ -110,8 +110,12 @@ def _compare(table: pl.DataFrame, chosen: Mapping[str, str], setting: str) -> tu
         parts = (f"{name} {known[name, quantity][0]:{form}} ± {known[name, quantity][1]:{form[1:]}}" for name in chosen)
         return "; ".join(parts)
 
-    def clear(quantity: str) -> list[bool]:
-        return [known[name, quantity][0] > 2 * known[name, quantity][1] for name in chosen]
+    def verdict(quantity: str) -> Verdict:
+        """Whether it is more than two standard errors above zero in every set; open where none tells it from zero."""
+        values = [known[name, quantity] for name in chosen]
+        if all(abs(value) <= 2 * error for value, error in values):
+            return "open"
+        return judge(*[value > 2 * error for value, error in values])
 
     quantities = (
         ("log ratio: no over complete sharing", "+,.0f", "nats"),
@@ -121,7 +125,7 @@ def _compare(table: pl.DataFrame, chosen: Mapping[str, str], setting: str) -> tu
         (f"accuracy: {CLUSTERED} minus {NO_SHARING}", "+.3f", "share of right answers, mean over tasks"),
     )
     ours = [f"{along(quantity, form)} ({unit})." for quantity, form, unit in quantities]
-    held = [judge(*clear(quantity)) for quantity, _, _ in quantities]
+    held = [verdict(quantity) for quantity, _, _ in quantities]
     uneven = [n for n in range(-UNEVEN, UNEVEN + 1) if n]
     better = {name: sum(_clear_gain(known[name, f"less loss at n = {n}"]) for n in uneven) for name in chosen}
     ours.append(
