@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kinfolk.lica.inference.eb import Alone, fit_alone, fit_empirical_bayes
+from kinfolk.lica.inference.eb import fit_alone, fit_empirical_bayes
 from kinfolk.lica.inference.expectation import Family
 from kinfolk.lica.inference.held_out import make_folds, thin
 from kinfolk.lica.inference.number_of_sources import MOST_ROWS, growing_numbers, log_probability
@@ -86,10 +86,11 @@ def choose_start(
         return tried[0]
     number = min(_PILOT, growing_numbers(len(data.rows))[-1]) if n_sources is None else n_sources
     common: dict[str, Any] = {"intercept_variance": intercept_variance, "n_jobs": n_jobs}
-    part, alone, scores = folds[0].fitted.compact(), dict[float, Alone](), []
+    part, scores, family = folds[0].fitted.compact(), list[float](), Family(link, sources)
+    alone = {1.0: fit_alone(part, family, **common)}
     for start in tried:
         if start.scale not in alone:
-            alone[start.scale] = fit_alone(part, Family(link, sources), scale=start.scale, **common)
+            alone[start.scale] = fit_alone(part, family, scale=start.scale, narrower=alone[1.0], **common)
         begun = fit_empirical_bayes(
             part,
             link=link,
