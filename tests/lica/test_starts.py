@@ -75,6 +75,24 @@ def test_starts_are_compared_on_some_hundreds_of_tasks_however_many_there_are(mo
     assert set(seen) == {starts._MOST_TASKS}
 
 
+@pytest.mark.parametrize(
+    ("ahead", "chosen"),
+    [([4.0], 1), ([-1.0], 0), ([0.0], 0), ([2.0, 2.0], 1), ([2.0, -3.0], 0), ([1.0, 0.5, 1.0, 0.4], 0)],
+)
+def test_where_one_part_of_the_rows_does_not_tell_the_next_is_asked(monkeypatch, documents, ahead, chosen):
+    said, parts = list(ahead), []
+
+    def say(fold, *_):
+        parts.append(fold)
+        return np.array([0.0, said.pop(0)])
+
+    monkeypatch.setattr(starts, "_said", say)
+    assert choose_start(as_tasks(*documents), "logistic", n_sources=3, shared_mean=True) == STARTS[chosen]
+    assert not said
+    held_out = np.concatenate([row for fold in parts for row in fold.judged.rows])
+    assert len(set(held_out.tolist())) == len(held_out)  # each part is held out once
+
+
 def test_no_start_has_a_mean_where_none_is_allowed(documents):
     data = as_tasks(*documents)
     assert not choose_start(data, "logistic", n_sources=1, shared_mean=False).shared_mean

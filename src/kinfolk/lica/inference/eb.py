@@ -206,20 +206,24 @@ def fit_alone(
     tol: float = 1e-4,
     n_jobs: int | None = None,
     scale: float = 1.0,
+    narrower: Alone | None = None,
 ) -> Alone:
     """Fit tasks that share the variance of their weights alone, as a start for any number of sources.
 
-    Parameters are those of ``fit_empirical_bayes``; with a ``scale``, the variance that was learnt is multiplied by it.
+    Parameters are those of ``fit_empirical_bayes``; with a ``scale``, the variance that was learnt is multiplied by it,
+    from where it ended with a scale of 1, which ``narrower`` is where it is known.
     """
     spread = _spread_of_targets(data)
     prior = _plain_prior(data, family.link, spread, source_scale, intercept_variance)
     shrinkage = Shrinkage(1.0, _FLOOR * float(prior.noise[0]), residual_floor=_RESIDUAL_FLOOR * spread)
     layout = lay_out(data, True)
-    found = _run_em(layout, family, prior, None, shrinkage, _ALONE, tol, n_jobs)
+    if narrower is None:
+        found = _run_em(layout, family, prior, None, shrinkage, _ALONE, tol, n_jobs)
+        narrower = Alone(found.prior, found.states)
     if scale == 1.0:
-        return Alone(found.prior, found.states)
-    wider = found.prior._replace(noise=scale * found.prior.noise)
-    followed = _run_em(layout, family, wider, found.states, shrinkage, 0, tol, n_jobs)
+        return narrower
+    wider = narrower.prior._replace(noise=scale * narrower.prior.noise)
+    followed = _run_em(layout, family, wider, narrower.states, shrinkage, 0, tol, n_jobs)
     return Alone(followed.prior, followed.states)
 
 
