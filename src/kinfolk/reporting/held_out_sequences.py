@@ -57,9 +57,9 @@ def receive(findings: Findings, data: Any, y: Any, task: Any) -> GivenSequences:
         decoded = predictor.decode(data, lengths, task=task)
     assert asked.lengths is not None
     tasks = np.repeat(predictor.tasks_, len(asked.lengths)) if asked.task is None else asked.task
-    # As they stand in the table, rows may not be in the order of their steps.
-    steps = slice(None) if asked.rows is None else asked.rows
-    columns = {name: values[steps] for name, values in zip(findings.features, asked.table.all_values(), strict=True)}
+    # Step by step: the table's own rows stand as they came, in whatever order.
+    steps = asked.table if asked.rows is None else asked.table.rows(asked.rows)
+    columns = dict(zip(findings.features, steps.all_values(), strict=True))
     of_rows = np.repeat(tasks, asked.lengths)
     rows = Given(columns, None, of_rows, digest_of(columns, None, of_rows))
     return GivenSequences(rows, asked.lengths, tasks, decoded)
