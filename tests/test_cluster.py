@@ -64,6 +64,11 @@ def structures():
     return model.score_samples(X.astype(str), task=TASK)
 
 
+def structures_apart():
+    model = kinfolk.BayesNets(sharing="none", search="climb", tabu=0, random_state=0).fit(X.astype(str), task=TASK)
+    return model.score_samples(X.astype(str), task=TASK)
+
+
 def sampling():
     few = {"n_chains": 2, "n_burn_in": 5, "n_draws": 5, "random_state": 2}
     models = (kinfolk.ClusteredNB(inference="gibbs", **few), kinfolk.PrototypeNB(**few))
@@ -157,6 +162,7 @@ WORK = {
         regressions,
         folds,
         structures,
+        structures_apart,
         resamples,
         members,
         comparison,

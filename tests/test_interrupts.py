@@ -142,7 +142,7 @@ def press_after(monkeypatch, press):
     return at
 
 
-@pytest.mark.parametrize("share", [0.1, 0.8, 0.9])
+@pytest.mark.parametrize("share", [0.1, 0.85, 0.95])
 def test_an_interrupted_point_estimate_has_fewer_rounds(press_after, share):
     model = kinfolk.LICAClassifier(2, inference="map", tol=1e-9, random_state=0)
     whole, cut = press_after(share, lambda: clone(model).fit(X, Y, task=TASK)), clone(model)
@@ -151,7 +151,7 @@ def test_an_interrupted_point_estimate_has_fewer_rounds(press_after, share):
     assert (whole.interrupted_, cut.interrupted_) == (False, True)
     assert 1 <= cut.n_iter_ < whole.n_iter_
     assert np.isfinite(cut.predict_proba(X, task=TASK)).all()
-    if share > 0.5:  # most of it is asked while starts are compared
+    if share > 0.5:  # before that, it was asked where to start from
         assert cut.n_iter_ > 3
         np.testing.assert_array_equal(cut.objective_[:-1], whole.objective_[: cut.n_iter_])
 
