@@ -116,3 +116,13 @@ def test_a_warm_start_does_not_take_up_a_mean_that_was_of_no_use(documents, infe
     for _ in range(2):
         model.fit(made.X[train], made.y[train], task=made.task[train])
         assert not model.common_weights_.any()
+
+
+def test_tasks_that_are_alike_keep_their_mean_for_new_ones_however_surely_labels_are_told():
+    """Labels without noise are predicted better under wide variances; without a mean, new tasks would get a coin."""
+    codes, task = np.random.default_rng(0).integers(0, 5, (180, 5)), np.repeat(["a", "b", "c"], 60)
+    X, y = np.eye(5)[codes].reshape(180, -1), (codes[:, 0] > 0) & (codes[:, 1] > 0)
+    model = kinfolk.LICAClassifier(1, random_state=0, verbose=False, new_tasks="expected").fit(X, y, task=task)
+    for name in ("a", "new"):
+        accepts = model.predict_proba(X, task=np.full(180, name))[:, 1]
+        assert np.mean((accepts > 0.5) == y) > 0.95

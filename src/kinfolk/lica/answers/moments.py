@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kinfolk.lica.model.prior import TaskPosterior, TaskPrior
 from kinfolk.lica.model.row_products import row_products
-from kinfolk.lica.model.task_posterior import by_features, predictive_moments
+from kinfolk.lica.model.task_posterior import by_features, moments_of_new_task, predictive_moments
 from kinfolk.maths.arrays import Floats
 from kinfolk.tasks.schema import rows_of_tasks
 
@@ -28,21 +28,6 @@ def moments_of_rows(
         elif len(its):
             mean[its], variance[its] = predictive_moments(prior, tasks[k], X[its])
     return mean, variance
-
-
-def moments_of_new_task(prior: TaskPrior, tasks: Sequence[TaskPosterior], X: Any) -> tuple[Floats, Floats]:
-    """Mean and variance of the linear predictor of a task of which there are no rows.
-
-    Its weights are what the prior says, with sources of mean zero and variance 2b₀²; its intercept is like those of the
-    known tasks, since label rates say more about a new one than the wide prior of intercepts does.
-    """
-    intercepts = np.array([task.intercept for task in tasks])
-    shared = np.zeros(prior.n_features) if prior.mean is None else prior.mean
-    mean = np.asarray(X @ shared).ravel() + intercepts.mean()
-    squares = X.multiply(X) if hasattr(X, "multiply") else np.asarray(X) ** 2
-    mixed = np.asarray(X @ prior.loadings)
-    spread = 2.0 * prior.source_scale**2 * np.einsum("ih,ih->i", mixed, mixed)
-    return mean, np.asarray(squares @ prior.noise).ravel() + spread + intercepts.var()
 
 
 def moments_of_tasks(prior: TaskPrior, tasks: Sequence[TaskPosterior], X: Any) -> tuple[Floats, Floats]:

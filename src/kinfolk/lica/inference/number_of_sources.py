@@ -25,7 +25,7 @@ from kinfolk.lica.model.data import LinearTasks, Link
 from kinfolk.lica.model.factors import SourceKind, log_predictive
 from kinfolk.lica.model.fitted import SHARE, Choice, Learnt
 from kinfolk.lica.model.prior import INTERCEPT_VARIANCE
-from kinfolk.lica.model.task_posterior import predictive_moments
+from kinfolk.lica.model.task_posterior import moments_of_new_task, predictive_moments
 from kinfolk.pieces import delayed
 
 MOST_ROWS = 400  # rows a task that a choice looks at
@@ -122,13 +122,18 @@ def choose_n_sources(
     return Choice(tried[int(np.argmax(scores))], tuple(tried[: len(scores)]), tuple(scores))
 
 
-def log_probability(fold: Fold, fit: Learnt, link: Link) -> float:
-    """Log probability of the rows held out, their weights counted."""
+def log_probability(fold: Fold, fit: Learnt, link: Link, *, as_new: bool = False) -> float:
+    """Log probability of the rows held out, their weights counted; with ``as_new`` as if each were of a new task."""
     judged = fold.judged
     tasks = [k for k, rows in enumerate(judged.rows) if len(rows)]
     if not tasks:
         return 0.0
-    moments = [predictive_moments(fit.prior, fit.tasks[k], judged.X[judged.rows[k]]) for k in tasks]
+    moments = [
+        moments_of_new_task(fit.prior, fit.tasks, judged.X[judged.rows[k]])
+        if as_new
+        else predictive_moments(fit.prior, fit.tasks[k], judged.X[judged.rows[k]])
+        for k in tasks
+    ]
     mean, variance = (np.concatenate(its) for its in zip(*moments, strict=True))
     y = np.concatenate([judged.y[k] for k in tasks])
     logs = log_predictive(link, y, mean, variance, fit.prior.residual_variance)

@@ -98,17 +98,22 @@ def choose_start(
 
 
 def _said(fold: Fold, tried: Sequence[Start], alone: dict[str, Any], common: dict[str, Any]) -> Floats:
-    """Log probabilities of rows held out after a few iterations from each start, less that of the first."""
+    """Log probabilities of rows held out after a few iterations from each start, less that of the first.
+
+    What a start loses of them as rows of new tasks counts against it: without a mean, nothing is known of these.
+    """
     part, family = fold.fitted.compact(), Family(common["link"], common["sources"])
-    of_scales, scores = {1.0: fit_alone(part, family, **alone)}, list[float]()
+    of_scales, scores = {1.0: fit_alone(part, family, **alone)}, list[tuple[float, float]]()
     for start in tried:
         if start.scale not in of_scales:
             of_scales[start.scale] = fit_alone(part, family, scale=start.scale, narrower=of_scales[1.0], **alone)
         begun = fit_empirical_bayes(
             part, alone=of_scales[start.scale], max_iter=_ITERATIONS, **start._asdict(), **common
         )
-        scores.append(log_probability(fold, begun, common["link"]))
-    return np.array(scores) - scores[0]
+        link = common["link"]
+        scores.append((log_probability(fold, begun, link), log_probability(fold, begun, link, as_new=True)))
+    known, new = np.transpose(scores)
+    return np.asarray(known - known[0] + np.minimum(new - new[0], 0.0))
 
 
 def _some_tasks(data: LinearTasks, seed: int) -> LinearTasks:

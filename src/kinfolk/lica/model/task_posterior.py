@@ -17,6 +17,7 @@ In the papers: Zhang, Ghahramani and Yang (2005), Algorithm 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -192,6 +193,21 @@ def predictive_moments(
         spread = solve_lower(lower, ((cross + intercept_variance) * deviation).T)
         variance[block] -= np.einsum("ij,ij->j", spread, spread)
     return mean, np.maximum(variance, 0.0)
+
+
+def moments_of_new_task(prior: TaskPrior, tasks: Sequence[TaskPosterior], X: Any) -> tuple[Floats, Floats]:
+    """Mean and variance of the linear predictor of a task of which there are no rows.
+
+    Its weights are what the prior says, with sources of mean zero and variance 2b₀²; its intercept is like those of the
+    known tasks, since label rates say more about a new one than the wide prior of intercepts does.
+    """
+    intercepts = np.array([task.intercept for task in tasks])
+    shared = np.zeros(prior.n_features) if prior.mean is None else prior.mean
+    mean = np.asarray(X @ shared).ravel() + intercepts.mean()
+    squares = X.multiply(X) if hasattr(X, "multiply") else np.asarray(X) ** 2
+    mixed = np.asarray(X @ prior.loadings)
+    spread = 2.0 * prior.source_scale**2 * np.einsum("ih,ih->i", mixed, mixed)
+    return mean, np.asarray(squares @ prior.noise).ravel() + spread + intercepts.var()
 
 
 def _row_factor(covariance: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
