@@ -4,6 +4,8 @@ EM stays near where it starts. Where words are many and tasks have no weights in
 of tasks fitted one by one takes all that it can explain, the noise goes to nothing behind it, and every task is left
 with a coin. A start without a mean, under a larger variance of the weights, with loadings whose prior variance is tied
 to it, does not end there. The bound cannot tell (see ``number_of_sources``); rows held out can, after a few iterations.
+They are asked twice, as rows of their tasks and of new ones: where tasks are alike and labels nearly certain, the wider
+variance predicts rows of known tasks a little better, and without a mean a new task would get a coin.
 
 On text-like tasks with known sources (``make_lica_documents(20, 2000, 100, 4)``, half of the documents to learn from,
 fourteen draws) the AUC was above individual learning by 0.025 ± 0.006 with the first of these starts and by 0.041 ±
