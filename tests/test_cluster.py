@@ -13,7 +13,6 @@ import time
 import warnings
 from importlib import import_module
 
-import cloudpickle
 import joblib
 import numpy as np
 import polars as pl
@@ -28,6 +27,7 @@ from kinfolk.experiments.networks.problems import over_draws
 from kinfolk.experiments.registry import EXPERIMENTS
 
 distributed = pytest.importorskip("distributed")
+cloudpickle = pytest.importorskip("cloudpickle")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 RNG = np.random.default_rng(0)
