@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kinfolk.maths.arrays import Floats
 from kinfolk.maths.compiled import compiled
 from kinfolk.pieces import delayed
+from kinfolk.sequences.answers.compiled_predictive import grow, log_density_of_one
 from kinfolk.sequences.answers.particles import WORN_OUT, Crowd, Steps
 from kinfolk.sequences.model.emissions.emission import Densities, Emission
 from kinfolk.sequences.model.filtering import log_likelihoods, most_probable_states, scaled, smooth
@@ -56,7 +57,7 @@ class CompiledFilters(NamedTuple):
 @compiled
 def _advance(crowd, steps, uniforms):  # type: ignore[no-untyped-def]
     """What `kinfolk.sequences.answers.particles.advance` does, in place."""
-    log_weights, origin, row, rows, codes = crowd
+    log_weights, origin, row, rows, codes, touched, cells = crowd
     n, n_rows, n_states = rows.shape
     n_channels = len(steps.channels) - 1
     left, held = np.zeros((n, n_rows)), np.zeros((n, n_states, n_channels))
@@ -68,19 +69,36 @@ def _advance(crowd, steps, uniforms):  # type: ignore[no-untyped-def]
             for m in range(n_channels):
                 for c in range(steps.channels[m], steps.channels[m + 1]):
                     held[i, s, m] += codes[i, s, c]
-    weight, worth = np.empty((n, n_states)), np.empty(n)
+    weight, worth, log_density = np.empty((n, n_states)), np.empty(n), np.zeros(n_states)
+    has_cells, has_drawn = len(steps.untouched) > 0, len(steps.drawn) > 0
     for t in range(len(steps.codes)):
-        at = steps.row[t]
+        entries = steps.entries[t]
         for i in range(n):
+            largest = 0.0
+            if has_cells or has_drawn:
+                largest = -np.inf
+                for s in range(n_states):
+                    own = 0.0
+                    if has_cells:
+                        if touched[i, s]:
+                            own = log_density_of_one(cells[i, s], entries, steps.layout)
+                        else:
+                            own = steps.untouched[t, origin[i], s]
+                    if has_drawn:
+                        own += steps.drawn[steps.row[t], origin[i], s]
+                    log_density[s] = own
+                    largest = max(largest, own)
             total = 0.0
             for s in range(n_states):
-                own = rows[i, row[i], s] / left[i, row[i]] * steps.likelihood[at, origin[i], s]
+                own = rows[i, row[i], s] / left[i, row[i]]
+                if has_cells or has_drawn:
+                    own *= exp(log_density[s] - largest)
                 for m in range(n_channels):
                     if steps.codes[t, m] >= 0:
                         own *= codes[i, s, steps.codes[t, m]] / held[i, s, m]
                 total += own
                 weight[i, s] = total
-            log_weights[i] += log(total) + steps.log_scale[at, origin[i]]
+            log_weights[i] += log(total) + largest + steps.log_scale[t]
         largest = log_weights.max()
         total = squares = 0.0
         for i in range(n):
@@ -103,6 +121,10 @@ def _advance(crowd, steps, uniforms):  # type: ignore[no-untyped-def]
                     n_kept[parent] -= 1
                     origin[i], row[i] = origin[parent], row[parent]
                     rows[i], codes[i] = rows[parent], codes[parent]
+                    touched[i] = touched[parent]
+                    for s in range(n_states):
+                        if touched[i, s]:
+                            cells[i, s] = cells[parent, s]
                     left[i], held[i], weight[i] = left[parent], held[parent], weight[parent]
             log_weights[:] = largest + log(total / n)
         for i in range(n):
@@ -115,4 +137,9 @@ def _advance(crowd, steps, uniforms):  # type: ignore[no-untyped-def]
                 if steps.codes[t, m] >= 0:
                     codes[i, chosen, steps.codes[t, m]] += 1.0
                     held[i, chosen, m] += 1.0
+            if has_cells:
+                if not touched[i, chosen]:
+                    touched[i, chosen] = True
+                    cells[i, chosen] = steps.begun[origin[i], chosen]
+                grow(cells[i, chosen], entries, steps.layout)
             row[i] = chosen + 1

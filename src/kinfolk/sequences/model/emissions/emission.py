@@ -251,6 +251,19 @@ class Family(Emission):
         """Whether answers sum θ out by the family's statistics, where it does not count codes."""
         return self.is_conjugate and not self.counts_codes
 
+    @property
+    def blocks(self) -> tuple[int, int, int, int]:
+        """Where θ is summed out, its kind, and numbers of blocks, regressors and entries of a block (`predictive`)."""
+        raise NotImplementedError
+
+    def cells(self, statistics: Floats, strength: Floats) -> Floats:
+        """What states with statistics (…, S) and priors of strength (…) know of θ, as `predictive` has it (…, C)."""
+        raise NotImplementedError
+
+    def entries(self, observations: Observations) -> tuple[Floats, Floats]:
+        """Entries (n_steps, V) of steps as `predictive` has them, and what it leaves out of log densities (n_steps,)."""
+        raise NotImplementedError
+
     @classmethod
     @abstractmethod
     def made_for(cls, steps: NDArray[Any], strength: float, asked: Asked) -> Self:

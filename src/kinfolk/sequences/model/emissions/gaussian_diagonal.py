@@ -26,6 +26,7 @@ from kinfolk.sequences.model.emissions.emission import (
     numbers_of_shape,
 )
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
+from kinfolk.sequences.model.emissions.predictive import LARGEST, NUMBERS, number_cells
 
 # Where states show but one value each, the posterior of h would otherwise run to zero and the density to infinity.
 LEAST_SPREAD = 1e-4
@@ -164,6 +165,22 @@ class GaussianDiagonal(ExponentialFamily):
         rows = log_student(z, is_there, q.mean, q.shape + 0.5, 1.0 / spread, grown)
         return LogDensities(rows, np.arange(len(z)))
 
+    @property
+    def blocks(self) -> tuple[int, int, int, int]:
+        """Numbers apart."""
+        return NUMBERS, self.width, 0, 2
+
+    def cells(self, statistics: Floats, strength: Floats) -> Floats:
+        """κ, m and the rate of each number."""
+        q = self._posterior(statistics, strength[..., None])
+        return number_cells(q.weight, q.mean, q.rate)
+
+    def entries(self, observations: Observations) -> tuple[Floats, Floats]:
+        """What is there of each step, and its numbers in standard units."""
+        z, is_there = self._standardised(observations)
+        there = is_there.astype(np.float64)
+        return np.concatenate([there, z.clip(-LARGEST, LARGEST)], axis=1), -there @ (self._log_scale + 0.5 * log(pi))
+
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log density of the entries, of each log Γ(a)b₀^a₀√κ₀ / Γ(a₀)b^a√κ − n log s√2π."""
         from scipy.special import gammaln
@@ -204,13 +221,14 @@ class GaussianDiagonal(ExponentialFamily):
         z[~is_there] = 0.0
         return z, is_there
 
-    def _posterior(self, statistics: Floats) -> _Posterior:
-        width = self.width
+    def _posterior(self, statistics: Floats, strength: Floats | None = None) -> _Posterior:
+        """By the strength of the family, or another one for each state."""
+        width, h = self.width, self.strength if strength is None else strength
         n, total, squares = statistics[..., :width], statistics[..., width : 2 * width], statistics[..., 2 * width :]
-        weight = self.strength + n
+        weight = h + n
         mean = total / weight
         # Written with κ instead of n, b is above the prior's to the last bit.
-        rate = 0.5 * (self.strength + LEAST_SPREAD + np.maximum(squares - total * mean, 0.0))
+        rate = 0.5 * (h + LEAST_SPREAD + np.maximum(squares - total * mean, 0.0))
         return _Posterior(weight, mean, 1.0 + 0.5 * weight, rate)
 
     def _natural(self, log_precision: Floats, precision: Floats, linear: Floats, quadratic: Floats) -> Floats:
