@@ -4,7 +4,9 @@ A draw counts by how well it explains what the sequence has shown so far, becaus
 
     p(o_{T+h} | o_{1…T}) = Σ_d w_d Σ_l p_d(s_{T+h} = l | o_{1…T}) p(o_{T+h} | θ_dl),        w_d ∝ p_d(o_{1…T}).
 
-Where transitions and shares of codes are summed out, particles take the place of draws (`particles`).
+Where transitions and θ are summed out, particles take the place of draws (`particles`): they count by what they know of
+the sequence, and have the rows and the shares of codes that they have come to. What θ is of numbers and counts is as it
+was drawn.
 """
 
 from __future__ import annotations

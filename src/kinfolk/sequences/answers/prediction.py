@@ -1,9 +1,9 @@
 """What draws of the posterior say of new sequences: how probable they are, whose they are, and their hidden states.
 
 Probabilities are averaged over draws, never the draws themselves, whose states and clusters are numbered at will; draws
-count as their chains are weighed. Transitions and shares of codes are summed out (`particles`), where a draw says what
-they were drawn given; files of earlier versions do not, and there each draw has those that it has. Only numpy is
-imported here: sums over hidden states are left to :class:`Filters`, compiled or plain.
+count as their chains are weighed. Transitions and θ are summed out (`particles`), where a draw says what they were drawn
+given; files of earlier versions do not, and there each draw has those that it has. Only numpy is imported here: sums
+over hidden states are left to :class:`Filters`, compiled or plain.
 
 Sequences come in groups: group 0 has those of new tasks, group j + 1 those of task j.
 """
@@ -95,7 +95,7 @@ class Kept(NamedTuple):
 
     @property
     def sums_out(self) -> bool:
-        """Whether draws say what their transitions and shares of codes were drawn given."""
+        """Whether draws say what their transitions were drawn given, and their shares of codes and the rest of θ."""
         return self.draws[0].row_counts is not None
 
     def particles(self, group: int) -> tuple[Start, ...]:

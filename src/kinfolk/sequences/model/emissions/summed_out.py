@@ -9,7 +9,7 @@ import numpy as np
 
 from kinfolk.maths.arrays import Floats
 from kinfolk.sequences.model.emissions.emission import Emission, Family, Observations
-from kinfolk.sequences.model.emissions.predictive import Layout, n_cells
+from kinfolk.sequences.model.emissions.predictive import GAUSSIAN, NUMBERS, Layout, n_cells
 
 
 class SummedOut(NamedTuple):
@@ -54,6 +54,22 @@ class SummedOut(NamedTuple):
         parts = np.split(statistics, list(accumulate(widths)), axis=-1)
         each = zip(self.families, parts[:-1], strict=True)
         return np.concatenate([*(family.cells(own, strength) for family, own in each), parts[-1]], axis=-1)
+
+    def can_be(self, statistics: Floats, strength: Floats) -> bool:
+        """Whether there may be steps with such statistics."""
+        try:
+            with np.errstate(all="ignore"):
+                cells = self.cells(statistics, strength)
+        except np.linalg.LinAlgError:
+            return False
+        parts = np.split(cells, self.layout[1:, 2], axis=-1)
+        for family, own in zip(self.families, parts, strict=True):
+            kind, n_blocks, *_ = family.blocks
+            # Of numbers the first cells count steps; of a Gaussian the first is as far above zero as the factor.
+            above_zero = {NUMBERS: n_blocks, GAUSSIAN: 1}.get(kind, own.shape[-1])
+            if not (np.isfinite(own).all() and (own[..., :above_zero] > 0.0).all()):
+                return False
+        return True
 
     def entries(self, observations: Observations) -> tuple[Floats, Floats]:
         """Entries (n_steps, V) of steps, and what of their log densities all states have in common (n_steps,)."""
