@@ -38,6 +38,9 @@ from kinfolk.sequences.model.emissions.families import side_by_side
 from kinfolk.sequences.model.emissions.predictive import Layout, grown, log_densities, log_density_of_each
 from kinfolk.sequences.model.emissions.summed_out import SummedOut
 
+# The arrays of a channel each.
+Shown = tuple[NDArray[Any], ...]
+
 # Fewer draws than this are taken several times; particles have at most so many cells in all. On music, twice as many as
 # 400 halved what a mean over 94 sequences changes by with other random numbers, to 0.1 nats, and 3,200 give 0.5 more.
 _FEWEST_PARTICLES, _MOST_CELLS = 800, 1 << 25
@@ -80,11 +83,17 @@ class Crowd(NamedTuple):
 
     def copy(self) -> Crowd:
         """The same particles, to be moved in place."""
-        *parts, cells = self
-        known = np.empty_like(cells)
-        if self.touched.any():
-            known[self.touched] = cells[self.touched]
-        return Crowd(*(part.copy() for part in parts), known)
+        cells = np.empty_like(self.cells)
+        cells[self.touched] = self.cells[self.touched]
+        return Crowd(
+            self.log_weights.copy(),
+            self.origin.copy(),
+            self.row.copy(),
+            self.rows.copy(),
+            self.codes.copy(),
+            self.touched.copy(),
+            cells,
+        )
 
     def log_likelihood(self) -> float:
         """Log p(what was seen so far)."""
@@ -138,7 +147,7 @@ class Start(NamedTuple):
     summed: SummedOut
     cells: Floats
 
-    def steps(self, observations: tuple[NDArray[Any], ...]) -> Iterator[Steps]:
+    def steps(self, observations: Shown) -> Iterator[Steps]:
         """A sequence in parts that take little memory."""
         n_steps, (n_thetas, n_states, _) = len(observations[0]), self.parameters.shape
         places, starts = self._codes(observations)
@@ -170,7 +179,7 @@ class Start(NamedTuple):
                 self.cells,
             )
 
-    def _codes(self, observations: tuple[NDArray[Any], ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _codes(self, observations: Shown) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Places of codes that are known among all (T, M), and where those of each channel begin."""
         codes, channels = [], [0]
         for family, shown in zip(self.emission.channels, observations, strict=True):
@@ -181,7 +190,7 @@ class Start(NamedTuple):
         places = np.array(codes, dtype=np.int64).reshape(len(codes), len(observations[0])).T
         return places, np.array(channels, dtype=np.int64)
 
-    def _drawn(self, observations: tuple[NDArray[Any], ...]) -> tuple[Emission | None, Floats, tuple[NDArray[Any], ...]]:
+    def _drawn(self, observations: Shown) -> tuple[Emission | None, Floats, Shown]:
         """The channels in which θ is as it was drawn, side by side, what it is there (D · L, P), and what they show.
 
         Among them are those of codes, because an unknown one has a share of its own in θ, which is never drawn; all of
@@ -244,7 +253,9 @@ def particles_of_new_task(
     for place in chosen.tolist():
         draw = draws[place]
         joins, alone = joining_weights(draw, room)
-        ways = [(k, weight, draw.base_weights[k], draw.parameters[k]) for k, weight in enumerate(joins.tolist())]
+        ways: list[tuple[int | None, float, Floats, Floats]] = [
+            (k, weight, draw.base_weights[k], draw.parameters[k]) for k, weight in enumerate(joins.tolist())
+        ]
         ways.append((None, alone, empty.base_weights[place], empty.parameters[place]))
         for cluster, weight, base, theta in ways:
             if weight > 0.0:
@@ -261,7 +272,7 @@ def _most_particles(draw: Draw, summed: SummedOut) -> int:
     """How many particles take no more memory than there is."""
     assert draw.code_counts is not None
     # Cells take twice the bits of counts.
-    n_cells = draw.transitions[0].size + draw.code_counts[0].size + 2 * summed.n_cells * draw.base_weights.shape[1]
+    n_cells: int = draw.transitions[0].size + draw.code_counts[0].size + 2 * summed.n_cells * draw.base_weights.shape[1]
     return max(1, _MOST_CELLS // n_cells)
 
 

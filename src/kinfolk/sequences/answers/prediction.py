@@ -1,9 +1,9 @@
 """What draws of the posterior say of new sequences: how probable they are, whose they are, and their hidden states.
 
 Probabilities are averaged over draws, never the draws themselves, whose states and clusters are numbered at will; draws
-count as their chains are weighed. Transitions and θ are summed out (`particles`), where a draw says what they were drawn
-given; files of earlier versions do not, and there each draw has those that it has. Only numpy is imported here: sums
-over hidden states are left to :class:`Filters`, compiled or plain.
+count as their chains are weighed. Transitions and θ are summed out (`particles`), where a draw says what they were
+drawn given; files of earlier versions do not, and there each draw has those that it has. Only numpy is imported here:
+sums over hidden states are left to :class:`Filters`, compiled or plain.
 
 Sequences come in groups: group 0 has those of new tasks, group j + 1 those of task j.
 """

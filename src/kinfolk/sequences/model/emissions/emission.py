@@ -261,7 +261,7 @@ class Family(Emission):
         raise NotImplementedError
 
     def entries(self, observations: Observations) -> tuple[Floats, Floats]:
-        """Entries (n_steps, V) of steps as `predictive` has them, and what it leaves out of log densities (n_steps,)."""
+        """Entries (n_steps, V) of steps for `predictive`, and what it leaves out of log densities (n_steps,)."""
         raise NotImplementedError
 
     @classmethod

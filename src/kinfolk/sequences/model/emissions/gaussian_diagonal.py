@@ -172,7 +172,7 @@ class GaussianDiagonal(ExponentialFamily):
 
     def cells(self, statistics: Floats, strength: Floats) -> Floats:
         """κ, m and the rate of each number."""
-        q = self._posterior(statistics, strength[..., None])
+        q = _posterior(statistics, strength[..., None])
         return number_cells(q.weight, q.mean, q.rate)
 
     def entries(self, observations: Observations) -> tuple[Floats, Floats]:
@@ -221,19 +221,21 @@ class GaussianDiagonal(ExponentialFamily):
         z[~is_there] = 0.0
         return z, is_there
 
-    def _posterior(self, statistics: Floats, strength: Floats | None = None) -> _Posterior:
-        """By the strength of the family, or another one for each state."""
-        width, h = self.width, self.strength if strength is None else strength
-        n, total, squares = statistics[..., :width], statistics[..., width : 2 * width], statistics[..., 2 * width :]
-        weight = h + n
-        mean = total / weight
-        # Written with κ instead of n, b is above the prior's to the last bit.
-        rate = 0.5 * (h + LEAST_SPREAD + np.maximum(squares - total * mean, 0.0))
-        return _Posterior(weight, mean, 1.0 + 0.5 * weight, rate)
+    def _posterior(self, statistics: Floats) -> _Posterior:
+        return _posterior(statistics, self.strength)
 
     def _natural(self, log_precision: Floats, precision: Floats, linear: Floats, quadratic: Floats) -> Floats:
         constant = 0.5 * (log_precision - _LOG_2_PI - quadratic) - self._log_scale
         return np.concatenate([constant, linear, -0.5 * precision], axis=-1)
+
+
+def _posterior(statistics: Floats, strength: Floats | float) -> _Posterior:
+    n, total, squares = np.split(statistics, 3, axis=-1)
+    weight = strength + n
+    mean = total / weight
+    # Written with κ instead of n, b is above the prior's to the last bit.
+    rate = 0.5 * (strength + LEAST_SPREAD + np.maximum(squares - total * mean, 0.0))
+    return _Posterior(weight, mean, 1.0 + 0.5 * weight, rate)
 
 
 def centre_and_scale(numbers: Floats) -> tuple[Floats, Floats]:

@@ -304,7 +304,9 @@ def joint_factor(statistics: Floats, n_regressors: int, size: int, strength: Flo
     # Of a symmetric matrix no more than the lower triangle is read.
     products[..., columns, rows] = statistics
     diagonal = np.arange(size)
-    products[..., diagonal, diagonal] += np.asarray(strength)[..., None] + np.where(diagonal < n_regressors, 0.0, LEAST_SPREAD)
+    products[..., diagonal, diagonal] += np.asarray(strength)[..., None] + np.where(
+        diagonal < n_regressors, 0.0, LEAST_SPREAD
+    )
     return np.linalg.cholesky(products)
 
 

@@ -215,5 +215,5 @@ def _of_counts(cells: Floats, entries: Floats) -> Floats:
 
 
 def _log_shares(cells: Floats) -> Floats:
-    both = cells.reshape(len(cells), 2, -1)
+    both = cells.reshape(len(cells), 2, cells.shape[1] // 2)
     return np.asarray((np.log(both) - np.log(both.sum(axis=1, keepdims=True))).reshape(cells.shape))
