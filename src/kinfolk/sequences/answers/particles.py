@@ -15,6 +15,11 @@ estimate of the posterior predictive likelihood (C. M. Carvalho, M. S. Johannes,
 Learning and Smoothing", Statist. Sci. 25, 2010). θ stays as it was drawn of families that are not conjugate, and in
 draws from files of earlier versions.
 
+Numbers tell states apart so well that a particle nearly always moves to the likeliest one, though another, which knows
+little yet, would explain what comes after far better once it has seen this step. So where cells know something,
+particles move by the square roots of these probabilities, and their weights make up for it. With other random numbers,
+log likelihoods of utterances of vowels were 10 nats different without that, and are less than 2.
+
 Codes are counted for all particles. What particles know of numbers and counts (`predictive`) differs only in states
 that they have put steps of this sequence in; how probable steps are in all others hangs on the draw alone, and is found
 for all of these at once.
@@ -124,6 +129,8 @@ class Steps(NamedTuple):
         How cells and entries lie (`predictive`).
     begun : array of shape (D, L, C′)
         Cells before the sequence.
+    goes_on : bool
+        Whether steps of the sequence come after these.
     """
 
     codes: NDArray[np.int64]
@@ -135,6 +142,7 @@ class Steps(NamedTuple):
     log_scale: Floats
     layout: Layout
     begun: Floats
+    goes_on: bool
 
 
 class Start(NamedTuple):
@@ -157,7 +165,7 @@ class Start(NamedTuple):
         cells = self.cells.reshape(n_thetas * n_states, -1)
         nothing = np.zeros((0, n_thetas, n_states))
         says_nothing = drawn is None and not len(layout)
-        width = n_steps if says_nothing else max(1, _MOST_DENSITIES // (n_thetas * n_states))
+        width = max(1, n_steps) if says_nothing else max(1, _MOST_DENSITIES // (n_thetas * n_states))
         for first in range(0, n_steps, width):
             part = slice(first, first + width)
             table, untouched, own = nothing, nothing, np.ascontiguousarray(places[part])
@@ -177,6 +185,7 @@ class Start(NamedTuple):
                 log_scale[part],
                 layout,
                 self.cells,
+                first + width < n_steps,
             )
 
     def _codes(self, observations: Shown) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -369,16 +378,21 @@ def advance(crowd: Crowd, steps: Steps, uniforms: Floats) -> Crowd:
         for channel, code in enumerate(shown):
             if code >= 0:
                 weight *= codes[:, :, code] / held[:, :, channel]
-        reached = weight.cumsum(axis=1)
-        log_weights += np.log(reached[:, -1]) + largest + steps.log_scale[t]
+        total = weight.cumsum(axis=1)[:, -1]
+        log_weights += np.log(total) + largest + steps.log_scale[t]
         changes = successors(log_weights, float(uniforms[t, n]))
         if changes is not None:
             end, go_on = changes
             most = log_weights.max()
             log_weights[:] = most + np.log(np.exp(log_weights - most).cumsum()[-1] / n)
-            for array in (origin, row, rows, codes, touched, cells, left, held, reached):
+            for array in (origin, row, rows, codes, touched, cells, left, held, weight, total):
                 array[end] = array[go_on]
+        looks_ahead = len(steps.layout) > 0 and (steps.goes_on or t < len(steps.codes) - 1)
+        chance = np.sqrt(weight) if looks_ahead else weight
+        reached = chance.cumsum(axis=1)
         state = (uniforms[t, :n, None] * reached[:, -1:] >= reached).sum(axis=1).clip(max=n_states - 1)
+        if looks_ahead:
+            log_weights += np.log(chance[every, state]) - np.log(total) + np.log(reached[:, -1])
         rows[every, row, state] += 1.0
         left[every, row] += 1.0
         for channel, code in enumerate(shown):
