@@ -125,9 +125,10 @@ class Answers(StateAnswers):
     def score_samples(self, X: Any, lengths: Any = None, *, task: Any = None) -> Floats:
         """Natural log of the posterior predictive likelihood of each sequence.
 
-        Likelihoods, with hidden states, transitions and shares of symbols summed out, are averaged over the draws of
-        the posterior, and their logarithm is taken last. A sequence tells about itself as it goes on: what it has shown
-        once is less of a surprise again. The sum is an estimate, for which every sequence meets the same random
+        Likelihoods, with hidden states, transitions and what states emit summed out, are averaged over the draws of the
+        posterior, and their logarithm is taken last. A sequence tells about itself as it goes on: what it has shown
+        once is less of a surprise again, numbers and counts as well as symbols. (With emissions of kind "student-t",
+        and in files of earlier versions, numbers have the parameters of each draw.) The sum is an estimate, for which every sequence meets the same random
         numbers. hmmlearn's ``score_samples`` gives the log likelihood of all sequences together under one point
         estimate, and posteriors of the states beside it; these are in :meth:`predict_proba` here.
 
