@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from kinfolk.sequences.answers import particles
 from kinfolk.sequences.answers.compiled_filters import CompiledFilters
 from kinfolk.sequences.answers.compiled_predictive import grow, log_density_of_one
+from kinfolk.sequences.answers.forecasting import look_ahead
 from kinfolk.sequences.answers.new_tasks import joining_weights, pseudo_counts
 from kinfolk.sequences.answers.plain_filters import PlainFilters
 from kinfolk.sequences.answers.prediction import log_predictive
@@ -248,3 +249,31 @@ def test_particles_take_no_more_memory_than_there_is(monkeypatch):
     for group in (0, 1):
         (start,) = keep(draws, example("full").emission, 2).particles(group)
         assert len(start.crowd.row) <= (10 if group == 0 else 7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_drawn_by_what_states_know_are_those_drawn_by_their_statistics(name):
+    emission, observations = example(name)
+    summed = SummedOut.of(emission)
+    statistics = emission.statistics(observations, np.arange(14) % 3, 3)
+    cells = summed.cells(emission.statistics_to_sum_out(statistics), np.full(3, emission.strength))
+    given = emission.draw_parameters(statistics, np.random.default_rng(0))
+    found = summed.with_known(emission, given, cells, np.random.default_rng(1))
+    if len(emission.channels) == 1:
+        wanted = emission.draw_parameters(statistics, np.random.default_rng(1))
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    else:
+        n_shares = emission.channels[0].n_parameters
+        np.testing.assert_array_equal(found[:, :n_shares], given[:, :n_shares])
+        assert (found[:, n_shares:] != given[:, n_shares:]).all()
+
+
+@pytest.mark.parametrize("filters", BOTH)
+def test_a_forecast_goes_on_from_what_the_sequence_itself_has_shown(filters):
+    emission = GaussianDiagonal(np.zeros(1), np.full(1, 10.0), 0.3)
+    learnt = np.tile(np.array([-10.0, -10.2, -9.9, -10.1]), 4)[:, None]
+    draw = a_draw(None, 0, emission, (learnt,))
+    # Far from all that training has shown.
+    shown = 12.0 + 0.1 * np.arange(12)[:, None] % 0.3
+    outlook = look_ahead(keep([draw], emission, filters=filters), one_sequence(shown), 1, 1, np.random.default_rng(0))
+    assert 5.0 < outlook.moments[0].mean[0, 0, 0] < 12.5

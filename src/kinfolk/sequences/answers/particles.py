@@ -226,6 +226,10 @@ class Start(NamedTuple):
         """Where the random numbers of any sequence come from."""
         return np.random.default_rng([self.seed, 4])
 
+    def of_forecasts(self) -> np.random.Generator:
+        """Where the random numbers of θ come from, when what comes after a sequence is asked for."""
+        return np.random.default_rng([self.seed, 6])
+
 
 def particles_of_task(draws: Sequence[Draw], weights: Floats, task: int, emission: Emission, seed: int) -> Start:
     """Particles of a task that was learnt: its rows and its cluster's states in each draw."""

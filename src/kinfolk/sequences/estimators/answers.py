@@ -128,9 +128,10 @@ class Answers(StateAnswers):
         Likelihoods, with hidden states, transitions and what states emit summed out, are averaged over the draws of the
         posterior, and their logarithm is taken last. A sequence tells about itself as it goes on: what it has shown
         once is less of a surprise again, numbers and counts as well as symbols. (With emissions of kind "student-t",
-        and in files of earlier versions, numbers have the parameters of each draw.) The sum is an estimate, for which every sequence meets the same random
-        numbers. hmmlearn's ``score_samples`` gives the log likelihood of all sequences together under one point
-        estimate, and posteriors of the states beside it; these are in :meth:`predict_proba` here.
+        and in files of earlier versions, numbers have the parameters of each draw.) The sum is an estimate, for which
+        every sequence meets the same random numbers. hmmlearn's ``score_samples`` gives the log likelihood of all
+        sequences together under one point estimate, and posteriors of the states beside it; these are in
+        :meth:`predict_proba` here.
 
         A symbol that was not seen in training has a probability from the prior, and a missing observation is summed
         out. A sequence of a task that was not seen is met as the first of a new task: of one of the clusters, or of a
@@ -306,7 +307,8 @@ class Answers(StateAnswers):
     ) -> Forecast:
         """How the observations after the end of each sequence are distributed.
 
-        Draws of the posterior count by how well they explain the sequence so far.
+        Draws of the posterior count by how well they explain the sequence so far, and states that it has been in have
+        learnt from it.
 
         Parameters
         ----------

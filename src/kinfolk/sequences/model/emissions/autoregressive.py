@@ -41,7 +41,7 @@ from kinfolk.sequences.model.emissions.emission import (
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
 from kinfolk.sequences.model.emissions.gaussian_diagonal import LEAST_SPREAD
 from kinfolk.sequences.model.emissions.gaussian_full import coordinates_of, joint_factor, triangle
-from kinfolk.sequences.model.emissions.predictive import GAUSSIAN, LARGEST, gaussian_cells
+from kinfolk.sequences.model.emissions.predictive import GAUSSIAN, LARGEST, gaussian_cells, gaussian_factor
 from kinfolk.sequences.model.emissions.regression import Regression, last_steps
 
 _LOG_2_PI = log(2.0 * pi)
@@ -259,7 +259,9 @@ class Autoregressive(ExponentialFamily):
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw precisions from the Wishart by Bartlett's decomposition, P = UUᵀ with U = C⁻ᵀT, then B."""
-        q = self._posterior(statistics)
+        return self._drawn(self._posterior(statistics), rng)
+
+    def _drawn(self, q: _Posterior, rng: np.random.Generator) -> Floats:
         size = self.n_coordinates
         bartlett = np.tril(rng.standard_normal((*q.freedom.shape, size, size)), -1)
         diagonal = np.arange(size)
@@ -300,6 +302,11 @@ class Autoregressive(ExponentialFamily):
     def cells(self, statistics: Floats, strength: Floats) -> Floats:
         """The inverse of the Cholesky factor of what prior and steps have of Σvvᵀ."""
         return gaussian_cells(joint_factor(statistics, self.n_regressors, self.blocks[-1], strength))
+
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw precisions, then B."""
+        joint = gaussian_factor(cells, self.blocks[-1])
+        return self._drawn(self._posterior_of(joint, self.n_coordinates + 1.0 + joint[..., 0, 0] ** 2.0), rng)
 
     def entries(self, observations: Observations) -> tuple[Floats, Floats]:
         """Entries v."""
@@ -384,11 +391,14 @@ class Autoregressive(ExponentialFamily):
         return np.asarray(self.n_coordinates + 1.0 + self.strength + statistics[..., 0])
 
     def _posterior(self, statistics: Floats) -> _Posterior:
-        first, joint = self.n_regressors, self._joint_factor(statistics)
+        return self._posterior_of(self._joint_factor(statistics), self._freedom(statistics))
+
+    def _posterior_of(self, joint: Floats, freedom: Floats) -> _Posterior:
+        first = self.n_regressors
         precision_factor, factor = joint[..., :first, :first], joint[..., first:, first:]
         mean = np.asarray(np.linalg.solve(_transposed(precision_factor), _transposed(joint[..., first:, :first])))
         log_det = 2.0 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-        return _Posterior(precision_factor, mean, self._freedom(statistics), factor, log_det)
+        return _Posterior(precision_factor, mean, freedom, factor, log_det)
 
     @cached_property
     def _log_normaliser_of_prior(self) -> Floats:

@@ -117,7 +117,11 @@ class Bernoulli(ExponentialFamily):
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw logarithms of shares from the Beta posterior, in log space throughout."""
-        weights = log_gamma_draws(self.strength + statistics, rng)
+        return self.draw_known(np.asarray(self.strength + statistics), rng)
+
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw logarithms of shares."""
+        weights = log_gamma_draws(cells, rng)
         both = np.logaddexp(weights[..., : self.width], weights[..., self.width :])
         return np.asarray(weights - np.concatenate([both, both], axis=-1))
 

@@ -260,6 +260,10 @@ class Family(Emission):
         """What states with statistics (…, S) and priors of strength (…) know of θ, as `predictive` has it (…, C)."""
         raise NotImplementedError
 
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw parameters (…, P) by what states know (…, C), as `draw_parameters` does by statistics."""
+        raise NotImplementedError
+
     def entries(self, observations: Observations) -> tuple[Floats, Floats]:
         """Entries (n_steps, V) of steps for `predictive`, and what it leaves out of log densities (n_steps,)."""
         raise NotImplementedError

@@ -147,10 +147,7 @@ class GaussianDiagonal(ExponentialFamily):
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw precisions from Gamma(a, rate b), then means from N(m, 1/κτ)."""
-        q = self._posterior(statistics)
-        precision = rng.standard_gamma(q.shape) / q.rate
-        mean = q.mean + rng.standard_normal(q.mean.shape) / np.sqrt(q.weight * precision)
-        return np.concatenate([mean, precision], axis=-1)
+        return _drawn(self._posterior(statistics), rng)
 
     def log_predictive_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
         """Log densities of Student's t with 2a degrees of freedom, location m and squared scale b(κ + 1)/aκ."""
@@ -174,6 +171,11 @@ class GaussianDiagonal(ExponentialFamily):
         """κ, m and the rate of each number."""
         q = _posterior(statistics, strength[..., None])
         return number_cells(q.weight, q.mean, q.rate)
+
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw precisions, then means."""
+        weight, mean, twice_rate, _ = np.split(cells, 4, axis=-1)
+        return _drawn(_Posterior(weight, mean, 1.0 + 0.5 * weight, 0.5 * twice_rate), rng)
 
     def entries(self, observations: Observations) -> tuple[Floats, Floats]:
         """What is there of each step, and its numbers in standard units."""
@@ -236,6 +238,12 @@ def _posterior(statistics: Floats, strength: Floats | float) -> _Posterior:
     # Written with κ instead of n, b is above the prior's to the last bit.
     rate = 0.5 * (strength + LEAST_SPREAD + np.maximum(squares - total * mean, 0.0))
     return _Posterior(weight, mean, 1.0 + 0.5 * weight, rate)
+
+
+def _drawn(q: _Posterior, rng: np.random.Generator) -> Floats:
+    precision = rng.standard_gamma(q.shape) / q.rate
+    mean = q.mean + rng.standard_normal(q.mean.shape) / np.sqrt(q.weight * precision)
+    return np.concatenate([mean, precision], axis=-1)
 
 
 def centre_and_scale(numbers: Floats) -> tuple[Floats, Floats]:

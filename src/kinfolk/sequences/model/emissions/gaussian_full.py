@@ -29,7 +29,7 @@ from kinfolk.sequences.model.emissions.emission import (
 )
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
 from kinfolk.sequences.model.emissions.gaussian_diagonal import LEAST_SPREAD, centre_and_scale
-from kinfolk.sequences.model.emissions.predictive import GAUSSIAN, LARGEST, gaussian_cells
+from kinfolk.sequences.model.emissions.predictive import GAUSSIAN, LARGEST, gaussian_cells, gaussian_factor
 
 _LOG_2_PI = log(2.0 * pi)
 # Variance of standardised columns in a direction that is but rounding.
@@ -169,7 +169,9 @@ class GaussianFull(ExponentialFamily):
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw precisions from the Wishart by Bartlett's decomposition, P = UUᵀ with U = C⁻ᵀB, then means."""
-        q = self._posterior(statistics)
+        return self._drawn(self._posterior(statistics), rng)
+
+    def _drawn(self, q: _Posterior, rng: np.random.Generator) -> Floats:
         size = self.n_coordinates
         bartlett = np.tril(rng.standard_normal((*q.weight.shape, size, size)), -1)
         diagonal = np.arange(size)
@@ -210,6 +212,15 @@ class GaussianFull(ExponentialFamily):
     def cells(self, statistics: Floats, strength: Floats) -> Floats:
         """The inverse of the Cholesky factor of what prior and steps have of (1, z)(1, z)ᵀ."""
         return gaussian_cells(joint_factor(statistics, 1, 1 + self.n_coordinates, strength))
+
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw precisions, then means."""
+        joint = gaussian_factor(cells, 1 + self.n_coordinates)
+        factor, weight = joint[..., 1:, 1:], joint[..., 0, 0] ** 2.0
+        mean = joint[..., 1:, 0] / joint[..., :1, 0]
+        # Draws have no use for the determinant.
+        q = _Posterior(weight, mean, self.n_coordinates + 1.0 + weight, factor, np.zeros_like(weight))
+        return self._drawn(q, rng)
 
     def entries(self, observations: Observations) -> tuple[Floats, Floats]:
         """Entries (1, z)."""

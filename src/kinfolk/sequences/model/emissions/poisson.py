@@ -116,8 +116,7 @@ class Poisson(ExponentialFamily):
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw log rates from the Gamma posterior."""
-        shape, rate = self._posterior(statistics)
-        return np.asarray(log_gamma_draws(shape, rng) - np.log(rate))[..., None]
+        return self.draw_known(np.stack(self._posterior(statistics), axis=-1), rng)
 
     def log_predictive_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
         """Log probabilities of the negative binomial with a and b; a row for each count that is seen."""
@@ -140,6 +139,10 @@ class Poisson(ExponentialFamily):
     def cells(self, statistics: Floats, strength: Floats) -> Floats:
         """Shape and rate of the posterior."""
         return np.stack([strength + statistics[..., 1], strength / self.mean + statistics[..., 0]], axis=-1)
+
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw log rates."""
+        return np.asarray(log_gamma_draws(cells[..., 0], rng) - np.log(cells[..., 1]))[..., None]
 
     def entries(self, observations: Observations) -> tuple[Floats, Floats]:
         """1, x and log x!."""

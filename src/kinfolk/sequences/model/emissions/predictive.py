@@ -65,6 +65,11 @@ def gaussian_cells(factor: Floats) -> Floats:
     return np.asarray(np.linalg.inv(factor)[..., rows, columns])
 
 
+def gaussian_factor(cells: Floats, size: int) -> Floats:
+    """The Cholesky factor L (…, size, size) that cells of GAUSSIAN were made from."""
+    return np.asarray(np.linalg.inv(_unpacked(cells, size)), dtype=np.float64)
+
+
 def log_densities(cells: Floats, entries: Floats, layout: Layout) -> Floats:
     """Log densities (steps, states) of steps (steps, entries), each as one more of states (states, cells)."""
     out = np.zeros((len(entries), len(cells)))
@@ -185,10 +190,10 @@ def _of_gaussian(inverse: Floats, y: Floats, n_regressors: int) -> Floats:
 
 
 def _unpacked(cells: Floats, size: int) -> Floats:
-    """L⁻¹ (states, size, size)."""
+    """L⁻¹ (…, size, size)."""
     rows, columns = np.tril_indices(size)
-    inverse = np.zeros((len(cells), size, size))
-    inverse[:, rows, columns] = cells
+    inverse = np.zeros((*cells.shape[:-1], size, size))
+    inverse[..., rows, columns] = cells
     return inverse
 
 

@@ -62,14 +62,22 @@ class SummedOut(NamedTuple):
                 cells = self.cells(statistics, strength)
         except np.linalg.LinAlgError:
             return False
-        parts = np.split(cells, self.layout[1:, 2], axis=-1)
-        for family, own in zip(self.families, parts, strict=True):
+        for family, own in zip(self.families, np.split(cells, self.layout[1:, 2], axis=-1), strict=True):
             kind, n_blocks, *_ = family.blocks
             # Of numbers the first cells count steps; of a Gaussian the first is as far above zero as the factor.
             above_zero = {NUMBERS: n_blocks, GAUSSIAN: 1}.get(kind, own.shape[-1])
             if not (np.isfinite(own).all() and (own[..., :above_zero] > 0.0).all()):
                 return False
         return True
+
+    def with_known(self, emission: Emission, parameters: Floats, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Parameters (…, P) of states in which those of these channels are drawn by what they know (…, C)."""
+        out = np.array(parameters)
+        ends = list(accumulate(family.n_parameters for family in emission.channels))
+        parts = np.split(cells, self.layout[1:, 2], axis=-1)
+        for family, place, own in zip(self.families, self.channels, parts, strict=True):
+            out[..., ends[place] - family.n_parameters : ends[place]] = family.draw_known(own, rng)
+        return out
 
     def entries(self, observations: Observations) -> tuple[Floats, Floats]:
         """Entries (n_steps, V) of steps, and what of their log densities all states have in common (n_steps,)."""
