@@ -54,6 +54,10 @@ class CompiledFilters(NamedTuple):
         return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(work)(place) for place in places))
 
 
+# Log densities so far below the largest are left out.
+_ADDS_NOTHING = -120.0
+
+
 @compiled
 def _advance(crowd, steps, uniforms):  # type: ignore[no-untyped-def]
     """What `kinfolk.sequences.answers.particles.advance` does, in place."""
@@ -95,8 +99,8 @@ def _advance(crowd, steps, uniforms):  # type: ignore[no-untyped-def]
             for s in range(n_states):
                 own = rows[i, row[i], s] / left[i, row[i]]
                 if has_cells or has_drawn:
-                    # Shares of moves are above 1e−38: what is smaller than this adds nothing.
-                    own *= exp(log_density[s] - largest) if log_density[s] - largest > -250.0 else 0.0
+                    # Shares of moves are above 1e−38: beside the likeliest, what is smaller than this adds nothing.
+                    own *= exp(log_density[s] - largest) if log_density[s] - largest > _ADDS_NOTHING else 0.0
                 for m in range(n_channels):
                     if shown[t, m] >= 0:
                         own *= codes[i, s, shown[t, m]] / held[i, s, m]
@@ -137,7 +141,7 @@ def _advance(crowd, steps, uniforms):  # type: ignore[no-untyped-def]
         for i in range(n):
             total = 0.0
             for s in range(n_states):
-                chance[s] = sqrt(weight[i, s]) if looks_ahead else weight[i, s]
+                chance[s] = sqrt(weight[i, s]) if looks_ahead and weight[i, s] > 0.0 else weight[i, s]
                 total += chance[s]
             chosen, reached = 0, chance[0]
             while chosen < n_states - 1 and uniforms[t, i] * total >= reached:

@@ -7,10 +7,10 @@ from math import lgamma, log, log1p, sqrt
 import numpy as np
 
 from kinfolk.maths.compiled import compiled
-from kinfolk.sequences.model.emissions.predictive import COUNT, GAUSSIAN, NUMBERS
+from kinfolk.sequences.model.emissions.predictive import COUNT, GAUSSIAN, NUMBERS, TOGETHER
 
-# Products up to this are followed by squares that leave them numbers.
-_LARGE_PRODUCT = 1e100
+# Products up to this are told by one logarithm.
+_LARGE_PRODUCT = 1e250
 
 
 @compiled
@@ -40,22 +40,38 @@ def log_density_of_one(cells, entries, layout):  # type: ignore[no-untyped-def]
 
 @compiled
 def _of_numbers(cells, entries, c, v, width):  # type: ignore[no-untyped-def]
-    """Of numbers that as many steps have shown, squared distances have one power: a product takes one logarithm."""
-    total, power, wider, spreads, squares = 0.0, -1.0, 1.0, 1.0, 1.0
-    for d in range(width):
-        if entries[v + d] == 0.0:
-            continue
-        weight, rate = cells[c + d], cells[c + 2 * width + d]
-        own = 0.5 * (3.0 + weight)
-        if own != power or not 1.0 / _LARGE_PRODUCT < spreads < _LARGE_PRODUCT or squares > _LARGE_PRODUCT:
+    """Where as many steps have shown every number, distances have one power, and products take one logarithm."""
+    weight = cells[c]
+    wider, power = (weight + 1.0) / weight, 0.5 * (3.0 + weight)
+    total, alike, first = 0.0, True, 0
+    while alike and first < width:
+        last = min(first + TOGETHER, width)
+        spreads = squares = 1.0
+        for d in range(first, last):
+            alike = alike and cells[c + d] == weight and entries[v + d] == 1.0
+            gap = entries[v + width + d] - cells[c + width + d]
+            spread = cells[c + 2 * width + d] * wider
+            spreads *= spread
+            squares *= spread + gap * gap
+            total += cells[c + 3 * width + d]
+        alike = alike and spreads > 1.0 / _LARGE_PRODUCT and squares < _LARGE_PRODUCT
+        if alike:
             total += (power - 0.5) * log(spreads) - power * log(squares)
-            power, wider, spreads, squares = own, weight / (weight + 1.0), 1.0, 1.0
-        gap = entries[v + width + d] - cells[c + width + d]
-        spread = rate / wider
-        spreads *= spread
-        squares *= spread + gap * gap
-        total += cells[c + 3 * width + d]
-    return total + (power - 0.5) * log(spreads) - power * log(squares)
+        first = last
+    return total if alike else _of_numbers_apart(cells, entries, c, v, width)
+
+
+@compiled
+def _of_numbers_apart(cells, entries, c, v, width):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for d in range(width):
+        if entries[v + d] != 0.0:
+            weight = cells[c + d]
+            spread = cells[c + 2 * width + d] * (weight + 1.0) / weight
+            gap = entries[v + width + d] - cells[c + width + d]
+            each = cells[c + 3 * width + d] - 0.5 * log(spread)
+            total += each - 0.5 * (3.0 + weight) * log1p(gap * gap / spread)
+    return total
 
 
 @compiled
@@ -98,17 +114,17 @@ def grow(cells, entries, layout):  # type: ignore[no-untyped-def]
 
 @compiled
 def _grow_numbers(cells, entries, c, v, width):  # type: ignore[no-untyped-def]
-    before, log_half = -1.0, 0.0
+    before, log_half, share = -1.0, 0.0, 0.0
     for d in range(width):
         if entries[v + d] == 0.0:
             continue
         weight = cells[c + d]
         if weight != before:
-            before, log_half = weight, log(0.5 * (2.0 + weight))
+            before, log_half, share = weight, log(0.5 * (2.0 + weight)), 1.0 / (weight + 1.0)
         gap = entries[v + width + d] - cells[c + width + d]
         cells[c + d] = weight + 1.0
-        cells[c + width + d] += gap / (weight + 1.0)
-        cells[c + 2 * width + d] += gap * gap * (weight / (weight + 1.0))
+        cells[c + width + d] += gap * share
+        cells[c + 2 * width + d] += gap * gap * (weight * share)
         # Γ(a + 1) = aΓ(a) tells the next ratio by the last.
         cells[c + 3 * width + d] = log_half - cells[c + 3 * width + d]
 

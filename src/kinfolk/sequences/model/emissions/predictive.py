@@ -39,7 +39,7 @@ NUMBERS, GAUSSIAN, COUNT, BINARY = 0, 1, 2, 3
 # Entries are at most so large, that squares of them stay numbers.
 LARGEST = 1e75
 # Up to this, so many squares of entries have a product that is a number, and one logarithm is enough.
-MODERATE, TOGETHER = 1e6, 8
+MODERATE, TOGETHER = 1e6, 16
 # Numbers that are in memory at once beside the densities themselves.
 _MOST_AT_ONCE = 1 << 20
 
