@@ -277,3 +277,12 @@ def test_a_forecast_goes_on_from_what_the_sequence_itself_has_shown(filters):
     shown = 12.0 + 0.1 * np.arange(12)[:, None] % 0.3
     outlook = look_ahead(keep([draw], emission, filters=filters), one_sequence(shown), 1, 1, np.random.default_rng(0))
     assert 5.0 < outlook.moments[0].mean[0, 0, 0] < 12.5
+
+
+@pytest.mark.parametrize("filters", BOTH)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sequence_of_which_all_is_missing_is_certain(name, filters):
+    emission, observations = example(name)
+    missing = tuple(np.full_like(array, -1 if array.dtype.kind == "i" else np.nan) for array in observations)
+    found = log_predictive(keep([a_draw(name)], emission, filters=filters), one_sequence(*missing))[0]
+    assert found == pytest.approx(0.0, abs=1e-12)

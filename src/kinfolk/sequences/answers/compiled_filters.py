@@ -137,7 +137,7 @@ def _advance(crowd, steps, uniforms):  # type: ignore[no-untyped-def]
                     left[i], held[i], weight[i] = left[parent], held[parent], weight[parent]
                     totals[i] = totals[parent]
             log_weights[:] = largest + log(total / n)
-        looks_ahead = len(layout) > 0 and (goes_on or t < len(shown) - 1)
+        looks_ahead = np.any(step != 0.0) and (goes_on or t < len(shown) - 1)
         for i in range(n):
             total = 0.0
             for s in range(n_states):

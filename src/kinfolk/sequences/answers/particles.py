@@ -16,9 +16,9 @@ Learning and Smoothing", Statist. Sci. 25, 2010). θ stays as it was drawn of fa
 draws from files of earlier versions.
 
 Numbers tell states apart so well that a particle nearly always moves to the likeliest one, though another, which knows
-little yet, would explain what comes after far better once it has seen this step. So where cells know something,
-particles move by the square roots of these probabilities, and their weights make up for it. With other random numbers,
-log likelihoods of utterances of vowels were 10 nats different without that, and are less than 2.
+little yet, would explain what comes after far better once it has seen this step. So where a step shows something to
+cells, particles move by the square roots of these probabilities, and their weights make up for it. With other random
+numbers, log likelihoods of utterances of vowels were 10 nats different without that, and are less than 2.
 
 Codes are counted for all particles. What particles know of numbers and counts (`predictive`) differs only in states
 that they have put steps of this sequence in; how probable steps are in all others hangs on the draw alone, and is found
@@ -391,7 +391,7 @@ def advance(crowd: Crowd, steps: Steps, uniforms: Floats) -> Crowd:
             log_weights[:] = most + np.log(np.exp(log_weights - most).cumsum()[-1] / n)
             for array in (origin, row, rows, codes, touched, cells, left, held, weight, total):
                 array[end] = array[go_on]
-        looks_ahead = len(steps.layout) > 0 and (steps.goes_on or t < len(steps.codes) - 1)
+        looks_ahead = bool(steps.entries[t].any()) and (steps.goes_on or t < len(steps.codes) - 1)
         chance = np.sqrt(weight) if looks_ahead else weight
         reached = chance.cumsum(axis=1)
         state = (uniforms[t, :n, None] * reached[:, -1:] >= reached).sum(axis=1).clip(max=n_states - 1)
