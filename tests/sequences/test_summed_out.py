@@ -285,4 +285,5 @@ def test_a_sequence_of_which_all_is_missing_is_certain(name, filters):
     emission, observations = example(name)
     missing = tuple(np.full_like(array, -1 if array.dtype.kind == "i" else np.nan) for array in observations)
     found = log_predictive(keep([a_draw(name)], emission, filters=filters), one_sequence(*missing))[0]
-    assert found == pytest.approx(0.0, abs=1e-12)
+    # Counts of moves have few bits.
+    assert found == pytest.approx(0.0, abs=1e-8)
