@@ -77,7 +77,7 @@ def _linear(X: Numbers, y: Numbers, kind: str, C: float) -> Any:
 
 
 class _OneLabelToo(LogisticRegression):
-    """Groups of rows may have one label alone, which logistic regression refuses; then every row has its smoothed rate."""
+    """Logistic regression that takes rows of one label alone too, as groups may have: all get its smoothed rate."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         if len(np.unique(y)) > 1:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from kinfolk.checkpoints import Checkpoint, column_key
 from kinfolk.interrupts import stops_safely
 from kinfolk.maths.arrays import Floats
+from kinfolk.maths.blas import one_blas_thread
 from kinfolk.pieces import delayed
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.schema import encode
@@ -291,8 +292,12 @@ def quietly(n_jobs: int | None, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
 
 
 def side_by_side(n_jobs: int | None, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Make calls in threads, none of which begins another after Ctrl-C."""
-    with stops_safely(n_jobs not in (None, 1)) as stop:
+    """Make calls in threads, none of which begins another after Ctrl-C.
+
+    BLAS has one thread for each call: its matrices are small, and threads of BLAS beside ours wait for each other by
+    spinning.
+    """
+    with stops_safely(n_jobs not in (None, 1)) as stop, one_blas_thread():
 
         def make(call: Any, *given: Any) -> Any:
             if stop.asked():
