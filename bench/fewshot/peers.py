@@ -42,7 +42,7 @@ def _table() -> dict[str, Model]:
         "CatBoost": (_catboost, TREES, "catboost", KINDS),
         "GPBoost": (_gpboost, TREES, "gpboost", KINDS),
         "mixed model": (_mixed, [{}], "statsmodels", KINDS),
-        "scikit-lego groups": (_groups, strengths, "sklego", ("regression",)),
+        "scikit-lego groups": (_groups, strengths, "sklego", KINDS),
     }
     suffix = {"classification": "", "regression": ", numbers"}
     return {
@@ -74,6 +74,18 @@ def _linear(X: Numbers, y: Numbers, kind: str, C: float) -> Any:
     if kind == "classification":
         return LogisticRegression(C=C, max_iter=500).fit(X, y)
     return Ridge(alpha=1.0 / C).fit(X, y)
+
+
+class _OneLabelToo(LogisticRegression):
+    """Logistic regression that takes rows of one label alone too, as groups may have: all get its smoothed rate."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        if len(np.unique(y)) > 1:
+            return super().fit(X, y, sample_weight)
+        self.classes_, self.n_features_in_ = np.array([0, 1]), np.shape(X)[1]
+        rate = (np.sum(y) + 1.0) / (len(y) + 2.0)
+        self.coef_, self.intercept_ = np.zeros((1, self.n_features_in_)), np.log([rate / (1.0 - rate)])
+        return self
 
 
 def _say(model: Any, X: Numbers, kind: str) -> Numbers:
@@ -212,13 +224,17 @@ def _mixed(train: Rows, seed: int, kind: str) -> Answer:
 
 def _groups(train: Rows, seed: int, kind: str, C: float) -> Answer:
     import pandas as pd
-    from sklego.meta import GroupedPredictor
+    from sklego.meta import GroupedPredictor, HierarchicalClassifier
 
     encoder = Encoder().fit(train)
 
     def look(rows: Rows) -> Any:
         return pd.DataFrame(encoder.transform(rows)).rename(columns=str).assign(task=rows.task)
 
+    if kind == "classification":
+        labels = HierarchicalClassifier(_OneLabelToo(C=C, max_iter=500), groups=["task"], shrinkage="relative")
+        labels.fit(look(train), train.y.astype(int))
+        return lambda rows: (np.asarray(labels.predict_proba(look(rows))[:, 1]), None)
     model = GroupedPredictor(Ridge(alpha=1.0 / C), groups=["task"], shrinkage="relative")
     model.fit(look(train), train.y)
     general, seen = Ridge(alpha=1.0 / C).fit(encoder.transform(train), train.y), sorted(set(train.task.tolist()))

@@ -152,16 +152,19 @@ def test_a_model_that_the_others_would_only_lose_by_is_ruled_out_and_one_that_he
 def test_parts_are_held_out_until_enough_rows_are_known(monkeypatch, enough, rows):
     monkeypatch.setattr(held_out, "_ENOUGH_ROWS", enough)
     part = HeldOut(np.log(np.full((4, 2), 0.5)), np.ones(4), np.full(4, 8.0))
-    asked = []
+    asked, side_by_side = [], []
 
-    def hold_out(members, _):
+    def hold_out(members, _, n_jobs):
         asked.append(members)
+        side_by_side.append(n_jobs)
         return part, [f"{name}, knowing" for name in members]
 
-    kept, still, found = held_out.in_rounds(["one", "two"], np.full(2, 0.5), [None] * 5, hold_out, None)
+    kept, still, found = held_out.in_rounds(["one", "two"], np.full(2, 0.5), [None] * 5, hold_out, 2)
     assert (kept.tolist(), len(found.weights)) == ([0, 1], rows)
     assert still == ["one, knowing", "two, knowing"]
     assert asked[1:] == [still] * (rows // 4 - 1)
+    # Members are side by side in the first part, and after it parts are.
+    assert side_by_side == [2] + [1] * (rows // 4 - 1)
 
 
 @pytest.mark.parametrize("of_numbers", [False, True])

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from kinfolk.transfer.held_out import side_by_side
 from kinfolk.transfer.weights import by_evidence, by_stacking
 
 
@@ -44,3 +46,12 @@ def test_no_model_is_ruled_out_by_a_few_rows():
     # The slope 3/w is that of the divergence, log w/(1 − w).
     assert np.log(few[0] / few[1]) == pytest.approx(3 / few[0], abs=1e-3)
     assert many[1] < 0.001
+
+
+def test_models_side_by_side_have_a_thread_of_blas_each():
+    def threads():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        assert side_by_side(2, [(threads,), (threads,)]) == [{1}, {1}]
+        assert threads() == {2}

@@ -234,7 +234,7 @@ class AveragedNB(LabelAverage):
         if not folds.parts:
             return shares
         every = list(members.values())
-        parts = quietly(self.n_jobs, [(folds.labels_of, every, part, advance) for part in folds.parts])
+        parts = quietly(self.n_jobs, [(folds.labels_of, every, part, 1, advance) for part in folds.parts])
         found = joined([held_out for held_out, _ in parts])
         return by_stacking(found.log_probability, found.weights, shares)
 

@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from kinfolk.checkpoints import Checkpoint, column_key
 from kinfolk.interrupts import stops_safely
 from kinfolk.maths.arrays import Floats
+from kinfolk.maths.blas import one_blas_thread
 from kinfolk.pieces import delayed
 from kinfolk.tasks.answering import Asked
 from kinfolk.tasks.schema import encode
 from kinfolk.tasks.table import Coded
 from kinfolk.tasks.training import Labelled
 from kinfolk.transfer.members import Chosen
-from kinfolk.transfer.models import Member
+from kinfolk.transfer.models import Member, codings_of
 from kinfolk.transfer.scales import Scales, learn_scales, mix, no_scales, pooled_scales
 from kinfolk.transfer.sizes import SizeWeights, choose_sizes, hats
 from kinfolk.transfer.weights import by_sizes, make_folds
@@ -163,7 +164,7 @@ class Folds(NamedTuple):
         return part & (self.table.labels.codes >= 0) & (self.counts > 0)
 
     def labels_of(
-        self, members: Sequence[Member], part: NDArray[np.bool_], advance: Callable[[int], None]
+        self, members: Sequence[Member], part: NDArray[np.bool_], n_jobs: int | None, advance: Callable[[int], None]
     ) -> tuple[HeldOut, list[Member]]:
         """The log probabilities that members give labels of a part of the rows; members that know what they found."""
         table, tested, learnt_from = self.table, self.tested(part), self.table.take(~part)
@@ -176,19 +177,19 @@ class Folds(NamedTuple):
             log_p = np.maximum(answers.log_predictive(coded), _LEAST)
             return np.where(place >= 0, log_p[np.arange(len(place)), place], 0.0)
 
-        own, knowing = _said(members, learnt_from, asked, say, self.checkpoint.of(part), advance)
+        own, knowing = _said(members, learnt_from, asked, say, self.checkpoint.of(part), n_jobs, advance)
         n_rows = rows_of_every_task(learnt_from)
         return HeldOut(np.column_stack(own), self.counts[tested], n_rows[asked.place]), knowing
 
     def numbers_of(
-        self, members: Sequence[Member], part: NDArray[np.bool_], advance: Callable[[int], None]
+        self, members: Sequence[Member], part: NDArray[np.bool_], n_jobs: int | None, advance: Callable[[int], None]
     ) -> tuple[HeldOutNumbers, list[Member]]:
         """The means and deviations that members give the numbers of a part of the rows; members likewise."""
         table, tested, learnt_from = self.table, self.tested(part), self.table.take(~part)
         assert table.numbers is not None
         asked = table.asked(tested, learnt_from.arrival.known)
-        keep = self.checkpoint.of(part)
-        own, knowing = _said(members, learnt_from, asked, lambda answers, coded: answers.moments(coded), keep, advance)
+        keep, say = self.checkpoint.of(part), lambda answers, coded: answers.moments(coded)
+        own, knowing = _said(members, learnt_from, asked, say, keep, n_jobs, advance)
         mean, deviation = (np.column_stack(each) for each in zip(*own, strict=True))
         n_rows = rows_of_every_task(learnt_from)
         return HeldOutNumbers(table.numbers[tested], mean, deviation, self.counts[tested], n_rows[asked.place]), knowing
@@ -200,10 +201,13 @@ def _said(
     asked: Asked,
     say: Callable[[Any, Any], Any],
     checkpoint: Checkpoint,
+    n_jobs: int | None,
     advance: Callable[[int], None],
 ) -> tuple[list[Any], list[Member]]:
     """What members that have learnt from a table say of rows, and members that know what they found out."""
-    codings: dict[Any, Any] = {}
+    # Members side by side find the table coded; one after the other, each codes it when nobody did before.
+    alone = n_jobs in (None, 1)
+    codings: dict[Any, Any] = {} if alone else codings_of(members, table)
     asked_as: dict[int, tuple[Any, Any]] = {}
 
     def learn_and_say(member: Member) -> Any:
@@ -217,20 +221,20 @@ def _said(
             asked_as[id(columns)] = columns, answers.code(asked)
         return say(answers, asked_as[id(columns)][1]), learnt.found_out()
 
-    said, knowing = [], []
-    for member in members:
-        own, found = checkpoint.done(partial(learn_and_say, member), member.brief().key())
-        said.append(own)
-        knowing.append(member.knowing(found))
+    def one(member: Member) -> Any:
+        done = checkpoint.done(partial(learn_and_say, member), member.brief().key())
         advance(1)
-    return said, knowing
+        return done
+
+    done = [one(member) for member in members] if alone else side_by_side(n_jobs, [(one, each) for each in members])
+    return [own for own, _ in done], [member.knowing(found) for member, (_, found) in zip(members, done, strict=True)]
 
 
 def in_rounds(
     members: Sequence[Member],
     shares: Floats,
     parts: Sequence[NDArray[np.bool_]],
-    hold_out: Callable[[Sequence[Member], NDArray[np.bool_]], tuple[Part, list[Member]]],
+    hold_out: Callable[[Sequence[Member], NDArray[np.bool_], int | None], tuple[Part, list[Member]]],
     n_jobs: int | None,
 ) -> tuple[NDArray[np.int64], list[Member], Part]:
     """Hold parts out until enough rows are known, without the models that the first part rules out.
@@ -245,13 +249,13 @@ def in_rounds(
         What these said.
     """
     kept = np.arange(len(members))
-    ((first, knowing),) = quietly(None, [(hold_out, members, parts[0])])
+    ((first, knowing),) = quietly(None, [(hold_out, members, parts[0], n_jobs)])
     if len(first.weights) >= _FEWEST_FOR_A_ROUND:
         kept = np.flatnonzero(~ruled_out(first.scored(), shares))
     found, rest = [first.only(kept)], list(parts[1:])
     still = [knowing[i] for i in kept.tolist()]
     n_more = -(-max(_ENOUGH_ROWS - len(first.weights), 0) // max(len(first.weights), 1))
-    found += [part for part, _ in quietly(n_jobs, [(hold_out, still, part) for part in rest[:n_more]])]
+    found += [part for part, _ in quietly(n_jobs, [(hold_out, still, part, 1) for part in rest[:n_more]])]
     return kept, still, joined(found)
 
 
@@ -270,7 +274,7 @@ def believe(chosen: Chosen, folds: Folds, advance: Callable[[int], None], n_jobs
     if not folds.parts or (len(every) == 1 and not of_numbers):
         return Believed(chosen.members, SizeWeights(np.ones(1), shares[None]), no_scales(len(every)))
     ask: Any = folds.numbers_of if of_numbers else folds.labels_of
-    kept, still, held_out = in_rounds(every, shares, folds.parts, lambda of, part: ask(of, part, advance), n_jobs)
+    kept, still, held_out = in_rounds(every, shares, folds.parts, partial(ask, advance=advance), n_jobs)
     weights = weigh(held_out.scored(), shares[kept] / shares[kept].sum())
     hardly = weights.weights.max(axis=0) < _HARDLY
     of_sizes = weights.weights[:, ~hardly]
@@ -291,8 +295,12 @@ def quietly(n_jobs: int | None, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
 
 
 def side_by_side(n_jobs: int | None, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Make calls in threads, none of which begins another after Ctrl-C."""
-    with stops_safely(n_jobs not in (None, 1)) as stop:
+    """Make calls in threads, none of which begins another after Ctrl-C.
+
+    BLAS has one thread for each call: its matrices are small, and threads of BLAS beside ours wait for each other by
+    spinning.
+    """
+    with stops_safely(n_jobs not in (None, 1)) as stop, one_blas_thread():
 
         def make(call: Any, *given: Any) -> Any:
             if stop.asked():

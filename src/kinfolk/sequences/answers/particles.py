@@ -154,6 +154,7 @@ class Start(NamedTuple):
     seed: int
     summed: SummedOut
     cells: Floats
+    learns: bool = True
 
     def steps(self, observations: Shown) -> Iterator[Steps]:
         """A sequence in parts that take little memory."""
@@ -175,6 +176,9 @@ class Start(NamedTuple):
                 table = rows.reshape(-1, n_thetas, n_states)
             if len(layout):
                 untouched = log_densities(cells, entries[part], layout).reshape(-1, n_thetas, n_states)
+            if len(layout) and not self.learns:
+                table = untouched if drawn is None else untouched + table[row]
+                row, untouched = np.arange(len(own)), nothing
             yield Steps(
                 own,
                 starts,
@@ -183,7 +187,7 @@ class Start(NamedTuple):
                 untouched,
                 np.ascontiguousarray(entries[part]),
                 log_scale[part],
-                layout,
+                layout if self.learns else layout[:0],
                 self.cells,
                 first + width < n_steps,
             )
