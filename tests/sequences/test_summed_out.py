@@ -12,7 +12,7 @@ from kinfolk.sequences.answers.compiled_predictive import grow, log_density_of_o
 from kinfolk.sequences.answers.forecasting import look_ahead
 from kinfolk.sequences.answers.new_tasks import joining_weights, pseudo_counts
 from kinfolk.sequences.answers.plain_filters import PlainFilters
-from kinfolk.sequences.answers.prediction import log_predictive
+from kinfolk.sequences.answers.prediction import log_predictive, log_predictive_of_tasks
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions import predictive
 from kinfolk.sequences.model.emissions.families import side_by_side
@@ -101,6 +101,28 @@ def test_particles_that_forget_the_steps_of_the_sequence_are_found_out(name, mon
     monkeypatch.setattr(particles, "grown", lambda cells, entries, layout: cells)
     found, error = estimates(keep([draw], example(name).emission, filters=PlainFilters), one_sequence(*shown, group=2))
     assert abs(found - exact) > 8 * error
+
+
+@pytest.mark.parametrize("filters", BOTH)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "channels"])
+def test_tasks_are_told_apart_by_what_training_tells_of_numbers(name, filters):
+    draw, shown = a_draw(name), a_sequence(name)
+    emission = example(name).emission.with_strength(draw.hyper.strength)
+    rows, row = emission.log_predictive_densities(known_before(name), shown)
+    exact = []
+    for task_rows in draw.row_counts.astype(float):
+        terms = []
+        for path in itertools.product(range(N_STATES), repeat=len(row)):
+            moves, at = np.zeros_like(task_rows), 0
+            for state in path:
+                moves[at, state] += 1
+                at = state + 1
+            terms.append(rows[row][np.arange(len(row)), path].sum() + log_dirichlets(task_rows, moves))
+        exact.append(np.exp(logsumexp(terms)))
+    kept, sequence = keep([draw], example(name).emission, filters=filters), one_sequence(*shown, group=0)
+    found = np.exp([log_predictive_of_tasks(kept._replace(seed=seed), sequence)[0] for seed in range(20)])
+    error = found.std(axis=0, ddof=1) / np.sqrt(20)
+    np.testing.assert_array_less(np.abs(found.mean(axis=0) - exact), 4 * error + 1e-6 * np.array(exact))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -146,7 +146,10 @@ class Steps(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Particles before the first step, the θ (D, L, P) that they have, and what they know of it (D, L, C′)."""
+    """Particles before the first step, the θ (D, L, P) that they have, and what they know of it (D, L, C′).
+
+    Where they do not learn, what training has told of numbers and counts is all that they know of them, at every step.
+    """
 
     crowd: Crowd
     parameters: Floats
@@ -177,6 +180,7 @@ class Start(NamedTuple):
             if len(layout):
                 untouched = log_densities(cells, entries[part], layout).reshape(-1, n_thetas, n_states)
             if len(layout) and not self.learns:
+                # A table of densities that stay as they are, as those by θ as it was drawn do.
                 table = untouched if drawn is None else untouched + table[row]
                 row, untouched = np.arange(len(own)), nothing
             yield Steps(

@@ -222,6 +222,9 @@ class Answers(StateAnswers):
     def classify(self, X: Any, lengths: Any = None) -> Floats:
         """Probability that each sequence belongs to each known task, all being equally probable a priori.
 
+        What numbers and counts are like is what training has told of each task. By :meth:`score_samples` a sequence
+        tells about itself, too, which makes it more probable, but tells tasks apart less well.
+
         Parameters
         ----------
         X, lengths
