@@ -105,6 +105,15 @@ def test_a_symbol_never_seen_is_met_by_a_predictor_as_by_the_model(models, path)
     np.testing.assert_allclose(predictor.score_samples(strange, task=["ann"]), expected, rtol=1e-9)
 
 
+def test_many_draws_of_numbers_alone_are_loaded(path):
+    """Their counts of codes have many rows and no cells."""
+    many = {**QUICK, "n_chains": 1, "n_burn_in": 1, "n_draws": 300}
+    model = SharedIHMM(emission="gaussian", **many).fit(NUMBERS, LENGTHS, task=TASK)
+    assert len(model.posterior_.draws) > 130
+    found = kinfolk.load(saved(model, path)).score_samples(NUMBERS[:24], task=["ann"])
+    np.testing.assert_allclose(found, model.score_samples(NUMBERS[:24], task=["ann"]), rtol=1e-9)
+
+
 FORBIDDEN = ["numba", "sklearn", "scipy", "joblib", "narwhals", "polars", "pandas", "pyarrow", "llvmlite"]
 
 

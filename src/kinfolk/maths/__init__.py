@@ -7,6 +7,7 @@ conjugate    marginals and predictive densities of numbers: Gaussian, and Poisso
 draws        draws from discrete distributions, for kernels
 rising       rising factorials, for kernels
 gamma_draws  draws of Gamma and Dirichlet distributions, with numpy alone
+log_gamma    log Γ, with numpy alone
 digamma      the first two derivatives of lgamma, for kernels
 stacking     weights of predictions that are averaged
 blas         optimisation of few parameters without the threads of BLAS

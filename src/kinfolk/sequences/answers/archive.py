@@ -19,11 +19,13 @@ from kinfolk.sequences.answers.prediction import Filters, Kept
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Asked, Emission
 from kinfolk.sequences.model.emissions.families import kind_named, side_by_side
+from kinfolk.sequences.model.emissions.summed_out import SummedOut
 
 if TYPE_CHECKING:
     from kinfolk.sequences.model.fitted import Fitted
     from kinfolk.tasks.answering import Known
 
+_STRENGTH = HyperParameters._fields.index("strength")
 _BY_TASK = ("cluster", "transitions", "n_states")
 
 
@@ -86,11 +88,13 @@ def to_archive(params: Mapping[str, Any], known: Known, layout: Layout, kept: Ke
 
 
 def _urns_to(draws: Sequence[Draw]) -> dict[str, NDArray[Any]]:
-    """What draws say that their transitions and shares of codes were drawn by."""
+    """What draws say that their transitions, their shares of codes and the rest of θ were drawn by."""
     rows, codes = [draw.row_counts for draw in draws], [draw.code_counts for draw in draws]
     if rows[0] is None or codes[0] is None:
         return {}
-    return {"draws.row_counts": np.array(rows), "draws.code_counts": np.concatenate(codes)}  # type: ignore[arg-type]
+    urns = {"draws.row_counts": np.array(rows), "draws.code_counts": np.concatenate(codes)}  # type: ignore[arg-type]
+    statistics = [draw.statistics for draw in draws if draw.statistics is not None]
+    return urns | {"draws.statistics": np.concatenate(statistics)} if len(statistics) == len(draws) else urns
 
 
 def _listed(value: Any) -> Any:
@@ -213,6 +217,7 @@ def _draws_from(archive: Archive, n_draws: int, n_tasks: int, n_states: int, wid
     if (hyper[-1] < 0.0).any():
         raise ValueError("a stickiness in it is below zero")
     rows, codes = _urns_from(archive, n_draws, n_tasks, n_states, n_all)
+    statistics = _statistics_from(archive, n_states, np.repeat(hyper[_STRENGTH], ends - starts))
     return [
         Draw(
             cluster[d],
@@ -225,6 +230,7 @@ def _draws_from(archive: Archive, n_draws: int, n_tasks: int, n_states: int, wid
             None if rows is None else rows[d],
             None if codes is None else codes[starts[d] : ends[d]],
             features=features[d],
+            statistics=None if statistics is None else statistics[starts[d] : ends[d]],
         )
         for d in range(n_draws)
     ]
@@ -242,6 +248,20 @@ def _urns_from(
     if (rows < 0.0).any() or (rows.sum(axis=-1) <= 0.0).any() or (codes <= 0.0).any():
         raise ValueError("its pseudo-counts of transitions or of codes are not above zero")
     return rows.astype(np.float32), codes.astype(np.float32)
+
+
+def _statistics_from(archive: Archive, n_states: int, strength: Floats) -> Floats | None:
+    """Of states' training steps, in channels whose θ is summed out by them; None in files of earlier versions.
+
+    ``strength`` is that of each cluster's prior.
+    """
+    if "draws.statistics" not in archive.arrays:
+        return None
+    summed = SummedOut.of(_emission_from(archive))
+    statistics = _floats(archive, "draws.statistics", (len(strength), n_states, summed.n_statistics))
+    if not summed.can_be(statistics, strength[:, None]):
+        raise ValueError("its statistics of states are not those of any steps")
+    return statistics
 
 
 def _chain_weights_from(archive: Archive) -> Floats | None:

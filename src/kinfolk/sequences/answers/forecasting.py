@@ -4,7 +4,9 @@ A draw counts by how well it explains what the sequence has shown so far, becaus
 
     p(o_{T+h} | o_{1…T}) = Σ_d w_d Σ_l p_d(s_{T+h} = l | o_{1…T}) p(o_{T+h} | θ_dl),        w_d ∝ p_d(o_{1…T}).
 
-Where transitions and shares of codes are summed out, particles take the place of draws (`particles`).
+Where transitions and θ are summed out, particles take the place of draws (`particles`): they count by what they know of
+the sequence, and have the rows and the shares of codes that they have come to. What θ is of numbers and counts is drawn
+once more in states that they have put steps of it in, by what they know there, and elsewhere is as it was drawn.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from kinfolk.sequences.answers.particles import Crowd
 from kinfolk.sequences.answers.prediction import Kept, groups_of
 from kinfolk.sequences.model.draw import Draw
 from kinfolk.sequences.model.emissions.emission import Emission, Past
+from kinfolk.sequences.model.emissions.summed_out import SummedOut
 from kinfolk.sequences.model.sequences import Sequences
 
 # The likeliest symbols that a forecast shows of itself.
@@ -135,11 +138,13 @@ def _ways_of_group(kept: Kept, group: int, sequences: Sequences) -> Iterator[tup
     parameters = np.concatenate([start.parameters for start in starts])
     ends = kept.filters.each(lambda i: kept.follow(starts, each[i].observations), range(len(each)))
     for one, crowd in zip(each, ends, strict=True):
-        yield one, _ways_of_particles(kept.emission, parameters, crowd)
+        yield one, _ways_of_particles(kept.emission, parameters, crowd, starts[0].summed, starts[0].of_forecasts())
 
 
-def _ways_of_particles(emission: Emission, parameters: Floats, crowd: Crowd) -> list[_Ahead]:
-    """What particles at the end of a sequence expect, each by the rows and the shares of codes that it has come to.
+def _ways_of_particles(
+    emission: Emission, parameters: Floats, crowd: Crowd, summed: SummedOut, rng: np.random.Generator
+) -> list[_Ahead]:
+    """What particles at the end of a sequence expect, each by the rows and the θ that it has come to.
 
     Further ahead than a step, these are held as they are.
     """
@@ -149,12 +154,15 @@ def _ways_of_particles(emission: Emission, parameters: Floats, crowd: Crowd) -> 
     some = np.arange(len(worth)) if len(worth) <= _MOST_WAYS else np.searchsorted(worth.cumsum(), points)
     chosen, times = np.unique(np.minimum(some, len(worth) - 1), return_counts=True)
     log_weights = crowd.log_weights[chosen] if len(worth) <= _MOST_WAYS else np.log(times)
+    thetas, touched = parameters[crowd.origin[chosen]], crowd.touched[chosen]
+    if summed.families:
+        thetas[touched] = summed.with_known(emission, thetas[touched], crowd.cells[chosen][touched], rng)
     ways = []
-    for place, log_weight in zip(chosen.tolist(), log_weights.tolist(), strict=True):
+    for place, log_weight, known in zip(chosen.tolist(), log_weights.tolist(), thetas, strict=True):
         rows = crowd.rows[place] / crowd.rows[place].sum(axis=1, keepdims=True)
         states = np.zeros((1, n_states))
         states[0, crowd.row[place] - 1] = 1.0
-        theta = emission.with_shares(parameters[crowd.origin[place]], crowd.codes[place])
+        theta = emission.with_shares(known, crowd.codes[place])
         ways.append(_Ahead(np.array([log_weight]), states, rows, theta))
     return ways
 

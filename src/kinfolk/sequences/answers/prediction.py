@@ -1,9 +1,9 @@
 """What draws of the posterior say of new sequences: how probable they are, whose they are, and their hidden states.
 
 Probabilities are averaged over draws, never the draws themselves, whose states and clusters are numbered at will; draws
-count as their chains are weighed. Transitions and shares of codes are summed out (`particles`), where a draw says what
-they were drawn given; files of earlier versions do not, and there each draw has those that it has. Only numpy is
-imported here: sums over hidden states are left to :class:`Filters`, compiled or plain.
+count as their chains are weighed. Transitions and θ are summed out (`particles`), where a draw says what they were
+drawn given; files of earlier versions do not, and there each draw has those that it has. Only numpy is imported here:
+sums over hidden states are left to :class:`Filters`, compiled or plain.
 
 Sequences come in groups: group 0 has those of new tasks, group j + 1 those of task j.
 """
@@ -95,7 +95,7 @@ class Kept(NamedTuple):
 
     @property
     def sums_out(self) -> bool:
-        """Whether draws say what their transitions and shares of codes were drawn given."""
+        """Whether draws say what their transitions were drawn given, and their shares of codes and the rest of θ."""
         return self.draws[0].row_counts is not None
 
     def particles(self, group: int) -> tuple[Start, ...]:
@@ -178,9 +178,10 @@ def _averaged(kept: Kept, by_draw: list[Floats]) -> Floats:
     return log_sum(weighed)
 
 
-def _of_group(kept: Kept, group: int, sequences: Sequences) -> Floats:
+def _of_group(kept: Kept, group: int, sequences: Sequences, learns: bool = True) -> Floats:
     """Log predictive likelihood of each of some sequences, if they were of a group."""
-    starts, each = kept.particles(group), sequences.one_by_one()
+    starts = [start._replace(learns=learns) for start in kept.particles(group)]
+    each = sequences.one_by_one()
     return np.array(
         kept.filters.each(lambda i: kept.follow(starts, each[i].observations).log_likelihood(), range(len(each))),
         dtype=np.float64,
@@ -207,10 +208,17 @@ def _of_one_draw(kept: Kept, place: int, sequences: Sequences) -> Floats:
 
 
 def log_predictive_of_tasks(kept: Kept, sequences: Sequences) -> Floats:
-    """Log predictive likelihood of each sequence if it were of each known task (sequences, tasks)."""
+    """Log predictive likelihood of each sequence if it were of each known task (sequences, tasks), to tell tasks apart.
+
+    Each step's numbers and counts are as probable as training alone makes them. Steps near each other are more alike
+    than a model of states says, so that a sequence which tells about itself explains itself nearly as well by spare
+    states of any task: of 120 utterances of vowels, with two of each speaker to learn from, 54, 66 and 52 % were named
+    rightly by it (nested, shared, single), and 80, 66 and 86 % by what training tells. Symbols, which tell less of
+    each other, are counted along a sequence: music was named as well, and with better probabilities.
+    """
     n_tasks = len(kept.draws[0].cluster)
     if kept.sums_out:
-        return np.column_stack([_of_group(kept, task + 1, sequences) for task in range(n_tasks)])
+        return np.column_stack([_of_group(kept, task + 1, sequences, learns=False) for task in range(n_tasks)])
 
     def of_one_draw(place: int) -> Floats:
         draw, filters = kept.draws[place], kept.filters

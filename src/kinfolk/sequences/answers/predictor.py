@@ -63,12 +63,12 @@ class SequencesPredictor(Predictor):
         return cls(known_from(archive), layout_from(archive), kept_from(archive, PlainFilters))
 
     def as_drawn(self) -> SequencesPredictor:
-        """The same predictor, each draw with the transitions and shares of codes that it has, not summed out.
+        """The same predictor, each draw with the transitions and the θ that it has, not summed out.
 
         For distances between models whose parameters are given (Ni et al. 2007, eq. 11): a sequence that tells about
         itself is less of a surprise to every one of them.
         """
-        draws = tuple(draw._replace(row_counts=None, code_counts=None) for draw in self.kept.draws)
+        draws = tuple(draw._replace(row_counts=None, code_counts=None, statistics=None) for draw in self.kept.draws)
         return SequencesPredictor(self.known, self.layout, self.kept._replace(draws=draws))
 
     def score_samples(self, X: Any, lengths: Any = None, *, task: Any = None) -> Floats:

@@ -125,11 +125,13 @@ class Answers(StateAnswers):
     def score_samples(self, X: Any, lengths: Any = None, *, task: Any = None) -> Floats:
         """Natural log of the posterior predictive likelihood of each sequence.
 
-        Likelihoods, with hidden states, transitions and shares of symbols summed out, are averaged over the draws of
-        the posterior, and their logarithm is taken last. A sequence tells about itself as it goes on: what it has shown
-        once is less of a surprise again. The sum is an estimate, for which every sequence meets the same random
-        numbers. hmmlearn's ``score_samples`` gives the log likelihood of all sequences together under one point
-        estimate, and posteriors of the states beside it; these are in :meth:`predict_proba` here.
+        Likelihoods, with hidden states, transitions and what states emit summed out, are averaged over the draws of the
+        posterior, and their logarithm is taken last. A sequence tells about itself as it goes on: what it has shown
+        once is less of a surprise again, numbers and counts as well as symbols. (With emissions of kind "student-t",
+        and in files of earlier versions, numbers have the parameters of each draw.) The sum is an estimate, for which
+        every sequence meets the same random numbers. hmmlearn's ``score_samples`` gives the log likelihood of all
+        sequences together under one point estimate, and posteriors of the states beside it; these are in
+        :meth:`predict_proba` here.
 
         A symbol that was not seen in training has a probability from the prior, and a missing observation is summed
         out. A sequence of a task that was not seen is met as the first of a new task: of one of the clusters, or of a
@@ -220,6 +222,9 @@ class Answers(StateAnswers):
     def classify(self, X: Any, lengths: Any = None) -> Floats:
         """Probability that each sequence belongs to each known task, all being equally probable a priori.
 
+        What numbers and counts are like is what training has told of each task. By :meth:`score_samples` a sequence
+        tells about itself, too, which makes it more probable, but tells tasks apart less well.
+
         Parameters
         ----------
         X, lengths
@@ -305,7 +310,8 @@ class Answers(StateAnswers):
     ) -> Forecast:
         """How the observations after the end of each sequence are distributed.
 
-        Draws of the posterior count by how well they explain the sequence so far.
+        Draws of the posterior count by how well they explain the sequence so far, and states that it has been in have
+        learnt from it.
 
         Parameters
         ----------

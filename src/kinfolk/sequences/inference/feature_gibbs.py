@@ -204,4 +204,5 @@ def renumbered(draw: Draw, order: NDArray[np.int64]) -> Draw:
         code_counts=draw.code_counts[:, order],
         features=draw.features[:, order],
         states=None,
+        statistics=None if draw.statistics is None else draw.statistics[:, order],
     )

@@ -38,7 +38,7 @@ from kinfolk.sequences.inference.mean_field import (
 from kinfolk.sequences.model.dirichlet_draws import draw_dirichlet, draw_transitions
 from kinfolk.sequences.model.draw import Draw, HyperParameters
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors, urns
+from kinfolk.sequences.model.ndp_ihmm import ClusterPrior, Priors, summed_out, urns
 from kinfolk.sequences.model.sequences import Sequences
 
 # A cluster that is expected to have less of a task than this is given up, and so is a state with less of a step.
@@ -265,4 +265,5 @@ def _draw(mixture: Mixture, rng: np.random.Generator) -> Draw:
         mixture.bound,
         used,
         *urns(base_weights[cluster], drawn, expected, emission, statistics),
+        statistics=summed_out(emission, statistics),
     )

@@ -32,7 +32,7 @@ from scipy.special import betaln
 from kinfolk.maths.compiled import compiled
 from kinfolk.sequences.model.draw import Draw, HyperParameters, chances_of_features
 from kinfolk.sequences.model.emissions.emission import Emission
-from kinfolk.sequences.model.ndp_ihmm import count_transitions, urns
+from kinfolk.sequences.model.ndp_ihmm import count_transitions, summed_out, urns
 from kinfolk.sequences.model.sequences import Sequences
 
 Flags = NDArray[np.bool_]
@@ -148,4 +148,5 @@ def kept(state: FeatureState, sequences: Sequences, emission: Emission) -> Draw:
         (counts.sum(axis=1) > 0).sum(axis=1),
         *urns(features.astype(np.float64), hyper, counts, emission, statistics[None]),
         features=features,
+        statistics=summed_out(emission, statistics[None]),
     )

@@ -64,6 +64,10 @@ class Draw(NamedTuple):
         of a new task's chances to have each state, and of the hyper-parameters η and γ are c and γ there.
     states : int array, or None
         Hidden states of some training steps, while draws are compared.
+    statistics : float64 array of shape (K, L, S), or None
+        Of the training steps in each state, by which θ of numbers and counts was drawn: of all channels of which
+        answers sum it out, side by side. In all bits, because squares cancel. None where there is no such channel, and
+        in draws that files of earlier versions hold.
     """
 
     cluster: NDArray[np.int64]
@@ -78,6 +82,7 @@ class Draw(NamedTuple):
     left_out: float = np.nan
     features: NDArray[np.bool_] | None = None
     states: NDArray[np.integer[Any]] | None = None
+    statistics: Floats | None = None
 
 
 def chances_of_features(features: NDArray[np.bool_], hyper: HyperParameters) -> Floats:

@@ -140,7 +140,15 @@ def put_together(parts: Sequence[Fitted]) -> Fitted:
     for place, of_tasks in enumerate(zip(*(part.draws for part in parts), strict=True)):
         joined = {
             name: np.concatenate([getattr(draw, name) for draw in of_tasks])
-            for name in ("base_weights", "parameters", "transitions", "n_states", "row_counts", "code_counts")
+            for name in (
+                "base_weights",
+                "parameters",
+                "transitions",
+                "n_states",
+                "row_counts",
+                "code_counts",
+                "statistics",
+            )
             if getattr(of_tasks[0], name) is not None
         }
         log_joint = float(sum(draw.log_joint for draw in of_tasks))

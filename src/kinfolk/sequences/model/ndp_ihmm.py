@@ -258,6 +258,12 @@ def urns(
     return rows.astype(np.float32), codes.astype(np.float32)
 
 
+def summed_out(emission: Emission, statistics: Floats) -> Floats | None:
+    """Of statistics (K, L, S) what a draw keeps beside its `urns`: those by which answers sum θ out."""
+    own = emission.statistics_to_sum_out(statistics)
+    return own if own.shape[-1] else None
+
+
 def kept(state: State, sequences: Sequences, emission: Emission) -> Draw:
     """What is kept of a chain's state: its occupied clusters, in the order of their first tasks. O(n_steps)."""
     first_tasks = np.unique(state.cluster, return_index=True)[1]
@@ -275,6 +281,7 @@ def kept(state: State, sequences: Sequences, emission: Emission) -> Draw:
         log_joint(state, emission, counts, statistics),
         (counts.sum(axis=1) > 0).sum(axis=1),
         *urns(state.base_weights[state.cluster], state.hyper, counts, emission, statistics[occupied]),
+        statistics=summed_out(emission, statistics[occupied]),
     )
     return draw._replace(left_out=log_probability_left_out(draw, state.states, counts, sequences, emission))
 

@@ -40,7 +40,8 @@ from kinfolk.sequences.model.emissions.emission import (
 )
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
 from kinfolk.sequences.model.emissions.gaussian_diagonal import LEAST_SPREAD
-from kinfolk.sequences.model.emissions.gaussian_full import coordinates_of, triangle
+from kinfolk.sequences.model.emissions.gaussian_full import coordinates_of, joint_factor, triangle
+from kinfolk.sequences.model.emissions.predictive import GAUSSIAN, LARGEST, gaussian_cells, gaussian_factor
 from kinfolk.sequences.model.emissions.regression import Regression, last_steps
 
 _LOG_2_PI = log(2.0 * pi)
@@ -258,7 +259,9 @@ class Autoregressive(ExponentialFamily):
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw precisions from the Wishart by Bartlett's decomposition, P = UUᵀ with U = C⁻ᵀT, then B."""
-        q = self._posterior(statistics)
+        return self._drawn(self._posterior(statistics), rng)
+
+    def _drawn(self, q: _Posterior, rng: np.random.Generator) -> Floats:
         size = self.n_coordinates
         bartlett = np.tril(rng.standard_normal((*q.freedom.shape, size, size)), -1)
         diagonal = np.arange(size)
@@ -290,6 +293,25 @@ class Autoregressive(ExponentialFamily):
             distance = np.maximum(block @ distance_form.T, 0.0) / wider
             rows[steps] = block[:, :1] * (grown - 0.5 * size * np.log(wider) - power * np.log1p(distance))
         return LogDensities(rows, np.arange(n_steps))
+
+    @property
+    def blocks(self) -> tuple[int, int, int, int]:
+        """Numbers together, told by the steps before."""
+        return GAUSSIAN, 1, self.n_regressors, self.n_regressors + self.n_coordinates
+
+    def cells(self, statistics: Floats, strength: Floats) -> Floats:
+        """The inverse of the Cholesky factor of what prior and steps have of Σvvᵀ."""
+        return gaussian_cells(joint_factor(statistics, self.n_regressors, self.blocks[-1], strength))
+
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw precisions, then B."""
+        joint = gaussian_factor(cells, self.blocks[-1])
+        return self._drawn(self._posterior_of(joint, self.n_coordinates + 1.0 + joint[..., 0, 0] ** 2.0), rng)
+
+    def entries(self, observations: Observations) -> tuple[Floats, Floats]:
+        """Entries v."""
+        v = np.nan_to_num(self._coordinates(observations)).clip(-LARGEST, LARGEST)
+        return v, -v[:, 0] * (self.log_volume + 0.5 * self.n_coordinates * log(pi))
 
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log density of the steps, log Γ_D(ν/2)|Ψ₀|^{ν₀/2}h^{RD/2} / Γ_D(ν₀/2)|Ψ|^{ν/2}|F|^D − n log volume √π^D."""
@@ -362,28 +384,21 @@ class Autoregressive(ExponentialFamily):
         )
 
     def _joint_factor(self, statistics: Floats) -> Floats:
-        """The Cholesky factor of what prior and steps have of Σvvᵀ: F, and below it what makes B's mean, beside C.
-
-        Its last block is the factor of Ψ, because Ψ is what u leaves of Ψ₀ and the squares of e.
-        """
-        size, first = self.n_regressors + self.n_coordinates, self.n_regressors
-        rows, columns = triangle(size)
-        products = np.zeros((*statistics.shape[:-1], size, size))
-        # Of a symmetric matrix no more than the lower triangle is read.
-        products[..., columns, rows] = statistics
-        diagonal = np.arange(size)
-        products[..., diagonal, diagonal] += self.strength + np.where(diagonal < first, 0.0, LEAST_SPREAD)
-        return np.linalg.cholesky(products)
+        first = self.n_regressors
+        return joint_factor(statistics, first, first + self.n_coordinates, self.strength)
 
     def _freedom(self, statistics: Floats) -> Floats:
         return np.asarray(self.n_coordinates + 1.0 + self.strength + statistics[..., 0])
 
     def _posterior(self, statistics: Floats) -> _Posterior:
-        first, joint = self.n_regressors, self._joint_factor(statistics)
+        return self._posterior_of(self._joint_factor(statistics), self._freedom(statistics))
+
+    def _posterior_of(self, joint: Floats, freedom: Floats) -> _Posterior:
+        first = self.n_regressors
         precision_factor, factor = joint[..., :first, :first], joint[..., first:, first:]
         mean = np.asarray(np.linalg.solve(_transposed(precision_factor), _transposed(joint[..., first:, :first])))
         log_det = 2.0 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-        return _Posterior(precision_factor, mean, self._freedom(statistics), factor, log_det)
+        return _Posterior(precision_factor, mean, freedom, factor, log_det)
 
     @cached_property
     def _log_normaliser_of_prior(self) -> Floats:

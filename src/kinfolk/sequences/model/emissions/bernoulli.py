@@ -19,6 +19,7 @@ from kinfolk.sequences.model.emissions.emission import (
     check_strength,
 )
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
+from kinfolk.sequences.model.emissions.predictive import BINARY
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,11 @@ class Bernoulli(ExponentialFamily):
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw logarithms of shares from the Beta posterior, in log space throughout."""
-        weights = log_gamma_draws(self.strength + statistics, rng)
+        return self.draw_known(np.asarray(self.strength + statistics), rng)
+
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw logarithms of shares."""
+        weights = log_gamma_draws(cells, rng)
         both = np.logaddexp(weights[..., : self.width], weights[..., self.width :])
         return np.asarray(weights - np.concatenate([both, both], axis=-1))
 
@@ -124,6 +129,20 @@ class Bernoulli(ExponentialFamily):
         """Log means of θ and 1 − θ."""
         total = 2.0 * self.strength + self._totals(statistics)
         return self._of_steps(np.log(self.strength + statistics) - np.log(total), observations)
+
+    @property
+    def blocks(self) -> tuple[int, int, int, int]:
+        """Columns of yes or no."""
+        return BINARY, self.width, 0, 2
+
+    def cells(self, statistics: Floats, strength: Floats) -> Floats:
+        """Pseudo-counts of yes and of no."""
+        return np.asarray(strength[..., None] + statistics)
+
+    def entries(self, observations: Observations) -> tuple[Floats, Floats]:
+        """Whether each entry is 1, and whether it is 0."""
+        entries = self.step_statistics(observations)
+        return entries, np.zeros(len(entries))
 
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log probability of the entries in their order, Γ(h + n₁)Γ(h + n₀)Γ(2h) / Γ(2h + n)Γ(h)² of each."""

@@ -186,6 +186,11 @@ class Emission(ABC):
         is_count = [np.full(family.n_statistics, family.counts_codes) for family in self.channels]
         return statistics[..., np.concatenate(is_count)]
 
+    def statistics_to_sum_out(self, statistics: Floats) -> Floats:
+        """Of statistics (…, S) those of all channels whose θ is summed out otherwise than as shares of codes."""
+        is_own = [np.full(family.n_statistics, family.sums_out) for family in self.channels]
+        return statistics[..., np.concatenate(is_own)]
+
     def with_shares(self, parameters: Floats, codes: Floats) -> Floats:
         """Parameters (L, P) in which shares of codes are those of pseudo-counts (L, C), as `code_counts` lays them."""
         parts, first, here = [], 0, 0
@@ -240,6 +245,28 @@ class Family(Emission):
     is_conjugate: ClassVar[bool] = True
     # Much larger makes states of a wide codebook costly, so that too many are shared.
     usual_strength: ClassVar[float] = 0.3
+
+    @property
+    def sums_out(self) -> bool:
+        """Whether answers sum θ out by the family's statistics, where it does not count codes."""
+        return self.is_conjugate and not self.counts_codes
+
+    @property
+    def blocks(self) -> tuple[int, int, int, int]:
+        """Where θ is summed out, its kind, and numbers of blocks, regressors and entries of a block (`predictive`)."""
+        raise NotImplementedError
+
+    def cells(self, statistics: Floats, strength: Floats) -> Floats:
+        """What states with statistics (…, S) and priors of strength (…) know of θ, as `predictive` has it (…, C)."""
+        raise NotImplementedError
+
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw parameters (…, P) by what states know (…, C), as `draw_parameters` does by statistics."""
+        raise NotImplementedError
+
+    def entries(self, observations: Observations) -> tuple[Floats, Floats]:
+        """Entries (n_steps, V) of steps for `predictive`, and what it leaves out of log densities (n_steps,)."""
+        raise NotImplementedError
 
     @classmethod
     @abstractmethod

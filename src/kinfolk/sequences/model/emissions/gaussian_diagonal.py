@@ -26,6 +26,7 @@ from kinfolk.sequences.model.emissions.emission import (
     numbers_of_shape,
 )
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
+from kinfolk.sequences.model.emissions.predictive import LARGEST, NUMBERS, number_cells
 
 # Where states show but one value each, the posterior of h would otherwise run to zero and the density to infinity.
 LEAST_SPREAD = 1e-4
@@ -146,10 +147,7 @@ class GaussianDiagonal(ExponentialFamily):
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw precisions from Gamma(a, rate b), then means from N(m, 1/κτ)."""
-        q = self._posterior(statistics)
-        precision = rng.standard_gamma(q.shape) / q.rate
-        mean = q.mean + rng.standard_normal(q.mean.shape) / np.sqrt(q.weight * precision)
-        return np.concatenate([mean, precision], axis=-1)
+        return _drawn(self._posterior(statistics), rng)
 
     def log_predictive_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
         """Log densities of Student's t with 2a degrees of freedom, location m and squared scale b(κ + 1)/aκ."""
@@ -163,6 +161,27 @@ class GaussianDiagonal(ExponentialFamily):
         z, is_there = self._standardised(observations)
         rows = log_student(z, is_there, q.mean, q.shape + 0.5, 1.0 / spread, grown)
         return LogDensities(rows, np.arange(len(z)))
+
+    @property
+    def blocks(self) -> tuple[int, int, int, int]:
+        """Numbers apart."""
+        return NUMBERS, self.width, 0, 2
+
+    def cells(self, statistics: Floats, strength: Floats) -> Floats:
+        """κ, m and the rate of each number."""
+        q = _posterior(statistics, strength[..., None])
+        return number_cells(q.weight, q.mean, q.rate)
+
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw precisions, then means."""
+        weight, mean, twice_rate, _ = np.split(cells, 4, axis=-1)
+        return _drawn(_Posterior(weight, mean, 1.0 + 0.5 * weight, 0.5 * twice_rate), rng)
+
+    def entries(self, observations: Observations) -> tuple[Floats, Floats]:
+        """What is there of each step, and its numbers in standard units."""
+        z, is_there = self._standardised(observations)
+        there = is_there.astype(np.float64)
+        return np.concatenate([there, z.clip(-LARGEST, LARGEST)], axis=1), -there @ (self._log_scale + 0.5 * log(pi))
 
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log density of the entries, of each log Γ(a)b₀^a₀√κ₀ / Γ(a₀)b^a√κ − n log s√2π."""
@@ -205,17 +224,26 @@ class GaussianDiagonal(ExponentialFamily):
         return z, is_there
 
     def _posterior(self, statistics: Floats) -> _Posterior:
-        width = self.width
-        n, total, squares = statistics[..., :width], statistics[..., width : 2 * width], statistics[..., 2 * width :]
-        weight = self.strength + n
-        mean = total / weight
-        # Written with κ instead of n, b is above the prior's to the last bit.
-        rate = 0.5 * (self.strength + LEAST_SPREAD + np.maximum(squares - total * mean, 0.0))
-        return _Posterior(weight, mean, 1.0 + 0.5 * weight, rate)
+        return _posterior(statistics, self.strength)
 
     def _natural(self, log_precision: Floats, precision: Floats, linear: Floats, quadratic: Floats) -> Floats:
         constant = 0.5 * (log_precision - _LOG_2_PI - quadratic) - self._log_scale
         return np.concatenate([constant, linear, -0.5 * precision], axis=-1)
+
+
+def _posterior(statistics: Floats, strength: Floats | float) -> _Posterior:
+    n, total, squares = np.split(statistics, 3, axis=-1)
+    weight = strength + n
+    mean = total / weight
+    # Written with κ instead of n, b is above the prior's to the last bit.
+    rate = 0.5 * (strength + LEAST_SPREAD + np.maximum(squares - total * mean, 0.0))
+    return _Posterior(weight, mean, 1.0 + 0.5 * weight, rate)
+
+
+def _drawn(q: _Posterior, rng: np.random.Generator) -> Floats:
+    precision = rng.standard_gamma(q.shape) / q.rate
+    mean = q.mean + rng.standard_normal(q.mean.shape) / np.sqrt(q.weight * precision)
+    return np.concatenate([mean, precision], axis=-1)
 
 
 def centre_and_scale(numbers: Floats) -> tuple[Floats, Floats]:

@@ -29,6 +29,7 @@ from kinfolk.sequences.model.emissions.emission import (
 )
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
 from kinfolk.sequences.model.emissions.gaussian_diagonal import LEAST_SPREAD, centre_and_scale
+from kinfolk.sequences.model.emissions.predictive import GAUSSIAN, LARGEST, gaussian_cells, gaussian_factor
 
 _LOG_2_PI = log(2.0 * pi)
 # Variance of standardised columns in a direction that is but rounding.
@@ -136,11 +137,8 @@ class GaussianFull(ExponentialFamily):
 
     def step_statistics(self, observations: Observations) -> Floats:
         """1, z and the products of z's entries, of each step with all of its entries."""
-        x = np.asarray(observations[0], dtype=np.float64)
-        is_there = np.asarray(np.isfinite(x[:, self._varies]).all(axis=1))
-        gaps = np.where(is_there[:, None] & self._varies, x - self.centre, 0.0)
-        z = gaps @ self.whiten
-        out = np.empty((len(x), self.n_statistics))
+        z, is_there = self._coordinates(observations)
+        out = np.empty((len(z), self.n_statistics))
         out[:, 0] = is_there
         out[:, 1 : self.n_coordinates + 1] = z
         column = self.n_coordinates + 1
@@ -171,7 +169,9 @@ class GaussianFull(ExponentialFamily):
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw precisions from the Wishart by Bartlett's decomposition, P = UUᵀ with U = C⁻ᵀB, then means."""
-        q = self._posterior(statistics)
+        return self._drawn(self._posterior(statistics), rng)
+
+    def _drawn(self, q: _Posterior, rng: np.random.Generator) -> Floats:
         size = self.n_coordinates
         bartlett = np.tril(rng.standard_normal((*q.weight.shape, size, size)), -1)
         diagonal = np.arange(size)
@@ -204,6 +204,30 @@ class GaussianFull(ExponentialFamily):
             rows[steps] = block[:, :1] * (grown - self.log_volume - power * np.log1p(distance))
         return LogDensities(rows, np.arange(len(rows)))
 
+    @property
+    def blocks(self) -> tuple[int, int, int, int]:
+        """Numbers together, of which nothing but their mean is to be told."""
+        return GAUSSIAN, 1, 1, 1 + self.n_coordinates
+
+    def cells(self, statistics: Floats, strength: Floats) -> Floats:
+        """The inverse of the Cholesky factor of what prior and steps have of (1, z)(1, z)ᵀ."""
+        return gaussian_cells(joint_factor(statistics, 1, 1 + self.n_coordinates, strength))
+
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw precisions, then means."""
+        joint = gaussian_factor(cells, 1 + self.n_coordinates)
+        factor, weight = joint[..., 1:, 1:], joint[..., 0, 0] ** 2.0
+        mean = joint[..., 1:, 0] / joint[..., :1, 0]
+        # Draws have no use for the determinant.
+        q = _Posterior(weight, mean, self.n_coordinates + 1.0 + weight, factor, np.zeros_like(weight))
+        return self._drawn(q, rng)
+
+    def entries(self, observations: Observations) -> tuple[Floats, Floats]:
+        """Entries (1, z)."""
+        z, is_there = self._coordinates(observations)
+        v = np.column_stack([is_there, np.nan_to_num(z).clip(-LARGEST, LARGEST)])
+        return v, -v[:, 0] * (self.log_volume + 0.5 * self.n_coordinates * log(pi))
+
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log density of the steps, log Γ_D(ν/2)|Ψ₀|^{ν₀/2}κ₀^{D/2} / Γ_D(ν₀/2)|Ψ|^{ν/2}κ^{D/2} − n log volume √π^D."""
         n, size = statistics[..., 0], self.n_coordinates
@@ -228,6 +252,13 @@ class GaussianFull(ExponentialFamily):
         (mean,) = self.means(parameters)
         spread = np.linalg.inv(np.swapaxes(self._unpacked(parameters)[1], -1, -2))
         return (mean**2 + ((np.swapaxes(spread, -1, -2) @ self.colour) ** 2).sum(axis=-2),)
+
+    def _coordinates(self, observations: Observations) -> tuple[Floats, NDArray[np.bool_]]:
+        """The z of each step, and which of them have all of their entries."""
+        x = np.asarray(observations[0], dtype=np.float64)
+        is_there = np.asarray(np.isfinite(x[:, self._varies]).all(axis=1))
+        gaps = np.where(is_there[:, None] & self._varies, x - self.centre, 0.0)
+        return gaps @ self.whiten, is_there
 
     @property
     def _varies(self) -> NDArray[np.bool_]:
@@ -271,6 +302,23 @@ class GaussianFull(ExponentialFamily):
         """The upper triangle, where entries beside the diagonal stand for two."""
         rows, columns = triangle(self.n_coordinates)
         return np.asarray(matrix[..., rows, columns] * np.where(rows == columns, 1.0, 2.0))
+
+
+def joint_factor(statistics: Floats, n_regressors: int, size: int, strength: Floats | float) -> Floats:
+    """The Cholesky factor of what prior and steps have of Σvvᵀ, v = (u, e), from its upper triangle.
+
+    Of u it is the factor F of the precision of B, of e below it what makes B's mean, beside the factor C of Ψ: Ψ is
+    what u leaves of Ψ₀ and the squares of e.
+    """
+    rows, columns = triangle(size)
+    products = np.zeros((*statistics.shape[:-1], size, size))
+    # Of a symmetric matrix no more than the lower triangle is read.
+    products[..., columns, rows] = statistics
+    diagonal = np.arange(size)
+    products[..., diagonal, diagonal] += np.asarray(strength)[..., None] + np.where(
+        diagonal < n_regressors, 0.0, LEAST_SPREAD
+    )
+    return np.linalg.cholesky(products)
 
 
 @cache

@@ -20,6 +20,7 @@ from kinfolk.sequences.model.emissions.emission import (
     check_strength,
 )
 from kinfolk.sequences.model.emissions.exponential_family import ExponentialFamily
+from kinfolk.sequences.model.emissions.predictive import COUNT
 from kinfolk.tasks.schema import is_count
 
 
@@ -115,8 +116,7 @@ class Poisson(ExponentialFamily):
 
     def draw_parameters(self, statistics: Floats, rng: np.random.Generator) -> Floats:
         """Draw log rates from the Gamma posterior."""
-        shape, rate = self._posterior(statistics)
-        return np.asarray(log_gamma_draws(shape, rng) - np.log(rate))[..., None]
+        return self.draw_known(np.stack(self._posterior(statistics), axis=-1), rng)
 
     def log_predictive_densities(self, statistics: Floats, observations: Observations) -> LogDensities:
         """Log probabilities of the negative binomial with a and b; a row for each count that is seen."""
@@ -130,6 +130,24 @@ class Poisson(ExponentialFamily):
         )
         rows[seen < 0.0] = 0.0
         return LogDensities(rows, row)
+
+    @property
+    def blocks(self) -> tuple[int, int, int, int]:
+        """One count."""
+        return COUNT, 1, 0, 3
+
+    def cells(self, statistics: Floats, strength: Floats) -> Floats:
+        """Shape and rate of the posterior."""
+        return np.stack([strength + statistics[..., 1], strength / self.mean + statistics[..., 0]], axis=-1)
+
+    def draw_known(self, cells: Floats, rng: np.random.Generator) -> Floats:
+        """Draw log rates."""
+        return np.asarray(log_gamma_draws(cells[..., 0], rng) - np.log(cells[..., 1]))[..., None]
+
+    def entries(self, observations: Observations) -> tuple[Floats, Floats]:
+        """1, x and log x!."""
+        entries = self.step_statistics(observations)
+        return entries, -entries[:, 2]
 
     def log_marginal(self, statistics: Floats) -> Floats:
         """Log probability of the counts in their order, log Γ(a)b₀^a₀ / Γ(a₀)b^a − Σ log x!."""
