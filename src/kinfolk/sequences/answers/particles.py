@@ -18,7 +18,7 @@ draws from files of earlier versions.
 Numbers tell states apart so well that a particle nearly always moves to the likeliest one, though another, which knows
 little yet, would explain what comes after far better once it has seen this step. So where a step shows something to
 cells, particles move by the square roots of these probabilities, and their weights make up for it. With other random
-numbers, log likelihoods of utterances of vowels were 10 nats different without that, and are less than 2.
+numbers, log likelihoods of utterances of vowels were up to 10 nats different without that, and are 2 to 3.
 
 Codes are counted for all particles. What particles know of numbers and counts (`predictive`) differs only in states
 that they have put steps of this sequence in; how probable steps are in all others hangs on the draw alone, and is found
